@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `schema.rs` | parses items of clients by a compiled schema |
 //! | `schema/node.rs` | the compiled schema |
+//! | `schema/source.rs` | reads the JSON of a definition |
+//! | `schema/mistake.rs`, `schema/hints.rs` | the mistakes of a definition, and what was meant |
 //! | `schema/compile.rs` | a schema's JSON becomes nodes; each mistake is one sentence |
 //! | `schema/check.rs` | checks a value and writes its BSON, in one go |
 //! | `draft.rs` | an accepted item, with or without its date |
@@ -34,4 +36,7 @@ pub use lossless::is_lossless;
 pub use members::{Corrupt, check_stored, date, write_cell, write_members, write_name, write_value};
 pub use noun::Noun;
 pub use pattern::list;
-pub use schema::{ColumnKind, Frame, Members, Mistake, Property, SIDES, Schema, Side, Source, Values};
+pub use schema::{
+    ColumnKind, Frame, Members, Mistake, Mistakes, Property, SIDES, Schema, Side, Source, Values,
+    did_you_mean, unknown_member,
+};

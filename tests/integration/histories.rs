@@ -5,8 +5,10 @@ mod before;
 mod bytes;
 mod descriptors;
 pub mod differing;
+mod filled_in;
 mod open_items;
 mod undefined;
+mod uuids;
 
 use serde_json::json;
 

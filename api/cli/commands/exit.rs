@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 /// Exit status of a command that a signal ended, as shells have it: 128 + SIGINT.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// Why a command failed: a sentence for the user.
+/// Why a command failed: a sentence for the user, or a line for each of several.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// Exit status 1.
@@ -32,8 +32,10 @@ impl Failure {
             Self::Database(sentence) => (3, sentence),
             Self::Interrupted => return ExitCode::from(INTERRUPTED),
         };
-        // Standard error may be closed; the exit status is then all that is left.
-        let _ = writeln!(std::io::stderr(), "pagebucket: {sentence}");
+        for line in sentence.lines() {
+            // Standard error may be closed; the exit status is then all that is left.
+            let _ = writeln!(std::io::stderr(), "pagebucket: {line}");
+        }
         ExitCode::from(status)
     }
 }

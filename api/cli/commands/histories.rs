@@ -24,7 +24,7 @@ pub(super) struct HistoriesCommandArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Read a definition, and print its routes or its mistake.
+    /// Read a definition, and print its routes or all of its mistakes.
     Check {
         /// The definition of a history, a JSON file.
         file: PathBuf,

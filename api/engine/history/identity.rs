@@ -1,9 +1,12 @@
 //! Hashes that identify keyed requests and their items.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use mongodb::bson::Binary;
 use mongodb::bson::raw::RawBsonRef;
 use pagebucket_model::definition::Definition;
-use pagebucket_model::domain::{IdempotencyKey, OwnerId};
+use pagebucket_model::domain::{IdempotencyKey, Json, OwnerId};
 use pagebucket_model::item::{Draft, decimal_text};
 use sha2::{Digest, Sha256};
 
@@ -108,7 +111,7 @@ impl Fingerprint {
     /// trades are hashed as they were before there were other histories, as long as they have no other members.
     pub fn of(definition: &Definition, drafts: &[Draft], canonical: &[Vec<u8>]) -> Self {
         if definition.is_trades()
-            && let Some(trades) = drafts.iter().map(as_trade).collect::<Option<String>>()
+            && let Some(trades) = as_trades(definition, drafts, canonical)
         {
             return Self(Sha256::digest(trades).into());
         }
@@ -119,12 +122,32 @@ impl Fingerprint {
     }
 }
 
-/// The five members that trades had before there were other histories, each with its end. `None` if there are others.
-fn as_trade(draft: &Draft) -> Option<String> {
+/// Each item by the five members that trades had before there were other histories. `None` if there are others.
+fn as_trades(definition: &Definition, drafts: &[Draft], canonical: &[Vec<u8>]) -> Option<String> {
+    let has_defaults = definition.item.has_defaults();
+    let one = |(draft, item): (&Draft, &Vec<u8>)| {
+        // What is filled in was not sent.
+        let sent = if has_defaults { Some(names(item)?) } else { None };
+        as_trade(draft, |name| sent.as_ref().is_none_or(|sent| sent.contains(name)))
+    };
+    drafts.iter().zip(canonical).map(one).collect()
+}
+
+/// The names of the members of an object.
+fn names(item: &[u8]) -> Option<HashSet<String>> {
+    match Json::read(Json::check(item).ok()?) {
+        Json::Object(members) => members.into_iter().map(|member| member.name.map(Cow::into_owned)).collect(),
+        _ => None,
+    }
+}
+
+/// The members, each with its end. `None` if there are others.
+fn as_trade(draft: &Draft, was_sent: impl Fn(&str) -> bool) -> Option<String> {
     let document = draft.document();
     let (mut side, mut ticker, mut qty, mut price) = (None, None, None, String::new());
     for member in document {
         match member.ok()? {
+            (name, _) if !was_sent(name.as_str()) => {}
             (name, RawBsonRef::String(text)) if name == "type" => side = Some(text),
             (name, RawBsonRef::String(text)) if name == "ticker" => ticker = Some(text),
             (name, RawBsonRef::Int64(number)) if name == "qty" => qty = Some(number),
@@ -141,8 +164,6 @@ fn as_trade(draft: &Draft) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
     use pagebucket_model::item::canonical;
 
@@ -169,6 +190,23 @@ mod tests {
         assert_eq!(all.len(), others.len() + 1);
         let same = r#"[ {"qty":1, "ticker":"MDB", "type":"buy"} ]"#;
         assert_eq!(fingerprint(item), fingerprint(same));
+    }
+
+    /// Also if a default is new, or has changed.
+    #[test]
+    fn what_is_filled_in_has_no_fingerprint() {
+        let with_default = |default: &str| {
+            let text = Definition::trades_text()
+                .replace("\"exclusiveMinimum\": 0", &format!("\"default\": {default}"));
+            Definition::parse(&text).unwrap()
+        };
+        let json = r#"{"type":"buy","ticker":"MDB","qty":1}"#;
+        for definition in [with_default("\"1.50\""), with_default("\"2\"")] {
+            let drafts = definition.item.parse_drafts(json.as_bytes(), 10).unwrap();
+            assert!(drafts[0].document().get("price").is_ok_and(|price| price.is_some()));
+            let found = Fingerprint::of(&definition, &drafts, &canonical(json.as_bytes()));
+            assert_eq!(found.0, fingerprint(json));
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{ReadConcern, WriteConcern};
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::{MAX_SAFE_INTEGER, OwnerType};
-use pagebucket_model::item::Mistake;
+use pagebucket_model::item::Mistakes;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -38,7 +38,7 @@ pub struct KnownHistory {
     pub owners: String,
     /// The field of an owner's id.
     pub owner_field: String,
-    /// The type of an owner's id: `integer` or `string`.
+    /// The type of an owner's id: `integer`, `string` or `uuid`.
     pub owner_type: String,
     /// Items on a full page.
     pub page_size: i64,
@@ -85,9 +85,9 @@ impl KnownHistory {
                 "properties": { &self.date: { "type": "string", "format": "date-time" } },
             },
         });
-        let corrupt = |mistake: Mistake| {
+        let corrupt = |mistakes: Mistakes| {
             let id = format!("{} of {COLLECTION}", self.name);
-            Corruption::new(id, "its definition", mistake.to_string())
+            Corruption::new(id, "its definition", mistakes.to_string())
         };
         Ok(Definition::parse(&text.to_string()).map_err(corrupt)?)
     }
@@ -276,6 +276,7 @@ pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
         OwnerType::String => {
             doc! { "bsonType": "string", "minLength": 1, "maxLength": OwnerType::MAX_LEN as i32 }
         }
+        OwnerType::Uuid => doc! { "bsonType": "string", "pattern": OwnerType::STORED_UUID },
     };
     // What an item may hold is the service's business: a schema of items costs a third to twice the server's time of an
     // append, and a stricter one would refuse every append to an open bucket.

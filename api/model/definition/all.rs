@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use super::names::{OUR_SCHEMAS, camel_case, schemas_of_owner, schemas_of_title, uploads};
 use super::one::{Definition, Owner};
-use crate::item::Mistake;
+use crate::item::{Mistake, Mistakes};
 
 /// All definitions of a server. Their names, routes, owners and the names in the OpenAPI document agree.
 #[derive(Debug, Clone)]
 pub struct Definitions(Vec<Arc<Definition>>);
 
-/// Why definitions cannot be loaded: the file, the place in it, and the rule, one sentence.
+/// Why definitions cannot be loaded: a line for each mistake, with the file, the place in it, and the rule.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct LoadError(String);
@@ -23,8 +23,9 @@ impl LoadError {
         Self(format!("{} cannot be read: {error}", path.display()))
     }
 
-    fn mistake(file: &Path, mistake: &Mistake) -> Self {
-        Self(format!("{}: {mistake}", file.display()))
+    fn mistakes(file: &Path, mistakes: &Mistakes) -> Self {
+        let lines: Vec<_> = mistakes.lines().map(|line| format!("{}: {line}", file.display())).collect();
+        Self(lines.join("\n"))
     }
 }
 
@@ -32,7 +33,8 @@ impl Definitions {
     /// Reads every `*.json` of a directory, in the order of their names.
     ///
     /// # Errors
-    /// A file cannot be read, or is not a definition. Two definitions contradict each other. The directory has no definition.
+    /// A file cannot be read, or is not a definition. Two definitions contradict each other: of each that contradicts
+    /// those before it one mistake is named. The directory has no definition.
     pub fn of_directory(path: &Path) -> Result<Self, LoadError> {
         let paths = |entries: fs::ReadDir| entries.map(|entry| Ok(entry?.path())).collect();
         let files = fs::read_dir(path).and_then(paths);
@@ -42,13 +44,18 @@ impl Definitions {
         if files.is_empty() {
             return Err(LoadError(format!("{} has no file that ends with .json", path.display())));
         }
-        let read = files.iter().map(|file| Self::read(file).map(Arc::new));
-        let definitions = read.collect::<Result<Vec<_>, _>>()?;
-        for (index, file) in files.iter().enumerate() {
-            agree(&definitions[index], &definitions[..index])
-                .map_err(|mistake| LoadError::mistake(file, &mistake))?;
+        let (mut definitions, mut errors) = (Vec::new(), Vec::new());
+        for file in &files {
+            let read = Self::read(file).and_then(|definition| match agree(&definition, &definitions) {
+                Ok(()) => Ok(definition),
+                Err(mistake) => Err(LoadError::mistakes(file, &mistake.into())),
+            });
+            match read {
+                Ok(definition) => definitions.push(Arc::new(definition)),
+                Err(LoadError(lines)) => errors.push(lines),
+            }
         }
-        Ok(Self(definitions))
+        if errors.is_empty() { Ok(Self(definitions)) } else { Err(LoadError(errors.join("\n"))) }
     }
 
     /// Trades alone.
@@ -62,7 +69,7 @@ impl Definitions {
     /// The file cannot be read or is not a definition.
     pub fn read(file: &Path) -> Result<Definition, LoadError> {
         let text = fs::read_to_string(file).map_err(|error| LoadError::unreadable(file, &error))?;
-        Definition::parse(&text).map_err(|mistake| LoadError::mistake(file, &mistake))
+        Definition::parse(&text).map_err(|mistakes| LoadError::mistakes(file, &mistakes))
     }
 
     /// Each definition.

@@ -236,6 +236,48 @@ fn members_are_stored_in_the_order_of_the_schema() {
 }
 
 #[test]
+fn a_missing_property_is_filled_in() {
+    let definition = with_schema(json!({ "/item/properties": {
+        "level": { "type": "string", "default": "info" },
+        "at": { "type": "string", "format": "date-time" },
+        "price": { "$ref": "#/$defs/price", "default": "1.50" },
+        "place": {
+            "type": ["object", "null"],
+            "properties": { "city": { "type": "string" }, "zone": { "type": "string", "default": "UTC" } },
+        },
+        "labels": { "type": "object", "properties": { "n": { "type": "integer", "default": 1 } }, "default": {} },
+        "note": { "type": ["string", "null"], "default": null },
+    }, "/item/$defs": { "price": { "type": "string", "format": "decimal" } } }));
+    let at = r#""at":"0000-01-01T00:00:00.000Z""#;
+    for (sent, expected) in [
+        ("{}", format!(r#","level":"info","price":"1.50","labels":{{"n":1}},"note":null,{at}"#)),
+        (
+            r#"{"other":1,"note":"a","place":{"city":"Bern"},"level":"warn"}"#,
+            format!(
+                r#","level":"warn","price":"1.50","place":{{"city":"Bern","zone":"UTC"}},"labels":{{"n":1}},"note":"a","other":1,{at}"#
+            ),
+        ),
+        (
+            r#"{"place":null,"labels":{"m":2},"price":"2"}"#,
+            format!(r#","level":"info","price":"2","place":null,"labels":{{"n":1,"m":2}},"note":null,{at}"#),
+        ),
+    ] {
+        assert_eq!(answered(&definition, sent), expected, "{sent}");
+    }
+    // What is filled in counts, and `null` is a value.
+    assert_eq!(refusal(&definition, r#"{"level":null}"#).0, "/level");
+    let default = "x".repeat(200);
+    let definition = with_schema(json!({
+        "/maxItemBytes": 256, "/item/properties/level": { "type": "string", "default": default }, "/item/properties/x": {},
+    }));
+    assert_eq!(
+        refusal(&definition, r#"{"x":"xxxxxxxxxx"}"#).1,
+        "must take at most 256 bytes when it is stored"
+    );
+    assert!(definition.item.parse_drafts(br#"{"level":"","x":"xxxxxxxxxx"}"#, 1).is_ok());
+}
+
+#[test]
 fn names_that_nothing_may_have() {
     let open = of_value(json!({}));
     let storable = "must have a name without \".\" and NUL that does not begin with \"$\"";

@@ -1,12 +1,13 @@
 //! Each mistake in a definition has its sentence.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
 use super::all::Definitions;
-use super::names::OF_LISTINGS;
-use super::one::Definition;
+use super::names::{OF_LISTINGS, OUR_FIELDS, OUR_ROUTES, RESERVED};
+use super::one::{Definition, JSON_SCHEMA};
 use crate::domain::OwnerType;
 
 fn good() -> Value {
@@ -42,10 +43,47 @@ fn with(pointer: &str, value: Value) -> String {
     definition.to_string()
 }
 
+/// The published schema of definitions.
+pub(super) fn published() -> &'static jsonschema::Validator {
+    static PUBLISHED: LazyLock<jsonschema::Validator> =
+        LazyLock::new(|| jsonschema::validator_for(&serde_json::from_str(JSON_SCHEMA).unwrap()).unwrap());
+    &PUBLISHED
+}
+
+/// Rules that JSON Schema has no words for.
+const BEYOND_JSON_SCHEMA: [&str; 21] = [
+    "/pageSize must be a whole number",
+    "so that a page of",
+    "must not be the name of a history",
+    "must name a property",
+    "must name one of the properties",
+    "must name a schema",
+    "must be { \"type\"",
+    "has a name that is reserved",
+    "is refused by its own schema",
+    "is no item",
+    "must not be less than",
+    "leaves no",
+    "may have groups",
+    "has an escape",
+    "is not a regular expression",
+    "is too large",
+    "must not lead back",
+    "declares items",
+    "is nested deeper",
+    "means nothing for a required property",
+    "a missing date is the time of arrival",
+];
+
 #[track_caller]
 fn expect(text: &str, sentence: &str) {
-    let mistake = Definition::parse(text).err().unwrap_or_else(|| panic!("accepted: {text}"));
-    assert_eq!(mistake.to_string(), sentence, "{text}");
+    let mistakes = Definition::parse(text).err().unwrap_or_else(|| panic!("accepted: {text}"));
+    assert_eq!(mistakes.to_string(), sentence, "{text}");
+    let is_accepted = serde_json::from_str(text).is_ok_and(|definition| published().is_valid(&definition));
+    assert!(
+        !is_accepted || BEYOND_JSON_SCHEMA.iter().any(|rule| sentence.contains(rule)),
+        "the published schema accepts {text}: {sentence}"
+    );
 }
 
 #[test]
@@ -96,7 +134,7 @@ fn members() {
         ("/owner/field", json!("room_id"), "/owner/field must be 1 to 64 letters and digits that begin with a small letter, such as \"customerId\"".to_owned()),
         ("/owner/field", json!("page"), "/owner/field must not be a name that pages and listings use for something else".to_owned()),
         ("/owner/field", json!("totalItems"), "/owner/field must not be a name that pages and listings use for something else".to_owned()),
-        ("/owner/type", json!("uuid"), "/owner/type must be \"integer\" or \"string\"".to_owned()),
+        ("/owner/type", json!("number"), "/owner/type must be \"integer\", \"string\" or \"uuid\"".to_owned()),
         ("/owner/type", Value::Null, "/owner/type is required".to_owned()),
         ("/owner/name", json!("x"), "/owner/name is not a member of a definition".to_owned()),
         ("/pageSize", json!(1), "/pageSize must be a whole number from 2 to 200".to_owned()),
@@ -114,15 +152,180 @@ fn members() {
         ("/filters", json!(["text", "other"]), format!("/filters/1 {filter}")),
         ("/filters", json!(["text", "text"]), "/filters/1 must not be given more than once".to_owned()),
         ("/item", Value::Null, "/item is required".to_owned()),
-        ("/indexes", json!([]), "/indexes is not a member of a definition".to_owned()),
+        ("/$schema", json!(1), "/$schema must be a string".to_owned()),
+        ("/indexes", json!([]), "/indexes is not a member of a definition: did you mean \"filters\", which need no index?".to_owned()),
     ] {
         expect(&with(pointer, value), &sentence);
     }
     expect("", "the document is not JSON: EOF while parsing a value at line 1 column 0");
     expect("[]", "the document must be an object, which is a definition");
-    expect(r#"{"history":"a","history":"b"}"#, "/history must not be given more than once");
+    expect(
+        r#"{"history":"a","history":"b"}"#,
+        "/history must not be given more than once\n/title is required\n/owner is required\n/date is required\n/item is required",
+    );
     let long = format!("{{\"history\":\"{}\"}}", "x".repeat(1 << 20));
     expect(&long, "the document must have at most 1048576 bytes");
+}
+
+#[test]
+fn the_published_schema_has_the_names_that_are_taken() {
+    let schema: Value = serde_json::from_str(JSON_SCHEMA).unwrap();
+    for (pointer, names) in [
+        ("/properties/owner/properties/field/not/enum", &OUR_FIELDS[..]),
+        ("/properties/filters/items/not/enum", &OF_LISTINGS),
+        ("/$defs/route/not/enum", &OUR_ROUTES),
+        ("/$defs/item/properties/properties/propertyNames/not/enum", &RESERVED),
+    ] {
+        assert_eq!(schema.pointer(pointer), Some(&json!(names)), "{pointer}");
+    }
+}
+
+#[test]
+fn the_published_schema_accepts_definitions() {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut all = vec![good(), serde_json::from_str(Definition::trades_text()).unwrap()];
+    for directory in ["examples/histories", "tests/data/histories"] {
+        for file in std::fs::read_dir(checkout.join(directory)).unwrap() {
+            all.push(serde_json::from_str(&std::fs::read_to_string(file.unwrap().path()).unwrap()).unwrap());
+        }
+    }
+    assert!(all.len() > 5);
+    all.push(serde_json::from_str(&with("/$schema", json!("definition.schema.json"))).unwrap());
+    for definition in all {
+        assert!(Definition::parse(&definition.to_string()).is_ok(), "{definition}");
+        if let Err(error) = published().validate(&definition) {
+            panic!("{} {error}", error.instance_path());
+        }
+    }
+}
+
+/// Slips that are likely have a hint.
+#[test]
+fn what_was_meant() {
+    let types = "/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"";
+    let formats = "/format must be date-time, date, uuid, email, uri or decimal";
+    let keyword = "is not a keyword that a definition may use";
+    let instant = "{ \"type\": \"string\", \"format\": \"date-time\" }";
+    for (schema, sentence) in [
+        (json!({ "nullable": true }), format!("/nullable {keyword}: give two types, such as \"type\": [\"string\", \"null\"]")),
+        (json!({ "definitions": {} }), format!("/definitions {keyword}: did you mean \"$defs\"?")),
+        (json!({ "descripton": "" }), format!("/descripton {keyword}: did you mean \"description\"?")),
+        (json!({ "additional_properties": false }), format!("/additional_properties {keyword}: did you mean \"additionalProperties\"?")),
+        (json!({ "example": 1 }), format!("/example {keyword}: did you mean \"examples\", which is an array?")),
+        (json!({ "type": "string", "required": true }), "/required must be an array of names, and stand in the schema of the object that has this property".to_owned()),
+        (json!({ "type": "int" }), format!("{types}: did you mean \"integer\"?")),
+        (json!({ "type": "Bool" }), format!("{types}: did you mean \"boolean\"?")),
+        (json!({ "type": "timestamp" }), format!("{types}: did you mean {instant}?")),
+        (json!({ "type": "strng" }), format!("{types}: did you mean \"string\"?")),
+        (json!({ "type": "cat" }), types.to_owned()),
+        (json!({ "type": "number", "exclusiveMinimum": true }), "/exclusiveMinimum must be a number: it is the bound, and stands instead of \"minimum\"".to_owned()),
+        (json!({ "type": "string", "format": "uuid4" }), format!("{formats}: did you mean \"uuid\"?")),
+        (json!({ "type": "string", "format": "date_time" }), format!("{formats}: did you mean \"date-time\"?")),
+        (json!({ "type": "integer", "format": "int64" }), "/format means nothing for the type of this schema: an integer is within 53 bits, and a number is a double".to_owned()),
+        (json!({ "n".repeat(65): 1 }), format!("/{} {keyword}", "n".repeat(65))),
+    ] {
+        expect(&with("/item/properties/x", schema), &format!("/item/properties/x{sentence}"));
+    }
+    let member = "is not a member of a definition";
+    for (name, hint) in [
+        ("page_size", ": did you mean \"pageSize\"?"),
+        ("pagesize", ": did you mean \"pageSize\"?"),
+        ("maxitembytes", ": did you mean \"maxItemBytes\"?"),
+        ("properties", ": it belongs into \"item\""),
+        ("schema", ": did you mean \"item\"?"),
+        ("colour", ""),
+    ] {
+        expect(&with(&format!("/{name}"), json!(1)), &format!("/{name} {member}{hint}"));
+    }
+    let references = json!({ "leg": {} });
+    let text = with("/item/$defs", references);
+    for (reference, hint) in [
+        (
+            "#/definitions/leg",
+            "must be #/$defs/ and the name of a schema in the item's $defs: did you mean \"#/$defs/leg\"?",
+        ),
+        ("#/$defs/legs", "must name a schema in the item's $defs: did you mean \"leg\"?"),
+    ] {
+        let text = text.replace(r#""x":{}"#, &format!(r#""x":{{"$ref":"{reference}"}}"#));
+        expect(&text, &format!("/item/properties/x/$ref {hint}"));
+    }
+    expect(
+        &with("/date", json!("sent_at")),
+        "/date must name a property of the item: did you mean \"sentAt\"?",
+    );
+    let filter = "must name a property that is a string, without the format date-time or decimal";
+    expect(&with("/filters", json!(["txt"])), &format!("/filters/0 {filter}: did you mean \"text\"?"));
+}
+
+/// One mistake never hides another, and never leads to another.
+#[test]
+fn all_mistakes_are_named_at_once() {
+    let mut definition = good();
+    definition["page_size"] = json!(10);
+    definition["history"] = json!("Messages");
+    definition["title"] = json!("message");
+    definition["owner"] = json!({ "collection": "Rooms", "field": "room_id", "type": "int" });
+    definition["pageSize"] = json!(1);
+    definition["maxItemBytes"] = json!(1);
+    definition["filters"] = json!(["text", "from", "x", "other", "text"]);
+    definition["item"] = json!({
+        "type": "object",
+        "oneOf": [],
+        "required": ["text", "gone", "_key", "x"],
+        "properties": {
+            "text": { "type": "string", "minlength": 1, "pattern": "(?=a)", "examples": ["a", 5] },
+            "_key": {},
+            "x": { "type": "text", "minimum": 5 },
+            "seq": { "type": "string", "format": "number", "minimum": 0 },
+            "list": { "type": "array", "items": { "type": "integer", "minLength": 1, "maximum": "5", "enum": ["a", 1, 1] } },
+            "sentAt": { "type": "string", "format": "datetime" },
+            "from": { "$ref": "#/$defs/unknown", "type": "string" },
+            "used": { "$ref": "#/$defs/used" },
+        },
+        "$defs": { "used": { "nullable": true }, "unused": { "maxLength": -1 } },
+    });
+    let mistakes = Definition::parse(&definition.to_string()).unwrap_err();
+    let places: Vec<_> = mistakes.kept().iter().map(|mistake| mistake.pointer.as_str()).collect();
+    let expected = [
+        "/page_size",
+        "/history",
+        "/title",
+        "/owner/collection",
+        "/owner/field",
+        "/owner/type",
+        "/pageSize",
+        "/maxItemBytes",
+        "/item/oneOf",
+        "/item/properties/_key",
+        "/item/properties/text/minlength",
+        "/item/properties/text/pattern",
+        "/item/properties/text/examples/1",
+        "/item/properties/x/type",
+        "/item/properties/seq/format",
+        "/item/properties/list/items/minLength",
+        "/item/properties/list/items/maximum",
+        "/item/properties/list/items/enum/0",
+        "/item/properties/list/items/enum/2",
+        "/item/properties/sentAt/format",
+        "/item/properties/from/type",
+        "/item/properties/from/$ref",
+        "/item/$defs/used/nullable",
+        "/item/required/1",
+        "/item/$defs/unused/maxLength",
+        "/item/properties/seq",
+        "/filters/1",
+        "/filters/3",
+        "/filters/4",
+    ];
+    assert_eq!(places, expected, "{mistakes}");
+    assert_eq!(Definition::parse(&definition.to_string()).unwrap_err(), mistakes);
+    // Their number is bounded.
+    let many: serde_json::Map<_, _> = (0..70).map(|n| (format!("p{n}"), json!({ "oneOf": [] }))).collect();
+    let mistakes = Definition::parse(&with("/item/properties/x", json!({ "properties": many }))).unwrap_err();
+    assert_eq!(
+        (mistakes.kept().len(), mistakes.lines().last().as_deref()),
+        (50, Some("has 20 more mistakes"))
+    );
 }
 
 #[test]
@@ -131,7 +334,7 @@ fn items() {
     for (pointer, value, sentence) in [
         ("/item", json!(true), "/item must be an object, which is a schema".to_owned()),
         ("/item/type", Value::Null, "/item/type must be \"object\"".to_owned()),
-        ("/item/type", json!("array"), "/item/required means nothing for the type of this schema".to_owned()),
+        ("/item/type", json!("array"), "/item/type must be \"object\"".to_owned()),
         ("/item/type", json!(["object", "null"]), "/item/type must be \"object\"".to_owned()),
         ("/item/properties/seq", json!({}), "/item/properties/seq has a name that is reserved".to_owned()),
         ("/item/properties/page", json!({}), "/item/properties/page has a name that is reserved".to_owned()),
@@ -139,11 +342,11 @@ fn items() {
         ("/item/properties/_key", json!({}), format!("/item/properties/_key {name}")),
         ("/item/properties/a.b", json!({}), format!("/item/properties/a.b {name}")),
         ("/item/properties/$a", json!({}), format!("/item/properties/$a {name}")),
-        ("/item/required", json!(["txt"]), "/item/required/0 must name one of the properties".to_owned()),
+        ("/item/required", json!(["txt"]), "/item/required/0 must name one of the properties: did you mean \"text\"?".to_owned()),
         ("/item/required", json!(["text", "text"]), "/item/required/1 must not be given more than once".to_owned()),
-        ("/item/allOf", json!([]), "/item/allOf is not a keyword that a definition may use".to_owned()),
-        ("/item/patternProperties", json!({}), "/item/patternProperties is not a keyword that a definition may use".to_owned()),
-        ("/item/$schema", json!("x"), "/item/$schema is not a keyword that a definition may use".to_owned()),
+        ("/item/allOf", json!([]), "/item/allOf is not a keyword that a definition may use: write the keywords of all parts into one schema".to_owned()),
+        ("/item/patternProperties", json!({}), "/item/patternProperties is not a keyword that a definition may use: \"additionalProperties\" is the schema of all members that \"properties\" does not declare".to_owned()),
+        ("/item/$schema", json!("x"), "/item/$schema is not a keyword that a definition may use: it may stand in the definition itself, beside \"history\"".to_owned()),
         ("/item/description", json!(5), "/item/description must be a string".to_owned()),
         ("/item/deprecated", json!("yes"), "/item/deprecated must be true or false".to_owned()),
         ("/item/examples", json!([{ "text": 5 }]), "/item/examples/0/text is refused by its own schema: it must be a string, not a number".to_owned()),
@@ -151,8 +354,11 @@ fn items() {
         ("/item/$ref", json!("#/$defs/a"), "/item/$ref must not stand in the item's own schema".to_owned()),
         ("/item/enum", json!([{ "text": "a" }]), "/item/enum must not stand in the item's own schema".to_owned()),
         ("/item/const", json!({ "text": "a" }), "/item/const must not stand in the item's own schema".to_owned()),
+        ("/item/default", json!({ "text": "a" }), "/item/default must not stand in the item's own schema".to_owned()),
+        ("/item/properties/sentAt", json!({ "type": "string", "format": "date-time", "default": "2004-01-09T00:00:00Z" }), "/item/properties/sentAt/default must not be given: a missing date is the time of arrival".to_owned()),
+        ("/item/$defs", json!({ "a": { "default": 1 } }), "/item/$defs/a/default must stand in the schema of a property: nothing else can be filled in".to_owned()),
         ("/item/$defs", json!({ "a b": {} }), format!("/item/$defs/a b {name}")),
-        ("/item/$defs", json!({ "a": { "type": "text" } }), "/item/$defs/a/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"".to_owned()),
+        ("/item/$defs", json!({ "a": { "type": "text" } }), "/item/$defs/a/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\": did you mean \"string\"?".to_owned()),
     ] {
         expect(&with(pointer, value), &sentence);
     }
@@ -163,16 +369,16 @@ fn schemas() {
     let nothing = "means nothing for the type of this schema";
     for (schema, sentence) in [
         (json!([]), " must be an object, which is a schema".to_owned()),
-        (json!({ "type": "text" }), "/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"".to_owned()),
+        (json!({ "type": "text" }), "/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\": did you mean \"string\"?".to_owned()),
         (json!({ "type": [] }), "/type must name at least one type".to_owned()),
         (json!({ "type": ["integer", "number"] }), "/type/1 must not name a type twice (a number may be an integer)".to_owned()),
-        (json!({ "minlength": 1 }), "/minlength is not a keyword that a definition may use".to_owned()),
-        (json!({ "oneOf": [] }), "/oneOf is not a keyword that a definition may use".to_owned()),
-        (json!({ "type": "integer", "minLength": 1 }), format!("/minLength {nothing}")),
-        (json!({ "type": "string", "maxItems": 1 }), format!("/maxItems {nothing}")),
+        (json!({ "minlength": 1 }), "/minlength is not a keyword that a definition may use: did you mean \"minLength\"?".to_owned()),
+        (json!({ "oneOf": [] }), "/oneOf is not a keyword that a definition may use: declare the properties of all alternatives, and require those that every alternative has".to_owned()),
+        (json!({ "type": "integer", "minLength": 1 }), format!("/minLength {nothing}: did you mean \"minimum\"?")),
+        (json!({ "type": "string", "maxItems": 1 }), format!("/maxItems {nothing}: did you mean \"maxLength\"?")),
         (json!({ "type": "object", "items": {} }), format!("/items {nothing}")),
         (json!({ "type": "boolean", "minimum": 0 }), format!("/minimum {nothing}")),
-        (json!({ "type": "string", "minimum": 0 }), "/minimum means nothing for a string whose format is not decimal".to_owned()),
+        (json!({ "type": "string", "minimum": 0 }), "/minimum means nothing for a string whose format is not decimal: did you mean \"minLength\"?".to_owned()),
         (json!({ "type": "string", "format": "decimal", "multipleOf": 1 }), "/multipleOf means nothing for a string".to_owned()),
         (json!({ "type": "string", "minLength": -1 }), "/minLength must be a whole number from 0 to 4294967295, written without a fraction or an exponent".to_owned()),
         (json!({ "type": "string", "minLength": 5, "maxLength": 4 }), "/maxLength must not be less than minLength".to_owned()),
@@ -197,11 +403,14 @@ fn schemas() {
         (json!({ "$ref": "#/properties/text" }), "/$ref must be #/$defs/ and the name of a schema in the item's $defs".to_owned()),
         (json!({ "$ref": "https://example.org/x" }), "/$ref must be #/$defs/ and the name of a schema in the item's $defs".to_owned()),
         (json!({ "$ref": "#/$defs/x" }), "/$ref must name a schema in the item's $defs".to_owned()),
-        (json!({ "$ref": "#/$defs/x", "type": "string" }), "/type must not stand beside $ref".to_owned()),
+        (json!({ "$ref": "#/$defs/x", "type": "string" }), "/type must not stand beside $ref\n/item/properties/x/$ref must name a schema in the item's $defs".to_owned()),
         (json!({ "$defs": {} }), "/$defs must stand in the item's schema, not in one inside it".to_owned()),
         (json!({ "additionalProperties": 5 }), "/additionalProperties must be an object, which is a schema".to_owned()),
+        (json!({ "type": "string", "default": 5 }), "/default is refused by its own schema: it must be a string, not a number".to_owned()),
+        (json!({ "type": "array", "items": { "default": 5 } }), "/items/default must stand in the schema of a property: nothing else can be filled in".to_owned()),
+        (json!({ "required": ["a"], "properties": { "a": { "default": 5 } } }), "/properties/a/default means nothing for a required property, which clients must send".to_owned()),
         (json!({ "type": "string", "examples": [5] }), "/examples/0 is refused by its own schema: it must be a string, not a number".to_owned()),
-        (json!({ "type": "string", "examples": "x" }), "/examples must be an array".to_owned()),
+        (json!({ "type": "string", "examples": "x" }), "/examples must be an array, such as [\"x\"]".to_owned()),
     ] {
         expect(&with("/item/properties/x", schema), &format!("/item/properties/x{sentence}"));
     }
@@ -327,6 +536,13 @@ fn definitions_agree() {
     ] {
         assert_eq!(load(&[("a.json", good.clone()), ("b.json", second)]).unwrap_err(), sentence);
     }
+    // Also of several files.
+    let both =
+        load(&[("a.json", with("/pageSize", json!(1))), ("b.json", "[]".to_owned()), ("c.json", good)]);
+    assert_eq!(
+        both.unwrap_err(),
+        "a.json: /pageSize must be a whole number from 2 to 200\nb.json: the document must be an object, which is a definition"
+    );
     assert_eq!(load(&[("README.md", String::new())]).unwrap_err(), "DIR has no file that ends with .json");
     let missing = Definitions::of_directory(Path::new("/nowhere/at/all")).unwrap_err().to_string();
     assert!(missing.starts_with("/nowhere/at/all cannot be read: "), "{missing}");

@@ -1,15 +1,20 @@
 //! One definition of a history: its names, its owners, its pages and the schema of its items.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use regex::Regex;
 
 use super::names::{FIELD, OF_LISTINGS, OUR_FIELDS, OUR_ROUTES, RESERVED, ROUTE, TITLE, capitalised};
 use crate::domain::{OwnerType, PageSize};
-use crate::item::{Frame, Members, Mistake, Noun, Schema, Source};
+use crate::item::{Frame, Members, Mistake, Mistakes, Noun, Schema, Source, did_you_mean, unknown_member};
 
 /// The history of trades, which a server has without a directory of definitions.
 const TRADES: &str = include_str!("trades.json");
+
+/// The JSON Schema of definitions, for editors. It refuses what [`Definition::parse`] refuses, as far as JSON Schema
+/// has words for it.
+pub const JSON_SCHEMA: &str = include_str!("definition.schema.json");
 
 /// Bytes of a full page: the most that `pageSize` times `maxItemBytes` may be.
 const MAX_PAGE_BYTES: usize = 4 << 20;
@@ -67,44 +72,66 @@ impl Definition {
     /// Reads a definition.
     ///
     /// # Errors
-    /// The first mistake.
-    pub fn parse(text: &str) -> Result<Self, Mistake> {
+    /// It has mistakes.
+    pub fn parse(text: &str) -> Result<Self, Mistakes> {
         if text.len() > MAX_TEXT {
-            return Err(Mistake::new("", format!("must have at most {MAX_TEXT} bytes")));
+            return Err(Mistake::new("", format!("must have at most {MAX_TEXT} bytes")).into());
         }
-        let known = ["history", "title", "owner", "pageSize", "maxItemBytes", "date", "filters", "item"];
-        let mut members = members(&Source::of_text(text)?, "an object, which is a definition", &known)?;
-        let name = route(&members.required("history")?)?;
-        let title = named(
-            &members.required("title")?,
-            TITLE,
-            "must be 1 to 64 letters and digits that begin with a capital, such as \"Trade\"",
-        )?;
-        let owner = Owner::parse(&members.required("owner")?, &name)?;
-        let page_size = members.read("pageSize", |source| {
-            let size = source.count().ok().and_then(|size| PageSize::new(size as u64).ok());
-            size.ok_or_else(|| source.mistake("must be a whole number from 2 to 200"))
-        })?;
-        let page_size = page_size.unwrap_or(PageSize::DEFAULT);
-        let share = MAX_PAGE_BYTES / page_size.get();
+        let mistakes = RefCell::default();
+        let definition = Self::read(&Source::of_text(text, &mistakes)?);
+        let mistakes = mistakes.into_inner();
+        definition.filter(|_| mistakes.is_empty()).ok_or(mistakes)
+    }
+
+    /// Reads all of a definition, so that all mistakes are found. `None` if something is missing.
+    fn read(source: &Source<'_>) -> Option<Self> {
+        let known =
+            ["$schema", "history", "title", "owner", "pageSize", "maxItemBytes", "date", "filters", "item"];
+        let mut members = members(source, "an object, which is a definition", &known)?;
+        // Editors read it.
+        members.read("$schema", Source::text);
+        let name = members.read_required("history", route);
+        let title = members.read_required("title", |source| {
+            let rule = "must be 1 to 64 letters and digits that begin with a capital, such as \"Trade\"";
+            named(source, TITLE, rule)
+        });
+        let owner = members.required("owner").and_then(|owner| Owner::read(&owner, name.as_deref()));
+        let page_size = match members.take("pageSize") {
+            Some(source) => source.keep(page_size(&source)),
+            None => Some(PageSize::DEFAULT),
+        };
+        // Of an unknown page size the smallest, which leaves most bytes for an item.
+        let items = page_size.map_or(PageSize::MIN as usize, PageSize::get);
+        let share = MAX_PAGE_BYTES / items;
         let max_item_bytes = members.read("maxItemBytes", |source| {
             let bytes = source.count().ok().filter(|bytes| (LEAST_ITEM_BYTES..=share).contains(bytes));
-            let rule = format!("must be a whole number from {LEAST_ITEM_BYTES} to {share}, so that a page of {page_size} items has at most {MAX_PAGE_BYTES} bytes");
+            let rule = format!("must be a whole number from {LEAST_ITEM_BYTES} to {share}, so that a page of {items} items has at most {MAX_PAGE_BYTES} bytes");
             bytes.ok_or_else(|| source.mistake(rule))
-        })?;
+        });
         let max_item_bytes = max_item_bytes.unwrap_or(share.min(DEFAULT_ITEM_BYTES));
-        let date = members.required("date")?.text()?;
+        let date = members.read_required("date", Source::text);
+        let filters_source = members.take("filters");
         let item = members.required("item")?;
-        let key_field = key_field(&name);
-        let reserved = RESERVED.into_iter().chain([&*owner.field, key_field]).map(str::to_owned).collect();
-        let frame = Frame { title: &title, date: &date, reserved, page_size, max_item_bytes, key_field };
+        let key_field = key_field(name.as_deref().unwrap_or_default());
+        let owner_field = owner.as_ref().map(|owner| &*owner.field);
+        let reserved =
+            RESERVED.into_iter().chain(owner_field).chain([key_field]).map(str::to_owned).collect();
+        let frame = Frame {
+            title: title.as_deref().unwrap_or_default(),
+            date: date.as_deref(),
+            reserved,
+            page_size: page_size.unwrap_or(PageSize::DEFAULT),
+            max_item_bytes,
+            key_field,
+        };
         let schema = Schema::parse(&item, frame)?;
-        let filters = members.read("filters", |source| filters(source, &schema))?.unwrap_or_default();
-        let source = serde_json::from_str(item.raw.get())
-            .map_err(|error| item.mistake(format!("cannot be read: {error}")))?;
-        let (name, item) = (name.into(), schema);
-        let date = DateProperty { required: item.date_is_required(), name: date };
-        Ok(Self { name, title, owner, page_size, max_item_bytes, date, filters, item, source })
+        let filters = filters_source.map(|source| filters(&source, &schema, &item)).unwrap_or_default();
+        let date = date.filter(|_| !item.has_mistakes())?;
+        let source = serde_json::from_str(item.raw.get());
+        let source = item.keep(source.map_err(|error| item.mistake(format!("cannot be read: {error}"))))?;
+        let date = DateProperty { required: schema.date_is_required(), name: date };
+        let (name, title, owner, page_size) = (name?.into(), title?, owner?, page_size?);
+        Some(Self { name, title, owner, page_size, max_item_bytes, date, filters, item: schema, source })
     }
 
     /// The history of trades that is built in.
@@ -128,24 +155,36 @@ impl Definition {
     }
 }
 
+fn page_size(source: &Source<'_>) -> Result<PageSize, Mistake> {
+    let size = source.count().ok().and_then(|size| PageSize::new(size as u64).ok());
+    size.ok_or_else(|| source.mistake("must be a whole number from 2 to 200"))
+}
+
 /// Names of properties that listings can be filtered by.
-fn filters(source: &Source<'_>, schema: &Schema) -> Result<Vec<String>, Mistake> {
+fn filters(source: &Source<'_>, schema: &Schema, item: &Source<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in source.array()? {
-        let text = name.text()?;
-        if !schema.has_text(&text) {
-            return Err(name
-                .mistake("must name a property that is a string, without the format date-time or decimal"));
-        }
-        if OF_LISTINGS.contains(&&*text) {
-            return Err(name.mistake("must not be the name of another parameter of listings"));
-        }
-        if names.contains(&text) {
-            return Err(name.mistake("must not be given more than once"));
+    for name in source.keep(source.array()).unwrap_or_default() {
+        let Some(text) = name.keep(name.text()) else { continue };
+        // Of a property that has a mistake, or may refer to one, the type is not known.
+        let is_unclear = schema.properties().any(|property| property.name == text)
+            && ["properties/".to_owned() + &text, "$defs".to_owned()]
+                .iter()
+                .any(|part| item.has_mistakes_within(&format!("{}/{part}", item.pointer)));
+        if !is_unclear && !schema.has_text(&text) {
+            let texts =
+                schema.properties().map(|property| property.name).filter(|name| schema.has_text(name));
+            let hint = did_you_mean(&text, texts);
+            name.refuse(format!(
+                "must name a property that is a string, without the format date-time or decimal{hint}"
+            ));
+        } else if OF_LISTINGS.contains(&&*text) {
+            name.refuse("must not be the name of another parameter of listings");
+        } else if names.contains(&text) {
+            name.refuse("must not be given more than once");
         }
         names.push(text);
     }
-    Ok(names)
+    names
 }
 
 /// Trades had it before there were definitions.
@@ -154,28 +193,33 @@ fn key_field(name: &str) -> &'static str {
 }
 
 impl Owner {
-    fn parse(source: &Source<'_>, history: &str) -> Result<Self, Mistake> {
+    /// `history`: the name of its history, if that is known.
+    fn read(source: &Source<'_>, history: Option<&str>) -> Option<Self> {
         let mut members =
             members(source, "an object with collection, field and type", &["collection", "field", "type"])?;
-        let collection_source = members.required("collection")?;
-        let collection = route(&collection_source)?;
-        if collection == history {
-            return Err(collection_source.mistake("must not be the name of a history"));
-        }
-        let field_source = members.required("field")?;
-        let rule =
-            "must be 1 to 64 letters and digits that begin with a small letter, such as \"customerId\"";
-        let field = named(&field_source, FIELD, rule)?;
-        if OUR_FIELDS.contains(&&*field) {
-            let rule = "must not be a name that pages and listings use for something else";
-            return Err(field_source.mistake(rule));
-        }
-        let kind_source = members.required("type")?;
-        let kind = [OwnerType::Integer, OwnerType::String]
-            .into_iter()
-            .find(|kind| kind_source.text().is_ok_and(|name| name == kind.to_string()));
-        let kind = kind.ok_or_else(|| kind_source.mistake("must be \"integer\" or \"string\""))?;
-        Ok(Self { collection, field, kind })
+        let collection = members.read_required("collection", |source| match route(source)? {
+            collection if Some(&*collection) == history => {
+                Err(source.mistake("must not be the name of a history"))
+            }
+            collection => Ok(collection),
+        });
+        let field = members.read_required("field", |source| {
+            let rule =
+                "must be 1 to 64 letters and digits that begin with a small letter, such as \"customerId\"";
+            let field = named(source, FIELD, rule)?;
+            if OUR_FIELDS.contains(&&*field) {
+                let rule = "must not be a name that pages and listings use for something else";
+                return Err(source.mistake(rule));
+            }
+            Ok(field)
+        });
+        let kind = members.read_required("type", |source| {
+            let kind = OwnerType::ALL
+                .into_iter()
+                .find(|kind| source.text().is_ok_and(|name| name == kind.to_string()));
+            kind.ok_or_else(|| source.mistake("must be \"integer\", \"string\" or \"uuid\""))
+        });
+        Some(Self { collection: collection?, field: field?, kind: kind? })
     }
 
     /// What an owner is called: the field in words, without "Id".
@@ -209,6 +253,6 @@ fn named(source: &Source<'_>, pattern: &str, rule: &str) -> Result<String, Mista
     if pattern.is_match(&name) { Ok(name) } else { Err(source.mistake(rule)) }
 }
 
-fn members<'a>(source: &Source<'a>, what: &str, known: &[&str]) -> Result<Members<'a>, Mistake> {
-    source.object(what, |name| known.contains(&name), "is not a member of a definition")
+fn members<'a>(source: &Source<'a>, what: &str, known: &[&str]) -> Option<Members<'a>> {
+    source.object(what, |name| (!known.contains(&name)).then(|| unknown_member(name, known)))
 }

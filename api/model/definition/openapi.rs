@@ -113,6 +113,9 @@ fn stored_example(definition: &Definition) -> Option<Value> {
     serde_json::from_slice(&json).ok()
 }
 
+/// The UUID of examples.
+const UUID: &str = "123e4567-e89b-42d3-a456-426614174000";
+
 /// The schema of an owner's id.
 pub fn owner_id(kind: OwnerType) -> Value {
     let mut schema = match kind {
@@ -120,6 +123,8 @@ pub fn owner_id(kind: OwnerType) -> Value {
         OwnerType::String => {
             json!({ "type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$", "maxLength": OwnerType::MAX_LEN })
         }
+        // In requests either case is read, and answers are in lower case.
+        OwnerType::Uuid => json!({ "type": "string", "format": "uuid", "maxLength": UUID.len() }),
     };
     schema["examples"] = json!([owner_example(kind)]);
     schema
@@ -130,6 +135,7 @@ pub fn owner_example(kind: OwnerType) -> Value {
     match kind {
         OwnerType::Integer => json!(7),
         OwnerType::String => json!("7f3a2c"),
+        OwnerType::Uuid => json!(UUID),
     }
 }
 
@@ -164,6 +170,9 @@ fn rewritten(schema: &Value, definition: &Definition, form: Form) -> Value {
         let value = match (keyword.as_str(), value) {
             // They are schemas of their own.
             ("$defs", _) => continue,
+            // In words: generated clients would send a default, or demand it, and show it in answers that do not have
+            // it.
+            ("default", _) => continue,
             // An item may have been stored under an earlier schema, which allowed more.
             ("additionalProperties", Value::Bool(false)) if form == Form::Stored => continue,
             ("properties", Value::Object(schemas)) => schemas
@@ -179,6 +188,9 @@ fn rewritten(schema: &Value, definition: &Definition, form: Form) -> Value {
         };
         written.insert(keyword.clone(), value);
     }
+    if let Some(default) = schema.get("default").filter(|_| form == Form::New) {
+        describe(&mut written, &format!("Default: `{default}`."));
+    }
     if form == Form::Stored && (may_be(schema, "object") || may_be(schema, "array")) {
         // Their dates are written as clients may send them.
         written.shift_remove("examples");
@@ -186,14 +198,22 @@ fn rewritten(schema: &Value, definition: &Definition, form: Form) -> Value {
     bound_integers(&mut written);
     rewrite_format(&mut written, form);
     bound_sizes(&mut written, definition.max_item_bytes);
+    let is_listed = ["enum", "const", "$ref"].iter().any(|keyword| schema.contains_key(*keyword));
     if form == Form::New
-        && schema.contains_key("type")
+        && !is_listed
         && may_be(schema, "object")
         && written.get("additionalProperties") != Some(&json!(false))
     {
+        // As the checker refuses them in every object.
         written.insert("propertyNames".to_owned(), json!({ "pattern": r"^([^$.\u0000][^.\u0000]*)?$" }));
     }
     Value::Object(written)
+}
+
+/// Adds a sentence to the description.
+fn describe(schema: &mut Map<String, Value>, sentence: &str) {
+    let given = schema.get("description").and_then(Value::as_str).map(|given| format!("{given} "));
+    schema.insert("description".to_owned(), json!(given.unwrap_or_default() + sentence));
 }
 
 fn bound_integers(schema: &mut Map<String, Value>) {
@@ -319,9 +339,7 @@ fn rewrite_decimal(schema: &mut Map<String, Value>) {
         (false, false) => None,
     };
     let shapes: Vec<_> = number.into_iter().chain(zero.then(|| r"-?0(\.0+)?".to_owned())).collect();
-    let given = schema.get("description").and_then(Value::as_str).map(|given| format!("{given} "));
-    let description = format!("{}{words}.", given.unwrap_or_default());
-    schema.insert("description".to_owned(), json!(description));
+    describe(schema, &format!("{words}."));
     schema.shift_remove("format");
     restrict(schema, format!("^({})$", shapes.join("|")), LONGEST_DECIMAL);
 }

@@ -3,6 +3,8 @@
 mod check;
 mod compile;
 mod example;
+mod hints;
+mod mistake;
 mod node;
 mod source;
 
@@ -17,6 +19,7 @@ use self::check::ItemChecker;
 use self::node::{ANY, Count, Kinds, Node, NumberKind};
 use super::draft::Draft;
 use super::format::StringFormat;
+use super::limits::is_declarable;
 use super::noun::Noun;
 use super::place::Place;
 use crate::domain::{
@@ -24,16 +27,18 @@ use crate::domain::{
     one_or_many,
 };
 
+pub use self::hints::{did_you_mean, unknown_member};
+pub use self::mistake::{Mistake, Mistakes};
 pub use self::node::{SIDES, Side};
-pub use self::source::{Members, Mistake, Source};
+pub use self::source::{Members, Source};
 
 /// What a definition says of its items beside their schema.
 #[derive(Debug, Clone)]
 pub struct Frame<'a> {
     /// The item's name in camel case, for sentences.
     pub title: &'a str,
-    /// The property that is the item's date.
-    pub date: &'a str,
+    /// The property that is the item's date; `None` if the definition does not say.
+    pub date: Option<&'a str>,
     /// Names that an item must not use. Names that begin with `_` are reserved too.
     pub reserved: Vec<String>,
     /// How many items a bucket has.
@@ -58,49 +63,76 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles the schema of an item.
-    ///
-    /// # Errors
-    /// The first mistake.
-    pub fn parse(source: &Source<'_>, frame: Frame<'_>) -> Result<Self, Mistake> {
+    /// Compiles the schema of an item. Its mistakes are among those of `source`: if there are any, it may only be
+    /// asked for its properties. `None` if it is not an object.
+    pub fn parse(source: &Source<'_>, frame: Frame<'_>) -> Option<Self> {
         let Frame { title, date, reserved, page_size, max_item_bytes, key_field } = frame;
         let root = compile::compile(source)?;
-        let within = |part: &str| format!("{}/{part}", source.pointer);
-        if root.kinds != Kinds::OBJECT {
-            return Err(Mistake::new(within("type"), "must be \"object\""));
-        }
+        let below = |part: String, rule: &str| {
+            source.add(Mistake::new(format!("{}/{part}", source.pointer), rule));
+        };
         let properties = &root.object.properties;
-        let mut names = properties.iter().map(|property| &property.name);
-        if let Some(name) = names.find(|name| is_reserved(&reserved, name)) {
-            return Err(Mistake::new(within(&format!("properties/{name}")), "has a name that is reserved"));
+        for node::Property { name, .. } in properties {
+            // Others have been refused already.
+            if is_declarable(name) && is_reserved(&reserved, name) {
+                below(format!("properties/{name}"), "has a name that is reserved");
+            }
         }
-        let place = within(&format!("properties/{date}"));
-        let date = properties.iter().position(|property| property.name == date);
-        let date = date.ok_or_else(|| Mistake::new("/date", "must name a property of the item"))?;
-        if !is_plain_date(&properties[date].node) {
-            let rule = "must be { \"type\": \"string\", \"format\": \"date-time\" }, because date names it";
-            return Err(Mistake::new(place, rule));
+        let position = date.map(|date| properties.iter().position(|property| property.name == date));
+        match (date, position) {
+            (Some(date), Some(None)) => {
+                let names = properties.iter().map(|property| &*property.name);
+                let rule = format!("must name a property of the item{}", did_you_mean(date, names));
+                source.add(Mistake::new("/date", rule));
+            }
+            (Some(date), Some(Some(at))) if !is_plain_date(&properties[at].node) => {
+                let place = format!("properties/{date}");
+                if !source.has_mistakes_within(&format!("{}/{place}", source.pointer)) {
+                    let rule =
+                        "must be { \"type\": \"string\", \"format\": \"date-time\" }, because date names it";
+                    below(place, rule);
+                }
+            }
+            (Some(date), Some(Some(at))) if properties[at].default.is_some() => {
+                below(
+                    format!("properties/{date}/default"),
+                    "must not be given: a missing date is the time of arrival",
+                );
+            }
+            _ => {}
         }
         let index_digits = (page_size.get() - 1).to_string().len();
         // An element of the array, and in its document a key of 12 bytes: type, name, length, subtype, bytes.
         let around = (1 + index_digits + 1) + (1 + key_field.len() + 1 + 4 + 1 + 12);
         let (noun, max_document_bytes) = (Noun::of_name(title), max_item_bytes.saturating_sub(around));
+        let date = position.flatten().unwrap_or_default();
         let schema = Self { root, noun, date, reserved, max_item_bytes, max_document_bytes };
-        // Also by what the engine asks for beside the schema.
-        for (number, example) in schema.root.examples.iter().enumerate() {
-            if let Err(DraftError::Invalid(faults)) = schema.parse_drafts(example.as_bytes(), 1)
+        if !source.has_mistakes() {
+            schema.check_examples(source);
+        }
+        Some(schema)
+    }
+
+    /// Checks the examples also by what the engine asks for beside the schema.
+    fn check_examples(&self, source: &Source<'_>) {
+        for (number, example) in self.root.examples.iter().enumerate() {
+            if let Err(DraftError::Invalid(faults)) = self.parse_drafts(example.as_bytes(), 1)
                 && let Some(Fault { pointer, rule, .. }) = faults.kept().first()
             {
-                let place = within(&format!("examples/{number}{pointer}"));
-                return Err(Mistake::new(place, format!("is no item: it {rule}")));
+                let place = format!("{}/examples/{number}{pointer}", source.pointer);
+                source.add(Mistake::new(place, format!("is no item: it {rule}")));
             }
         }
-        Ok(schema)
     }
 
     /// What an item is called.
     pub fn noun(&self) -> &Noun {
         &self.noun
+    }
+
+    /// Whether a missing property of an item may be filled in, beside the date.
+    pub fn has_defaults(&self) -> bool {
+        self.root.object.properties.iter().any(|property| property.default.is_some())
     }
 
     /// Whether clients must send the date.
@@ -348,9 +380,9 @@ fn take_owner(
         (None, _) => Err(Invalid("is required".to_owned())),
         (Some(_), _) if twice => Err(Invalid("must not be given more than once".to_owned())),
         (Some(Json::Number(text)), OwnerType::Integer) => kind.parse(text),
-        (Some(Json::String(text)), OwnerType::String) => kind.parse(&text.unwrap_or_default()),
+        (Some(Json::String(text)), kind) if kind.is_text() => kind.parse(&text.unwrap_or_default()),
         (Some(other), _) => {
-            let wanted = if kind == OwnerType::Integer { "number" } else { "string" };
+            let wanted = if kind.is_text() { "string" } else { "number" };
             Err(Invalid(format!("must be a {wanted}, not {}", other.kind())))
         }
     };

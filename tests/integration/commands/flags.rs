@@ -343,11 +343,19 @@ async fn histories_are_checked_and_shown() {
     assert_eq!((checked.status, checked.err.as_str()), (Some(0), ""));
     assert!(checked.out.contains("GET, POST  /v1/rooms/{roomId}/messages "), "{}", checked.out);
     let file = std::env::temp_dir().join(format!("pagebucket-check-{}.json", std::process::id()));
-    std::fs::write(&file, r#"{ "history": "Messages" }"#).expect("a file");
+    std::fs::write(&file, r#"{ "history": "Messages", "page_size": 7 }"#).expect("a file");
     let mistaken = check(&file).await;
     std::fs::remove_file(&file).expect("the file");
-    let rule = "/history must be 1 to 48 of the characters a-z, 0-9 and \"-\", and begin with a letter";
-    assert_eq!(mistaken.sentence(2), format!("{}: {rule}", file.display()));
+    let lines = [
+        "/page_size is not a member of a definition: did you mean \"pageSize\"?",
+        "/history must be 1 to 48 of the characters a-z, 0-9 and \"-\", and begin with a letter",
+        "/title is required",
+        "/owner is required",
+        "/date is required",
+        "/item is required",
+    ]
+    .map(|line| format!("pagebucket: {}: {line}\n", file.display()));
+    assert_eq!((mistaken.status, mistaken.out, mistaken.err), (Some(2), String::new(), lines.concat()));
     let missing = check(&file).await;
     assert!(missing.sentence(2).contains("cannot be read"), "{}", missing.err);
 }

@@ -1,5 +1,6 @@
 //! An issuer of access tokens, whose keys are replaced as tests want it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,9 +12,9 @@ use axum::routing::get;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use pagebucket_http::auth::Authenticator;
-use pagebucket_http::auth::jwt::{Jwt, Pace, Settings, Source};
+use pagebucket_http::auth::jwt::{Jwt, OwnersClaim, Pace, Settings, Source};
 use pagebucket_http::{Gate, Open};
-use pagebucket_model::domain::Clock;
+use pagebucket_model::domain::{Clock, OwnerType};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
@@ -119,6 +120,11 @@ pub fn claims(name: &str, scope: &str, customers: Value) -> Value {
     })
 }
 
+/// Owners of a collection are named by the claim of its name.
+pub fn owners_claim(collection: &str, kind: OwnerType) -> BTreeMap<Box<str>, OwnersClaim> {
+    [(collection.into(), OwnersClaim { name: collection.to_owned(), kind })].into()
+}
+
 /// All scopes, as in a token.
 pub const EVERYTHING: &str = "read append list views metrics admin";
 
@@ -176,7 +182,7 @@ impl Issuer {
             issuer: ISSUER.to_owned(),
             audience: AUDIENCE.to_owned(),
             types: vec!["at+jwt".to_owned()],
-            claims: [("customers".into(), "customers".to_owned())].into(),
+            claims: owners_claim("customers", OwnerType::Integer),
             keys: Source::parse(&self.url).expect("an address of this machine"),
             pace: Pace { refresh: Duration::from_secs(3600), ..Pace::default() },
         }

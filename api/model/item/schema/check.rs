@@ -224,9 +224,17 @@ impl ItemChecker<'_> {
             expected = order + 1;
             pieces[order] = Some(self.element(name, node, member.value, &here));
         }
-        for (property, piece) in rules.properties.iter().zip(&pieces) {
-            if property.required && piece.is_none() {
-                self.fault(&Place::Member(place, &property.name), "is required");
+        for (order, property) in rules.properties.iter().enumerate() {
+            let here = Place::Member(place, &property.name);
+            match &property.default {
+                _ if pieces[order].is_some() => {}
+                None if property.required => drop(self.fault(&here, "is required")),
+                None => {}
+                Some(default) => {
+                    ordered &= order >= expected;
+                    expected = order + 1;
+                    pieces[order] = Some(self.element(&property.name, &property.node, default, &here));
+                }
             }
         }
         others.sort_unstable();

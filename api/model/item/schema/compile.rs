@@ -7,11 +7,13 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::check::ItemChecker;
+use super::hints;
+use super::mistake::Mistake;
 use super::node::{
     ArrayRules, Bound, Count, Kinds, Node, NumberKind, NumberRules, ObjectRules, OneOf, Property, SIDES,
-    TYPES, TextRules,
+    Side, TYPES, TextRules,
 };
-use super::source::{Members, Mistake, Result, Source};
+use super::source::{Members, Result, Source};
 use crate::domain::{Fault, Faults, Json};
 use crate::item::canonical;
 use crate::item::decimal::Decimal;
@@ -31,66 +33,96 @@ const REFERENCE: &str = "#/$defs/";
 
 const NAME_RULE: &str = "must have a name of A-Z, a-z, 0-9, \"_\" and \"-\" that begins with a letter and has at most 64 characters";
 
-/// Compiles the schema of an item.
-///
-/// # Errors
-/// The first mistake.
-pub(super) fn compile(source: &Source<'_>) -> Result<Arc<Node>> {
+/// Compiles the schema of an item. What has a mistake is left out, so that the nodes refuse less. `None` if it is not
+/// an object.
+pub(super) fn compile(source: &Source<'_>) -> Option<Arc<Node>> {
     let mut keywords = keywords(source)?;
-    let definitions = keywords.read("$defs", declared)?.unwrap_or_default();
+    let definitions = keywords.take("$defs").map(|defs| declared(&defs)).unwrap_or_default();
     // An item is an object with the members of this schema: nothing else is looked at.
-    for keyword in ["$ref", "enum", "const"] {
+    for keyword in ["$ref", "enum", "const", "default"] {
         if let Some(found) = keywords.take(keyword) {
-            return Err(found.mistake("must not stand in the item's own schema"));
+            found.refuse("must not stand in the item's own schema");
         }
+    }
+    let is_object = keywords
+        .take("type")
+        .is_some_and(|types| kinds(&types).is_ok_and(|(kinds, _)| kinds == Kinds::OBJECT));
+    if !is_object {
+        source.add(Mistake::new(format!("{}/type", source.pointer), "must be \"object\""));
     }
     let by_name = definitions.iter().cloned().collect();
     let mut compiler = Compiler { definitions: by_name, compiled: HashMap::new() };
-    let node = compiler.schema(source, keywords, 0)?;
+    let node = compiler.schema(source, keywords, Some((Kinds::OBJECT, NumberKind::AsWritten)), 0);
     // Also what is not used has to be right.
-    for (_, definition) in &definitions {
-        compiler.node(definition, 1)?;
+    for (name, definition) in &definitions {
+        compiler.definition(name, definition, 1);
     }
     if node.levels > MOST_LEVELS {
-        return Err(source.mistake(format!("declares items of more than {MOST_LEVELS} levels")));
+        source.refuse(format!("declares items of more than {MOST_LEVELS} levels"));
     }
-    Ok(node)
+    Some(node)
 }
 
-/// The types that a keyword of the subset says something of; annotations and others say it of all. `None`: it is not of the
-/// subset.
-fn subject(keyword: &str) -> Option<Kinds> {
-    Some(match keyword {
-        "properties" | "required" | "additionalProperties" => Kinds::OBJECT,
-        "items" | "minItems" | "maxItems" | "uniqueItems" => Kinds::ARRAY,
-        // A string of the format decimal has bounds too; the compiler looks at the format.
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
-            Kinds::NUMBER.with(Kinds::STRING)
-        }
-        "minLength" | "maxLength" | "pattern" | "format" => Kinds::STRING,
-        "$ref" | "$defs" | "type" | "enum" | "const" | "title" | "description" | "examples" | "default"
-        | "deprecated" => Kinds::ALL,
-        _ => return None,
-    })
+/// The keywords of the subset, and the types that each says something of; annotations and others say it of all.
+const KEYWORDS: [(&str, Kinds); 26] = [
+    ("$ref", Kinds::ALL),
+    ("$defs", Kinds::ALL),
+    ("type", Kinds::ALL),
+    ("enum", Kinds::ALL),
+    ("const", Kinds::ALL),
+    ("title", Kinds::ALL),
+    ("description", Kinds::ALL),
+    ("examples", Kinds::ALL),
+    ("default", Kinds::ALL),
+    ("deprecated", Kinds::ALL),
+    ("properties", Kinds::OBJECT),
+    ("required", Kinds::OBJECT),
+    ("additionalProperties", Kinds::OBJECT),
+    ("items", Kinds::ARRAY),
+    ("minItems", Kinds::ARRAY),
+    ("maxItems", Kinds::ARRAY),
+    ("uniqueItems", Kinds::ARRAY),
+    ("minLength", Kinds::STRING),
+    ("maxLength", Kinds::STRING),
+    ("pattern", Kinds::STRING),
+    ("format", Kinds::STRING),
+    // A string of the format decimal has bounds too; the compiler looks at the format.
+    ("minimum", Kinds::NUMBER_OR_STRING),
+    ("maximum", Kinds::NUMBER_OR_STRING),
+    ("exclusiveMinimum", Kinds::NUMBER_OR_STRING),
+    ("exclusiveMaximum", Kinds::NUMBER_OR_STRING),
+    ("multipleOf", Kinds::NUMBER_OR_STRING),
+];
+
+fn keywords<'a>(schema: &Source<'a>) -> Option<Members<'a>> {
+    let known = KEYWORDS.map(|(keyword, _)| keyword);
+    let unknown =
+        |keyword: &str| (!known.contains(&keyword)).then(|| hints::unknown_keyword(keyword, &known));
+    schema.object("an object, which is a schema", unknown)
 }
 
-fn keywords<'a>(schema: &Source<'a>) -> Result<Members<'a>> {
-    let known = |keyword: &str| subject(keyword).is_some();
-    schema.object("an object, which is a schema", known, "is not a keyword that a definition may use")
-}
-
-/// Schemas by their names: `properties` or `$defs`.
-fn declared<'a>(source: &Source<'a>) -> Result<Vec<(String, Source<'a>)>> {
-    Ok(source.object("an object of schemas", is_declarable, NAME_RULE)?.rest)
+/// Schemas by their names: `properties` or `$defs`. One with a name that breaks the rule is kept, so that what refers
+/// to it is no other mistake.
+fn declared<'a>(source: &Source<'a>) -> Vec<(String, Source<'a>)> {
+    let declared = source.object("an object of schemas", |_| None).map(|members| members.rest);
+    let declared = declared.unwrap_or_default();
+    for (_, schema) in declared.iter().filter(|(name, _)| !is_declarable(name)) {
+        schema.refuse(NAME_RULE);
+    }
+    declared
 }
 
 /// Removes the annotations, and checks their form. Examples are checked with the schema.
-fn check_annotations(keywords: &mut Members<'_>) -> Result<()> {
-    keywords.read("title", Source::text)?;
-    keywords.read("description", Source::text)?;
-    keywords.read("deprecated", Source::boolean)?;
-    keywords.take("default");
-    Ok(())
+fn check_annotations(keywords: &mut Members<'_>) {
+    keywords.read("title", Source::text);
+    keywords.read("description", Source::text);
+    keywords.read("deprecated", Source::boolean);
+}
+
+fn examples<'a>(source: &Source<'a>) -> Result<Vec<Source<'a>>> {
+    let value = source.raw.get();
+    let hint = if value.len() <= LONGEST_LIST { format!(", such as [{value}]") } else { String::new() };
+    source.array().map_err(|mistake| source.mistake(mistake.rule + &hint))
 }
 
 struct Compiler<'a> {
@@ -100,104 +132,177 @@ struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    fn node(&mut self, source: &Source<'a>, depth: usize) -> Result<Arc<Node>> {
+    fn node(&mut self, source: &Source<'a>, depth: usize) -> Arc<Node> {
+        let (node, default) = self.property(source, depth);
+        if let Some(default) = default {
+            default.refuse("must stand in the schema of a property: nothing else can be filled in");
+        }
+        node
+    }
+
+    /// A schema, and the `default` that only that of a property may have.
+    fn property(&mut self, source: &Source<'a>, depth: usize) -> (Arc<Node>, Option<Source<'a>>) {
         if depth > DEEPEST {
-            return Err(source.mistake(format!("is nested deeper than {DEEPEST} schemas")));
+            source.refuse(format!("is nested deeper than {DEEPEST} schemas"));
+            return Default::default();
         }
-        let mut keywords = keywords(source)?;
-        let Some(reference) = keywords.take("$ref") else { return self.schema(source, keywords, depth) };
-        keywords.read("examples", Source::array)?;
-        check_annotations(&mut keywords)?;
-        match keywords.rest.first() {
-            Some((_, other)) => Err(other.mistake("must not stand beside $ref")),
-            None => self.reference(&reference, depth),
-        }
+        let Some(mut keywords) = keywords(source) else { return Default::default() };
+        let default = keywords.take("default");
+        (self.without_default(source, keywords, depth), default)
     }
 
-    fn reference(&mut self, source: &Source<'a>, depth: usize) -> Result<Arc<Node>> {
-        let text = source.text()?;
-        let name = text
-            .strip_prefix(REFERENCE)
-            .ok_or_else(|| source.mistake("must be #/$defs/ and the name of a schema in the item's $defs"))?;
-        if let Some(compiled) = self.compiled.get(name) {
-            return compiled.clone().ok_or_else(|| source.mistake("must not lead back to itself"));
+    fn without_default(&mut self, source: &Source<'a>, mut keywords: Members<'a>, depth: usize) -> Arc<Node> {
+        if let Some(reference) = keywords.take("$ref") {
+            keywords.read("examples", examples);
+            check_annotations(&mut keywords);
+            keywords.rest.iter().for_each(|(_, other)| other.refuse("must not stand beside $ref"));
+            return self.reference(&reference, depth).unwrap_or_default();
         }
-        let definition = self.definitions.get(name).cloned();
-        let definition =
-            definition.ok_or_else(|| source.mistake("must name a schema in the item's $defs"))?;
-        self.compiled.insert(name.to_owned(), None);
-        let node = self.node(&definition, depth + 1)?;
-        self.compiled.insert(name.to_owned(), Some(node.clone()));
-        Ok(node)
+        let types = keywords.take("type").map(|types| types.keep(kinds(&types)).unwrap_or_default());
+        self.schema(source, keywords, types, depth)
     }
 
-    fn schema(&mut self, source: &Source<'a>, mut keywords: Members<'a>, depth: usize) -> Result<Arc<Node>> {
-        let types = keywords.take("type");
-        let (kinds, number_kind) = types.as_ref().map(kinds).transpose()?.unwrap_or_default();
-        for (name, keyword) in &keywords.rest {
-            if name == "$defs" {
-                return Err(keyword.mistake("must stand in the item's schema, not in one inside it"));
-            }
-            if subject(name).is_some_and(|subject| !subject.has(kinds)) {
-                return Err(keyword.mistake("means nothing for the type of this schema"));
-            }
-        }
-        let text = text(&mut keywords)?;
-        if text.format.is_some() && types.is_none() {
-            return Err(source.mistake("must have \"type\": \"string\", because it has a format"));
-        }
-        let numbers = numbers(&mut keywords, number_kind, kinds, text.format)?;
-        let array = ArrayRules {
-            items: keywords.read("items", |items| self.node(items, depth + 1))?,
-            count: count(&mut keywords, "minItems", "maxItems")?,
-            unique: keywords.read("uniqueItems", Source::boolean)?.unwrap_or_default(),
+    fn reference(&mut self, source: &Source<'a>, depth: usize) -> Option<Arc<Node>> {
+        let text = source.keep(source.text())?;
+        let Some(name) = text.strip_prefix(REFERENCE) else {
+            let name = text.rsplit('/').next().unwrap_or_default();
+            let hint = match self.definitions.contains_key(name) {
+                true => format!(": did you mean {:?}?", format!("{REFERENCE}{name}")),
+                false => String::new(),
+            };
+            source.refuse(format!("must be #/$defs/ and the name of a schema in the item's $defs{hint}"));
+            return None;
         };
-        let object = self.object(&mut keywords, depth)?;
-        check_annotations(&mut keywords)?;
+        let Some(definition) = self.definitions.get(name).cloned() else {
+            let known = self.definitions.keys().map(String::as_str);
+            let hint = hints::did_you_mean(name, known);
+            source.refuse(format!("must name a schema in the item's $defs{hint}"));
+            return None;
+        };
+        let node = self.definition(name, &definition, depth + 1);
+        if node.is_none() {
+            source.refuse("must not lead back to itself");
+        }
+        node
+    }
+
+    /// Compiles what references with this name lead to, once. `None` while that is done.
+    fn definition(&mut self, name: &str, source: &Source<'a>, depth: usize) -> Option<Arc<Node>> {
+        if let Some(compiled) = self.compiled.get(name) {
+            return compiled.clone();
+        }
+        self.compiled.insert(name.to_owned(), None);
+        let node = self.node(source, depth);
+        self.compiled.insert(name.to_owned(), Some(node.clone()));
+        Some(node)
+    }
+
+    /// The node of a schema whose `type` was read, if it has one.
+    fn schema(
+        &mut self,
+        source: &Source<'a>,
+        mut keywords: Members<'a>,
+        types: Option<(Kinds, NumberKind)>,
+        depth: usize,
+    ) -> Arc<Node> {
+        let (kinds, number_kind) = types.unwrap_or_default();
+        keywords.rest.retain(|(name, keyword)| {
+            let says_nothing = KEYWORDS.iter().any(|(known, of)| known == name && !of.has(kinds));
+            match &**name {
+                "$defs" => keyword.refuse("must stand in the item's schema, not in one inside it"),
+                "required" if keyword.boolean().is_ok() => keyword.refuse(
+                    "must be an array of names, and stand in the schema of the object that has this property",
+                ),
+                _ if says_nothing => {
+                    let hint = hints::of_other_type(name, kinds);
+                    keyword.refuse(format!("means nothing for the type of this schema{hint}"));
+                }
+                _ => return true,
+            }
+            false
+        });
+        let (has_format, text) = (keywords.has("format"), text(&mut keywords));
+        if has_format && types.is_none() {
+            source.refuse("must have \"type\": \"string\", because it has a format");
+        }
+        // Whether bounds mean something depends on the format.
+        let numbers = match has_format && text.format.is_none() {
+            true => NumberRules { kind: number_kind, ..NumberRules::default() },
+            false => numbers(&mut keywords, number_kind, kinds, text.format),
+        };
+        let array = ArrayRules {
+            items: keywords.take("items").map(|items| self.node(&items, depth + 1)),
+            count: count(&mut keywords, "minItems", "maxItems"),
+            unique: keywords.read("uniqueItems", Source::boolean).unwrap_or_default(),
+        };
+        let object = self.object(&mut keywords, depth);
+        check_annotations(&mut keywords);
         let properties = object.properties.iter().map(|property| &property.node);
         let below = properties.chain(&array.items).chain(&object.others).map(|node| node.levels).max();
         let nests = types.is_some() && kinds.has(Kinds::ARRAY.with(Kinds::OBJECT));
         let levels = below.unwrap_or(0) + u32::from(nests);
         let mut node =
             Node { kinds, numbers, one_of: None, text, array, object, examples: Vec::new(), levels };
-        node.one_of = match (keywords.take("enum"), keywords.take("const")) {
-            (Some(_), Some(constant)) => return Err(constant.mistake("must not stand beside enum")),
-            (Some(values), None) => match values.array()? {
-                none if none.is_empty() => return Err(values.mistake("must have at least one value")),
-                values => Some(one_of(&values, &node)?),
-            },
-            (None, Some(value)) => Some(one_of(&[value], &node)?),
+        let values = keywords.read("enum", |values| match values.array()? {
+            none if none.is_empty() => Err(values.mistake("must have at least one value")),
+            values => Ok(values),
+        });
+        node.one_of = match (values, keywords.take("const")) {
+            (Some(_), Some(constant)) => {
+                constant.refuse("must not stand beside enum");
+                None
+            }
+            (Some(values), None) => Some(one_of(&values, &node)),
+            (None, Some(value)) => Some(one_of(&[value], &node)),
             (None, None) => None,
         };
-        for example in keywords.read("examples", Source::array)?.unwrap_or_default() {
-            accept(&node, &example)?;
+        for example in keywords.read("examples", examples).unwrap_or_default() {
+            example.keep(accept(&node, &example));
             node.examples.push(example.raw.get().to_owned());
         }
-        Ok(Arc::new(node))
+        Arc::new(node)
     }
 
-    fn object(&mut self, keywords: &mut Members<'a>, depth: usize) -> Result<ObjectRules> {
+    fn object(&mut self, keywords: &mut Members<'a>, depth: usize) -> ObjectRules {
         let mut object = ObjectRules::default();
-        for (name, source) in keywords.read("properties", declared)?.unwrap_or_default() {
-            let node = self.node(&source, depth + 1)?;
+        let properties = keywords.take("properties").map(|properties| declared(&properties));
+        let mut defaults = Vec::new();
+        for (name, source) in properties.unwrap_or_default() {
+            let (node, default) = self.property(&source, depth + 1);
             object.by_name.insert(name.clone(), object.properties.len());
-            object.properties.push(Property { name, node, required: false });
+            object.properties.push(Property { name, node, required: false, default: None });
+            defaults.push(default);
         }
-        for source in keywords.read("required", Source::array)?.unwrap_or_default() {
-            let index = object.by_name.get(&source.text()?);
-            let index = *index.ok_or_else(|| source.mistake("must name one of the properties"))?;
-            if std::mem::replace(&mut object.properties[index].required, true) {
-                return Err(source.mistake("must not be given more than once"));
+        for source in keywords.read("required", Source::array).unwrap_or_default() {
+            let Some(name) = source.keep(source.text()) else { continue };
+            match object.by_name.get(&name) {
+                None => {
+                    let known = object.properties.iter().map(|property| &*property.name);
+                    source.refuse(format!(
+                        "must name one of the properties{}",
+                        hints::did_you_mean(&name, known)
+                    ));
+                }
+                Some(&index) if object.properties[index].required => {
+                    source.refuse("must not be given more than once");
+                }
+                Some(&index) => object.properties[index].required = true,
+            }
+        }
+        for (property, default) in object.properties.iter_mut().zip(defaults) {
+            let Some(default) = default else { continue };
+            if property.required {
+                default.refuse("means nothing for a required property, which clients must send");
+            } else if default.keep(accept(&property.node, &default)).is_some() {
+                property.default = Some(default.raw.to_owned());
             }
         }
         match keywords.take("additionalProperties") {
             Some(others) if others.raw.get() == "false" => object.closed = true,
-            Some(others) if others.raw.get() != "true" => {
-                object.others = Some(self.node(&others, depth + 1)?);
-            }
+            Some(others) if others.raw.get() != "true" => object.others = Some(self.node(&others, depth + 1)),
             _ => {}
         }
-        Ok(object)
+        object
     }
 }
 
@@ -215,9 +320,10 @@ fn kinds(source: &Source<'_>) -> Result<(Kinds, NumberKind)> {
         let name = source.text()?;
         let numeric = if name == "integer" { "number" } else { &name };
         let Some((_, kind, _)) = TYPES.into_iter().find(|(known, ..)| *known == numeric) else {
-            return Err(source.mistake(
-                "must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"",
-            ));
+            let hint = hints::of_type(&name);
+            return Err(source.mistake(format!(
+                "must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"{hint}"
+            )));
         };
         if kinds.has(kind) {
             return Err(source.mistake("must not name a type twice (a number may be an integer)"));
@@ -232,26 +338,27 @@ fn kinds(source: &Source<'_>) -> Result<(Kinds, NumberKind)> {
     Ok((kinds, numbers))
 }
 
-fn text(keywords: &mut Members<'_>) -> Result<TextRules> {
-    let count = count(keywords, "minLength", "maxLength")?;
-    let pattern = keywords
-        .read("pattern", |source| Pattern::new(&source.text()?).map_err(|rule| source.mistake(rule)))?;
+fn text(keywords: &mut Members<'_>) -> TextRules {
+    let count = count(keywords, "minLength", "maxLength");
+    let pattern =
+        keywords.read("pattern", |source| Pattern::new(&source.text()?).map_err(|rule| source.mistake(rule)));
     let format = keywords.read("format", |source| {
         let name = source.text()?;
         let found = StringFormat::ALL.into_iter().find(|(known, _)| *known == name);
-        let rule = || format!("must be {}", list(&StringFormat::ALL.map(|(name, _)| name), "or"));
+        let known = StringFormat::ALL.map(|(name, _)| name);
+        let rule = || format!("must be {}{}", list(&known, "or"), hints::of_format(&name, &known));
         found.map(|(_, format)| format).ok_or_else(|| source.mistake(rule()))
-    })?;
-    Ok(TextRules { count, pattern, format })
+    });
+    TextRules { count, pattern, format }
 }
 
-fn count(keywords: &mut Members<'_>, least: &str, most: &str) -> Result<Count> {
-    let lower = keywords.read(least, Source::count)?.unwrap_or_default();
-    let Some(source) = keywords.take(most) else { return Ok(Count { least: lower, most: None }) };
-    match source.count()? {
+fn count(keywords: &mut Members<'_>, least: &str, most: &str) -> Count {
+    let lower = keywords.read(least, Source::count).unwrap_or_default();
+    let most = keywords.read(most, |source| match source.count()? {
         upper if upper < lower => Err(source.mistake(format!("must not be less than {least}"))),
-        upper => Ok(Count { least: lower, most: Some(upper) }),
-    }
+        upper => Ok(upper),
+    });
+    Count { least: lower, most }
 }
 
 fn numbers(
@@ -259,22 +366,15 @@ fn numbers(
     kind: NumberKind,
     kinds: Kinds,
     format: Option<StringFormat>,
-) -> Result<NumberRules> {
+) -> NumberRules {
     let decimals = format == Some(StringFormat::Decimal);
     let (mut sources, mut bounds) = (Vec::new(), Vec::new());
     for side in &SIDES {
         let Some(source) = keywords.take(side.keyword) else { continue };
-        if !decimals && !kinds.has(Kinds::NUMBER) {
-            return Err(source.mistake("means nothing for a string whose format is not decimal"));
+        if let Some(bound) = source.keep(bound(side, &source, decimals, kinds)) {
+            bounds.push(bound);
+            sources.push(source);
         }
-        let text = source.number()?;
-        let double = double(text).ok_or_else(|| source.mistake("must be a number that a double can hold"))?;
-        let decimal = Decimal::parse_number(text);
-        if decimals && decimal.is_none() {
-            return Err(source.mistake("must have at most 34 significant digits"));
-        }
-        bounds.push(Bound { side, double, decimal, text: text.to_owned() });
-        sources.push(source);
     }
     // An upper bound that is below a lower one, or leaves nothing above it.
     let empty = bounds.iter().position(|upper| {
@@ -282,7 +382,7 @@ fn numbers(
         !upper.side.lower && bounds.iter().any(|lower| lower.side.lower && !meets(lower))
     });
     if let Some(upper) = empty {
-        return Err(sources[upper].mistake("leaves no number between the bounds"));
+        sources[upper].refuse("leaves no number between the bounds");
     }
     let multiple_of = keywords.read("multipleOf", |source| {
         if !kinds.has(Kinds::NUMBER) {
@@ -290,24 +390,47 @@ fn numbers(
         }
         let number = double(source.number()?).filter(|number| *number > 0.0);
         number.ok_or_else(|| source.mistake("must be a number greater than 0 that a double can hold"))
-    })?;
+    });
     let numbers = NumberRules { kind, bounds, multiple_of };
     let (least, most) = numbers.integers();
-    match sources.last() {
-        Some(source) if kind == NumberKind::Integer && least > most => Err(source.mistake(format!(
+    if kind == NumberKind::Integer
+        && least > most
+        && empty.is_none()
+        && let Some(source) = sources.last()
+    {
+        source.refuse(format!(
             "leaves no whole number between the bounds, which are -{MAX_INTEGER} to {MAX_INTEGER} at most"
-        ))),
-        _ => Ok(numbers),
+        ));
     }
+    numbers
 }
 
-fn one_of(sources: &[Source<'_>], node: &Node) -> Result<OneOf> {
+fn bound(side: &'static Side, source: &Source<'_>, decimals: bool, kinds: Kinds) -> Result<Bound> {
+    if !decimals && !kinds.has(Kinds::NUMBER) {
+        let hint = hints::of_other_type(side.keyword, kinds);
+        return Err(source.mistake(format!("means nothing for a string whose format is not decimal{hint}")));
+    }
+    if side.open && source.boolean().is_ok() {
+        let closed = if side.lower { "minimum" } else { "maximum" };
+        let rule = format!("must be a number: it is the bound, and stands instead of {closed:?}");
+        return Err(source.mistake(rule));
+    }
+    let text = source.number()?;
+    let double = double(text).ok_or_else(|| source.mistake("must be a number that a double can hold"))?;
+    let decimal = Decimal::parse_number(text);
+    if decimals && decimal.is_none() {
+        return Err(source.mistake("must have at most 34 significant digits"));
+    }
+    Ok(Bound { side, double, decimal, text: text.to_owned() })
+}
+
+fn one_of(sources: &[Source<'_>], node: &Node) -> OneOf {
     let mut forms = Vec::with_capacity(sources.len());
     for source in sources {
-        accept(node, source)?;
+        source.keep(accept(node, source));
         let form = canonical::form(source.raw);
         if forms.contains(&form) {
-            return Err(source.mistake("must not be given more than once"));
+            source.refuse("must not be given more than once");
         }
         forms.push(form);
     }
@@ -317,7 +440,7 @@ fn one_of(sources: &[Source<'_>], node: &Node) -> Result<OneOf> {
         0..=LONGEST_LIST => format!("must be {words}"),
         _ => format!("must be one of the {} values that the schema lists", forms.len()),
     };
-    Ok(OneOf { forms, texts, rule })
+    OneOf { forms, texts, rule }
 }
 
 /// # Errors

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use serde_json::value::RawValue;
+
 use crate::item::decimal::Decimal;
 use crate::item::format::StringFormat;
 use crate::item::number::MAX_INTEGER;
@@ -65,6 +67,7 @@ impl Kinds {
     pub(super) const STRING: Self = Self(8);
     pub(super) const ARRAY: Self = Self(16);
     pub(super) const OBJECT: Self = Self(32);
+    pub(super) const NUMBER_OR_STRING: Self = Self(4 | 8);
     pub(super) const NONE: Self = Self(0);
     pub(super) const ALL: Self = Self(63);
 
@@ -239,6 +242,8 @@ pub(super) struct Property {
     pub(super) name: String,
     pub(super) node: Arc<Node>,
     pub(super) required: bool,
+    /// The value of a missing one. The node accepts it.
+    pub(super) default: Option<Box<RawValue>>,
 }
 
 impl ObjectRules {

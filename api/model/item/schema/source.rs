@@ -1,29 +1,18 @@
 //! Reads the JSON of a definition: each value has its pointer, and a value of another form is a mistake.
+//!
+//! Mistakes are gathered, and reading goes on: who reads leaves out what has a mistake, so that it refuses less, and
+//! one mistake does not lead to others.
+
+use std::cell::RefCell;
 
 use serde_json::value::RawValue;
 
+use super::mistake::{Mistake, Mistakes};
 use crate::domain::Json;
 use crate::item::place::escaped;
 
-/// A mistake in a definition: where, and which rule it breaks. One sentence: "/pageSize must be a whole number from 2 to 200".
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} {rule}", if .pointer.is_empty() { "the document" } else { .pointer })]
-pub struct Mistake {
-    /// A JSON Pointer (RFC 6901), empty for the whole document.
-    pub pointer: String,
-    /// The rule, as a sentence without a subject and a full stop.
-    pub rule: String,
-}
-
-/// What reading a definition leads to.
+/// What reading a part of a definition leads to.
 pub(super) type Result<T, E = Mistake> = std::result::Result<T, E>;
-
-impl Mistake {
-    /// A mistake at this place.
-    pub fn new(pointer: impl Into<String>, rule: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), rule: rule.into() }
-    }
-}
 
 /// A value of a definition, and where it stands.
 #[derive(Clone)]
@@ -32,17 +21,19 @@ pub struct Source<'a> {
     pub raw: &'a RawValue,
     /// Where it stands: a JSON Pointer.
     pub pointer: String,
+    /// The mistakes of the whole definition.
+    mistakes: &'a RefCell<Mistakes>,
 }
 
 impl<'a> Source<'a> {
-    /// The whole of a text.
+    /// The whole of a text. Its mistakes will be in `mistakes`.
     ///
     /// # Errors
     /// The text is not JSON.
-    pub fn of_text(text: &'a str) -> Result<Self> {
+    pub fn of_text(text: &'a str, mistakes: &'a RefCell<Mistakes>) -> Result<Self> {
         let raw = Json::check(text.as_bytes());
         let raw = raw.map_err(|error| Mistake::new("", format!("is not JSON: {error}")))?;
-        Ok(Self { raw, pointer: String::new() })
+        Ok(Self { raw, pointer: String::new(), mistakes })
     }
 
     /// A mistake in this value.
@@ -50,28 +41,55 @@ impl<'a> Source<'a> {
         Mistake::new(&*self.pointer, rule)
     }
 
-    /// The members of an object, each once. `known`: whether there may be one of this name.
-    ///
-    /// # Errors
-    /// The value is not an object, which is `what` in a sentence. It has a name twice, or one of another name, which
-    /// breaks the rule `unknown`.
-    pub fn object(&self, what: &str, known: impl Fn(&str) -> bool, unknown: &str) -> Result<Members<'a>> {
+    /// Adds a mistake in this value.
+    pub fn refuse(&self, rule: impl Into<String>) {
+        self.add(self.mistake(rule));
+    }
+
+    /// Adds a mistake, which may stand elsewhere.
+    pub fn add(&self, mistake: Mistake) {
+        self.mistakes.borrow_mut().push(mistake);
+    }
+
+    /// What was read, or `None` and one more mistake.
+    pub fn keep<T>(&self, read: Result<T>) -> Option<T> {
+        read.map_err(|mistake| self.add(mistake)).ok()
+    }
+
+    /// Whether a mistake was found in the definition.
+    pub fn has_mistakes(&self) -> bool {
+        !self.mistakes.borrow().is_empty()
+    }
+
+    /// Whether a mistake was found within the value at this pointer.
+    pub fn has_mistakes_within(&self, pointer: &str) -> bool {
+        self.mistakes.borrow().are_within(pointer)
+    }
+
+    /// The members of an object that have a right name, each once. `None` if it is not an object, which is `what` in
+    /// a sentence. `broken`: the rule that a name breaks, if any.
+    pub fn object(&self, what: &str, broken: impl Fn(&str) -> Option<String>) -> Option<Members<'a>> {
         let Json::Object(members) = Json::read(self.raw) else {
-            return Err(self.mistake(format!("must be {what}")));
+            self.refuse(format!("must be {what}"));
+            return None;
         };
         let mut rest: Vec<(String, Self)> = Vec::with_capacity(members.len());
         for member in members {
-            let name = member.name.ok_or_else(|| self.mistake("has a name that is not Unicode text"))?;
+            let Some(name) = member.name else {
+                self.refuse("has a name that is not Unicode text");
+                continue;
+            };
             let pointer = format!("{}/{}", self.pointer, escaped(&name));
+            let source = Self { raw: member.value, pointer, mistakes: self.mistakes };
             if rest.iter().any(|(other, _)| *other == name) {
-                return Err(Mistake::new(pointer, "must not be given more than once"));
+                source.refuse("must not be given more than once");
+            } else if let Some(rule) = broken(&name) {
+                source.refuse(rule);
+            } else {
+                rest.push((name.into_owned(), source));
             }
-            rest.push((name.into_owned(), Self { raw: member.value, pointer }));
         }
-        match rest.iter().find(|(name, _)| !known(name)) {
-            Some((_, member)) => Err(member.mistake(unknown)),
-            None => Ok(Members { pointer: self.pointer.clone(), rest }),
-        }
+        Some(Members { object: self.clone(), rest })
     }
 
     /// The items of an array.
@@ -80,7 +98,8 @@ impl<'a> Source<'a> {
     /// The value is not an array.
     pub fn array(&self) -> Result<Vec<Self>> {
         let Json::Array(items) = Json::read(self.raw) else { return Err(self.mistake("must be an array")) };
-        let place = |(index, raw)| Self { raw, pointer: format!("{}/{index}", self.pointer) };
+        let mistakes = self.mistakes;
+        let place = |(index, raw)| Self { raw, pointer: format!("{}/{index}", self.pointer), mistakes };
         Ok(items.into_iter().enumerate().map(place).collect())
     }
 
@@ -130,8 +149,7 @@ impl<'a> Source<'a> {
 
 /// The members of an object that have not been read yet.
 pub struct Members<'a> {
-    /// Where the object stands: a JSON Pointer.
-    pointer: String,
+    object: Source<'a>,
     /// In their order.
     pub rest: Vec<(String, Source<'a>)>,
 }
@@ -143,19 +161,29 @@ impl<'a> Members<'a> {
         Some(self.rest.remove(at).1)
     }
 
-    /// Removes a member, and reads it if it is there.
-    ///
-    /// # Errors
-    /// Those of `read`.
-    pub fn read<T>(&mut self, name: &str, read: impl FnOnce(&Source<'a>) -> Result<T>) -> Result<Option<T>> {
-        self.take(name).map(|source| read(&source)).transpose()
+    /// Whether there is a member of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.rest.iter().any(|(other, _)| other == name)
+    }
+
+    /// Removes a member, and reads it. `None` if it is not there, or is a mistake.
+    pub fn read<T>(&mut self, name: &str, read: impl FnOnce(&Source<'a>) -> Result<T>) -> Option<T> {
+        let source = self.take(name)?;
+        source.keep(read(&source))
     }
 
     /// Removes a member that must be there.
-    ///
-    /// # Errors
-    /// It is not there.
-    pub fn required(&mut self, name: &str) -> Result<Source<'a>> {
-        self.take(name).ok_or_else(|| Mistake::new(format!("{}/{name}", self.pointer), "is required"))
+    pub fn required(&mut self, name: &str) -> Option<Source<'a>> {
+        let member = self.take(name);
+        if member.is_none() {
+            self.object.add(Mistake::new(format!("{}/{name}", self.object.pointer), "is required"));
+        }
+        member
+    }
+
+    /// Removes a member that must be there, and reads it. `None` if that is a mistake.
+    pub fn read_required<T>(&mut self, name: &str, read: impl FnOnce(&Source<'a>) -> Result<T>) -> Option<T> {
+        let source = self.required(name)?;
+        source.keep(read(&source))
     }
 }
