@@ -21,7 +21,7 @@ use super::caching::etag::{EntityTag, IfNoneMatch};
 use super::middleware::accept;
 use super::middleware::compression::Whole;
 use super::middleware::gate::{Gate, METADATA};
-use super::openapi::{self, Filler, Version};
+use super::openapi::{self, Features, Filler, Version};
 use super::problem::{Kind, Problem, Spec};
 use super::state::Api;
 
@@ -56,30 +56,41 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (header::VARY, HeaderValue::from_static("accept-encoding")),
 ];
 
-/// Makes a file that depends on what the histories are.
-type MakeFile = fn(&Definitions) -> Arc<File>;
+/// Makes a file that depends on what the histories are, and on what the server does.
+type MakeFile = fn(&Definitions, Features) -> Arc<File>;
 
 /// A route for each file.
-pub fn router(definitions: &Definitions) -> Router<Arc<Api>> {
+pub fn router(definitions: &Definitions, gate: &Gate) -> Router<Arc<Api>> {
+    let features = Features::of(gate);
     // Those of the histories are made when they are first asked for: few clients do, and a start waits for nothing.
     let of_histories: [(&'static str, MakeFile); 3] = [
-        ("/", |definitions| File::new("/", HTML, home_page(definitions).into(), false)),
-        ("/openapi.json", |definitions| document("/openapi.json", definitions, Version::V3_1)),
-        ("/openapi-3.0.json", |definitions| document("/openapi-3.0.json", definitions, Version::V3_0)),
+        ("/", |definitions, _| File::new("/", HTML, home_page(definitions).into(), false)),
+        ("/openapi.json", |definitions, features| {
+            document("/openapi.json", definitions, Version::V3_1, features)
+        }),
+        ("/openapi-3.0.json", |definitions, features| {
+            document("/openapi-3.0.json", definitions, Version::V3_0, features)
+        }),
     ];
     let to_docs = Router::new().route("/docs", get(async || Redirect::to("/docs/")));
     of_histories.into_iter().fold(to_docs.merge(served(&FILES)), |router, (path, make)| {
         let made = Arc::new((definitions.clone(), OnceLock::<Arc<File>>::new()));
         let answer = async move |headers: HeaderMap| {
             let (definitions, file) = &*made;
-            file.get_or_init(|| make(definitions)).answer(&headers)
+            file.get_or_init(|| make(definitions, features)).answer(&headers)
         };
         router.route(path, get(answer))
     })
 }
 
-fn document(path: &'static str, definitions: &Definitions, version: Version) -> Arc<File> {
-    File::new(path, "application/json", openapi::document(definitions, version).into(), false)
+fn document(
+    path: &'static str,
+    definitions: &Definitions,
+    version: Version,
+    features: Features,
+) -> Arc<File> {
+    let document = openapi::document_of(definitions, version, features);
+    File::new(path, "application/json", document.into(), false)
 }
 
 /// The icon of all pages. It needs no token: a browser asks for it beside every page, and sends none.

@@ -57,11 +57,12 @@ pub fn complete(document: &mut Value) {
 /// Adds the headers of a server with rate limits to every answer to clients that are limited, unless the server failed.
 fn tell_rates(document: &mut Value) {
     let rates: Map<String, Value> = embedded(include_str!("rates.json"));
+    let mut limits = false;
     each_operation(document, &mut |operation| {
-        // Probes are neither limited nor authenticated.
-        if operation["security"] == json!([]) {
+        if operation["responses"].get("429").is_none() {
             return;
         }
+        limits = true;
         each_response(operation, &mut |status, response| {
             // A request for another host is refused before anything else.
             if status < "500" && status != "421" {
@@ -71,7 +72,9 @@ fn tell_rates(document: &mut Value) {
             }
         });
     });
-    document["components"]["headers"] = Value::Object(rates);
+    if limits {
+        document["components"]["headers"] = Value::Object(rates);
+    }
 }
 
 /// Whole numbers have at most 2^53 - 1 if nothing else is said, and the format of their size.

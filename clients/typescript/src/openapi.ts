@@ -280,6 +280,8 @@ export interface paths {
          *     keeps the customer's id from being used again. A customer that never existed gets the same answers, and a tombstone. Copies
          *     that clients have kept stay with them.
          *
+         *     Without authentication it is 403, unless the server was started with `--allow-erase`.
+         *
          *     Needs the scope `admin`, for this customer.
          */
         delete: operations["eraseCustomer"];
@@ -2912,7 +2914,23 @@ export interface operations {
             };
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
+            /**
+             * @description `forbidden`: The token or key lacks the scope that the request needs, or does not allow access to these histories. The answer is the same whether they exist or not. Nothing was done.
+             *
+             *     `erasing-off`: This server does not authenticate its clients, and was not started with `--allow-erase`: no client may erase. An operator can, by the command `pagebucket erase`. Nothing was erased.
+             */
+            403: {
+                headers: {
+                    /** @description What is wrong with the token (RFC 6750). */
+                    "WWW-Authenticate"?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             406: components["responses"]["NotAcceptable"];
             421: components["responses"]["MisdirectedRequest"];
             429: components["responses"]["TooManyRequests"];
