@@ -14,11 +14,13 @@ use crate::problem::MEDIA_TYPE;
 use crate::routes::names::Names;
 use crate::routes::{Row, address, of_history, of_owners, of_page_views, probes, rows};
 
-/// A history whose names have hyphens, whose items need no member, and another one of the same owners.
+/// A history whose names have hyphens, whose items need no member, and whose filter has a default; and another one of the
+/// same owners.
 const AUDITS: [&str; 2] = [
     r#"{ "history": "audit-entries", "title": "AuditEntry", "date": "at", "pageSize": 2,
-        "owner": { "collection": "chat-rooms", "field": "chatRoomId", "type": "string" },
-        "item": { "type": "object", "properties": { "at": { "type": "string", "format": "date-time" } } } }"#,
+        "owner": { "collection": "chat-rooms", "field": "chatRoomId", "type": "string" }, "filters": ["level"],
+        "item": { "type": "object", "properties": { "at": { "type": "string", "format": "date-time" },
+            "level": { "type": "string", "default": "info", "examples": ["warning"] } } } }"#,
     r##"{ "history": "orders", "title": "Order", "date": "at", "pageSize": 137,
         "owner": { "collection": "chat-rooms", "field": "chatRoomId", "type": "string" },
         "item": { "type": "object", "required": ["at", "legs"], "additionalProperties": { "$ref": "#/$defs/leg" },
@@ -196,6 +198,36 @@ fn a_plain_server_has_neither_tokens_nor_rates() {
                     }
                 }
             });
+        }
+    }
+}
+
+/// What Swagger UI puts into the field of a parameter that it shows.
+fn prefilled(parameter: &Value) -> Option<&Value> {
+    let schema = &parameter["schema"];
+    parameter.get("example").or(schema.get("example")).or(schema.get("default"))
+}
+
+/// Of the parameters that need not be sent, only those are prefilled whose value means the same as none.
+#[test]
+fn nothing_is_prefilled_that_narrows_an_answer_or_deletes() {
+    for version in [Version::V3_0, Version::V3_1] {
+        for (_, document) in documents_of(version, Features::ALL) {
+            for (path, methods) in document["paths"].as_object().unwrap() {
+                for (method, operation) in methods.as_object().unwrap() {
+                    for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                        let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+                        let needed = parameter["required"] == true && method != "delete";
+                        let means_none =
+                            ["order", "limit"].contains(&name) && schema.get("default").is_some();
+                        let sent = prefilled(parameter);
+                        assert_eq!(sent.is_some(), needed || means_none, "{method} {path}: {parameter}");
+                        let about = parameter["description"].as_str().unwrap();
+                        let shown = sent.is_some() || schema.get("enum").is_some();
+                        assert!(shown || about.contains(" Example: `"), "{method} {path}: {parameter}");
+                    }
+                }
+            }
         }
     }
 }
