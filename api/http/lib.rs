@@ -56,10 +56,14 @@ pub fn router(api: Api) -> Router {
     let (stop, uploads, gate) = (api.stop.clone(), api.uploads.places.clone(), api.gate.clone());
     let admission = Arc::new(Admission { stop, requests, uploads, gate });
     let documentation = if api.gate.open.docs { Access::Everyone } else { Access::Authenticated };
-    let site = site::router(api.store.definitions()).layer(Guard::layer(&api.gate, documentation));
+    let site = site::router(api.store.definitions(), &api.gate).layer(Guard::layer(&api.gate, documentation));
     let all = routes::v1(&api.store, &admission)
         .merge(routes::operators(&api.gate))
-        .merge(site.merge(site::metadata(&api.gate)).layer(from_fn_with_state(counted, admission::under_way)))
+        .merge(
+            site.merge(site::metadata(&api.gate))
+                .merge(site::icons())
+                .layer(from_fn_with_state(counted, admission::under_way)),
+        )
         .fallback(site::nothing_here);
     middleware::surround(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
 }

@@ -4,6 +4,7 @@
 //! the templates once for each definition.
 
 mod complete;
+mod features;
 mod filler;
 mod security;
 mod share;
@@ -22,6 +23,7 @@ use utoipa_axum::router::OpenApiRouter;
 use super::problem;
 use super::routes::{Row, of_history, of_owners, of_page_views, probes, rows};
 use complete::{complete, without_null};
+pub use features::Features;
 pub use filler::Filler;
 use filler::merge;
 use security::{complete_row, schemes};
@@ -38,22 +40,29 @@ pub enum Version {
     V3_1,
 }
 
-/// The OpenAPI document of a server with these histories, as JSON text, indented, with a line end.
+/// The OpenAPI document of all that a server with these histories may do, as JSON text, indented, with a line end.
 pub fn document(definitions: &Definitions, version: Version) -> String {
+    document_of(definitions, version, Features::ALL)
+}
+
+/// The same of a server that does no more than this.
+pub fn document_of(definitions: &Definitions, version: Version, features: Features) -> String {
+    let document = of(definitions, features);
     let document = match version {
-        Version::V3_0 => in_3_0(of(definitions)),
-        Version::V3_1 => of(definitions),
+        Version::V3_0 => in_3_0(document),
+        Version::V3_1 => document,
     };
     let mut text = serde_json::to_string_pretty(&document).expect("every key of the document is text");
     text.push('\n');
     text
 }
 
-fn of(definitions: &Definitions) -> Value {
+fn of(definitions: &Definitions, features: Features) -> Value {
+    let template = |rows: &mut dyn Iterator<Item = Row>, tag, about| template(rows, tag, about, features);
     let history = "Append {manyItems}, and read histories by page, window or time.";
-    let history = template(rows(of_history()), "{Items}", history);
-    let owners = template(rows(of_owners()), "{Owners}", "Histories as a whole.");
-    let mut document = preamble(definitions);
+    let history = template(&mut rows(of_history()), "{Items}", history);
+    let owners = template(&mut rows(of_owners()), "{Owners}", "Histories as a whole.");
+    let mut document = preamble(definitions, features);
     for owner in definitions.owners() {
         let histories = || definitions.iter().filter(|definition| definition.owner == *owner);
         for definition in histories() {
@@ -65,8 +74,8 @@ fn of(definitions: &Definitions) -> Value {
         }
     }
     let views = "Count page views, and read the counts.";
-    add(&mut document, template(rows(of_page_views()), "PageViews", views));
-    add(&mut document, template(probes(), "Probes", "For operators of the service."));
+    add(&mut document, template(&mut rows(of_page_views()), "PageViews", views));
+    add(&mut document, template(&mut probes().into_iter(), "Probes", "For operators of the service."));
     name_instances(&mut document);
     complete(&mut document);
     if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
@@ -77,7 +86,7 @@ fn of(definitions: &Definitions) -> Value {
 }
 
 /// Title, description and servers.
-fn preamble(definitions: &Definitions) -> Value {
+fn preamble(definitions: &Definitions, features: Features) -> Value {
     let histories: Vec<_> = definitions.iter().map(|definition| definition.item.noun().many()).collect();
     let description = format!(
         "Append-only histories of {} in MongoDB, in buckets, served as pages: a page is a bucket. \
@@ -87,6 +96,10 @@ fn preamble(definitions: &Definitions) -> Value {
         list(&histories, "and")
     );
     let license = "MIT OR Apache-2.0";
+    let mut components = json!({ "schemas": problem::schemas() });
+    if features.authenticates() {
+        components["securitySchemes"] = schemes(features);
+    }
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -98,15 +111,15 @@ fn preamble(definitions: &Definitions) -> Value {
         },
         "servers": [{ "url": "/", "description": "Where this document is served." }],
         "paths": {},
-        "components": { "schemas": problem::schemas(), "securitySchemes": schemes() },
+        "components": components,
         "tags": [],
     })
 }
 
 /// The document of these rows, whose operations have this tag.
-fn template(rows: impl IntoIterator<Item = Row>, tag: &str, description: &str) -> Value {
-    let routes = rows.into_iter().map(|(mut routes, access)| {
-        complete_row(&mut routes.1, tag, access);
+fn template(rows: &mut dyn Iterator<Item = Row>, tag: &str, description: &str, features: Features) -> Value {
+    let routes = rows.map(|(mut routes, access)| {
+        complete_row(&mut routes.1, tag, access, features);
         routes
     });
     let document = routes.fold(OpenApiRouter::default(), OpenApiRouter::routes).into_openapi();

@@ -14,6 +14,6 @@ pub use database::{log_cause, why_not_stored};
 pub use documented::{
     AppendProblems, BucketProblems, CountProblems, ErasureProblems, ExportProblems, ItemProblems,
     ListProblems, ManyUploadsProblems, OutcomesProblems, PageProblems, PreallocationProblems, ProbeProblems,
-    ReadProblems, ReadyProblems, SummaryProblems, UploadProblems, refusals, schemas,
+    ReadProblems, ReadyProblems, SummaryProblems, UploadProblems, responses, schemas,
 };
 pub use kind::{Kind, Spec};

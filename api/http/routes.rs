@@ -12,7 +12,7 @@ use utoipa::openapi::Paths;
 use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
 
-use super::auth::access::Access::{self, Everyone, OfAllOwners, OfOwner, With};
+use super::auth::access::Access::{self, Erasing, Everyone, OfAllOwners, OfOwner, With};
 use super::middleware::admission::{Admission, Policy};
 use super::middleware::gate::{Gate, Guard};
 use super::request::body::{CSV, JSON, NDJSON};
@@ -52,7 +52,7 @@ pub fn of_owners() -> Admitted {
     vec![
         ((routes!(owners::list), OfAllOwners(List)), Policy::Json),
         ((routes!(owners::summary), OfOwner(Read)), Policy::Json),
-        ((routes!(erasure::erase), OfOwner(Admin)), Policy::Json),
+        ((routes!(erasure::erase), Erasing), Policy::Json),
     ]
 }
 
@@ -79,8 +79,7 @@ pub fn probes() -> Vec<Row> {
 /// The routes for operators, each behind this gate.
 pub fn operators(gate: &Gate) -> Router<Arc<Api>> {
     probes().into_iter().fold(Router::new(), |router, ((_, paths, methods), access)| {
-        let open = access == With(Metrics) && gate.open.metrics;
-        let guard = Guard::layer(gate, if open { Everyone } else { access });
+        let guard = Guard::layer(gate, gate.open.access(access));
         router.route(address(&paths), methods.layer(guard))
     })
 }

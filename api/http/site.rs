@@ -1,6 +1,6 @@
-//! Pages for people: a home page, the problems, the OpenAPI document, Swagger UI, and the JSON Schema of definitions.
-//! All are files inside the binary, and are sent plain or as gzip. Each is compressed once: Swagger UI by the build,
-//! the others by the first request.
+//! Pages for people: a home page, the problems, the OpenAPI document, Swagger UI, an icon, and the JSON Schema of
+//! definitions. All are files inside the binary, and are sent plain or as gzip. Each is compressed once: Swagger UI by the
+//! build, the others by the first request.
 
 use std::io::Read;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -22,7 +22,7 @@ use super::caching::etag::{EntityTag, IfNoneMatch};
 use super::middleware::accept;
 use super::middleware::compression::Whole;
 use super::middleware::gate::{Gate, METADATA};
-use super::openapi::{self, Filler, Version};
+use super::openapi::{self, Features, Filler, Version};
 use super::problem::{Kind, Problem, Spec};
 use super::state::Api;
 
@@ -30,16 +30,12 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// The files of Swagger UI that its page loads.
-const SWAGGER_UI: [(&str, &str, &str); 8] = [
-    ("/docs/", "index.html", HTML),
+/// The files of Swagger UI that its page, `web/docs.html`, loads.
+const SWAGGER_UI: [(&str, &str, &str); 4] = [
     ("/docs/index.css", "index.css", CSS),
     ("/docs/swagger-ui.css", "swagger-ui.css", CSS),
     ("/docs/swagger-ui-bundle.js", "swagger-ui-bundle.js", JAVASCRIPT),
     ("/docs/swagger-ui-standalone-preset.js", "swagger-ui-standalone-preset.js", JAVASCRIPT),
-    ("/docs/swagger-initializer.js", "swagger-initializer.js", JAVASCRIPT),
-    ("/docs/favicon-16x16.png", "favicon-16x16.png", "image/png"),
-    ("/docs/favicon-32x32.png", "favicon-32x32.png", "image/png"),
 ];
 
 /// What a page may load and do: scripts, styles, images and answers of this server, and nothing else. Two exceptions,
@@ -61,33 +57,53 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (header::VARY, HeaderValue::from_static("accept-encoding")),
 ];
 
-/// Makes a file that depends on what the histories are.
-type MakeFile = fn(&Definitions) -> Arc<File>;
+/// Makes a file that depends on what the histories are, and on what the server does.
+type MakeFile = fn(&Definitions, Features) -> Arc<File>;
 
 /// A route for each file.
-pub fn router(definitions: &Definitions) -> Router<Arc<Api>> {
+pub fn router(definitions: &Definitions, gate: &Gate) -> Router<Arc<Api>> {
+    let features = Features::of(gate);
     // Those of the histories are made when they are first asked for: few clients do, and a start waits for nothing.
     let of_histories: [(&'static str, MakeFile); 3] = [
-        ("/", |definitions| File::new("/", HTML, home_page(definitions).into(), false)),
-        ("/openapi.json", |definitions| document("/openapi.json", definitions, Version::V3_1)),
-        ("/openapi-3.0.json", |definitions| document("/openapi-3.0.json", definitions, Version::V3_0)),
+        ("/", |definitions, _| File::new("/", HTML, home_page(definitions).into(), false)),
+        ("/openapi.json", |definitions, features| {
+            document("/openapi.json", definitions, Version::V3_1, features)
+        }),
+        ("/openapi-3.0.json", |definitions, features| {
+            document("/openapi-3.0.json", definitions, Version::V3_0, features)
+        }),
     ];
     let to_docs = Router::new().route("/docs", get(async || Redirect::to("/docs/")));
-    let of_all = FILES.iter().cloned().fold(to_docs, |router, file| {
-        router.route(file.path, get(async move |headers: HeaderMap| file.answer(&headers)))
-    });
-    of_histories.into_iter().fold(of_all, |router, (path, make)| {
+    of_histories.into_iter().fold(to_docs.merge(served(&FILES)), |router, (path, make)| {
         let made = Arc::new((definitions.clone(), OnceLock::<Arc<File>>::new()));
         let answer = async move |headers: HeaderMap| {
             let (definitions, file) = &*made;
-            file.get_or_init(|| make(definitions)).answer(&headers)
+            file.get_or_init(|| make(definitions, features)).answer(&headers)
         };
         router.route(path, get(answer))
     })
 }
 
-fn document(path: &'static str, definitions: &Definitions, version: Version) -> Arc<File> {
-    File::new(path, "application/json", openapi::document(definitions, version).into(), false)
+fn document(
+    path: &'static str,
+    definitions: &Definitions,
+    version: Version,
+    features: Features,
+) -> Arc<File> {
+    let document = openapi::document_of(definitions, version, features);
+    File::new(path, "application/json", document.into(), false)
+}
+
+/// The icon of all pages. It needs no token: a browser asks for it beside every page, and sends none.
+pub fn icons() -> Router<Arc<Api>> {
+    served(&*ICONS)
+}
+
+/// A route for each of these files.
+fn served(files: &[Arc<File>]) -> Router<Arc<Api>> {
+    files.iter().cloned().fold(Router::new(), |router, file| {
+        router.route(file.path, get(async move |headers: HeaderMap| file.answer(&headers)))
+    })
 }
 
 /// The metadata of this server as a resource of OAuth (RFC 9728), if it accepts tokens.
@@ -119,15 +135,26 @@ static FILES: LazyLock<Vec<Arc<File>>> = LazyLock::new(|| {
         File::new("/home.js", JAVASCRIPT, include_str!("../../web/home.js").into(), false),
         File::new("/problems", HTML, problem_page().into(), false),
         File::new("/definition.schema.json", "application/schema+json", JSON_SCHEMA.into(), false),
+        File::new("/docs/", HTML, include_str!("../../web/docs.html").into(), false),
+        File::new("/docs/docs.js", JAVASCRIPT, include_str!("../../web/docs.js").into(), false),
     ];
-    // The validator would be an external service.
-    let config = Arc::new(Config::from("/openapi.json").validator_url("none"));
+    // For its initializer, which `docs.js` replaces.
+    let config = Arc::new(Config::default());
     let swagger_ui = SWAGGER_UI.into_iter().map(|(path, name, media_type)| {
         let file = utoipa_swagger_ui::serve(name, Arc::clone(&config)).ok().flatten();
         let file = file.expect("one of the files that this program is built with");
         File::new(path, media_type, Bytes::from_owner(file.bytes), file.gzpipped)
     });
     own.into_iter().chain(swagger_ui).collect()
+});
+
+/// The icon as a drawing, to which the pages lead, and where browsers look that know no page.
+static ICONS: LazyLock<[Arc<File>; 2]> = LazyLock::new(|| {
+    let (drawing, bitmap) = (include_str!("../../web/icon.svg"), include_bytes!("../../web/favicon.ico"));
+    [
+        File::new("/icon.svg", "image/svg+xml", drawing.into(), false),
+        File::new("/favicon.ico", "image/vnd.microsoft.icon", Bytes::from_static(bitmap), false),
+    ]
 });
 
 /// A file that the binary holds plain or as gzip. The other form is made by the first request for it, and kept.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use pagebucket_http::Open;
+use pagebucket_http::{Gate, Open};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::harness::tokens::{EVERYTHING, Issuer, claims};
 use crate::harness::{Service, Setup, shared, skip, test};
+use crate::readme::the_session_is_as_printed;
 
 /// Longer than anything takes on a slow machine; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -135,6 +136,14 @@ impl Browser {
         self.until(&format!("{shown} == '{status}'")).await;
     }
 
+    /// What Swagger UI shows as the answer to a request of an operation.
+    async fn answer(&mut self, operation: &str) -> String {
+        let shown = format!("{operation} .live-responses-table");
+        self.until(&format!("document.querySelector('{shown} tbody .response-col_status') != null")).await;
+        let answer = self.value(&format!("document.querySelector('{shown}').innerText")).await;
+        answer.as_str().expect("a text").to_owned()
+    }
+
     /// The page as it is now.
     async fn html(&mut self) -> String {
         let html = self.value("document.documentElement.outerHTML").await;
@@ -213,6 +222,55 @@ async fn a_request_is_tried_out() {
     let models = "document.querySelectorAll('.model-toggle.collapsed').forEach(toggle => toggle.click())";
     browser.value(models).await;
     browser.expect_nothing_refused().await;
+}
+
+/// As a newcomer does it after README's session, from the top of the page, without filling in anything: each answer says
+/// something, and no click deletes.
+#[test]
+async fn every_operation_is_tried_out_as_it_is_shown() {
+    let mut setup = Setup::on(shared().await);
+    setup.gate = Gate::unguarded();
+    let service = setup.start().await;
+    the_session_is_as_printed(&service).await;
+    let Some(mut browser) = Browser::open(&service.client.url("/docs/")).await else { return };
+    assert_eq!(browser.value("document.title").await, "API of pagebucket");
+    browser.until("document.querySelector('.opblock') != null").await;
+    let shown = browser.value("[...document.querySelectorAll('.opblock')].map(block => block.id)").await;
+    let shown: Vec<_> = shown.as_array().expect("ids").iter().filter_map(Value::as_str).collect();
+    assert!(shown.len() > 20, "{shown:?}");
+    for operation in shown.iter().map(|id| format!("#{id}")) {
+        for button in [".opblock-summary-control", ".try-out__btn", ".execute"] {
+            browser.click(&format!("{operation} {button}")).await;
+        }
+        if operation.ends_with("eraseCustomer") {
+            erases_nothing(&mut browser, &operation).await;
+        } else {
+            let answer = browser.answer(&operation).await;
+            let said: String = answer.split_whitespace().collect();
+            assert!(said.starts_with("CodeDetails2"), "{operation}: {answer}");
+            let empty =
+                ["\"items\":[]", "\"stored\":0", "/problems#"].iter().find(|text| said.contains(**text));
+            assert_eq!(empty, None, "{operation}: {answer}");
+        }
+        browser.click(&format!("{operation} .opblock-summary-control")).await;
+    }
+    assert!(service.client.total(7).await > 3, "what was prefilled is appended");
+    browser.expect_nothing_refused().await;
+}
+
+/// The operation asks for an id before it is sent; then the server refuses it.
+async fn erases_nothing(browser: &mut Browser, operation: &str) {
+    browser.until(&format!("document.querySelector('{operation} input.invalid') != null")).await;
+    let answers =
+        browser.value(&format!("document.querySelector('{operation} .live-responses-table')")).await;
+    assert_eq!(answers, Value::Null, "something was sent");
+    browser.type_into(&format!("{operation} .parameters input"), "7").await;
+    // What was typed counts a moment later.
+    let send = format!("document.querySelector('{operation} .execute').click()");
+    let status =
+        format!("document.querySelector('{operation} .live-responses-table tbody .response-col_status')");
+    browser.until(&format!("{status} != null || {send}")).await;
+    browser.answered(operation, 403).await;
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The OpenAPI document says what the API does, and the API does what the document says.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use pagebucket_http::{Open, Version, document};
+use pagebucket::config::Rate;
+use pagebucket_http::{Gate, Open, Version, document};
 use pagebucket_model::definition::Definitions;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -27,16 +29,49 @@ const VERSIONS: [(&str, Version); 2] = [("openapi.json", Version::V3_1), ("opena
 
 #[test]
 async fn documents_are_as_checked_in() {
-    let service = Service::start().await;
     for (name, version) in VERSIONS {
         let checked_in = std::fs::read_to_string(in_checkout("openapi").join(name)).expect(name);
         let document = document(&Definitions::built_in(), version);
         let difference = document.lines().zip(checked_in.lines()).position(|(now, then)| now != then);
         let line = difference.map_or_else(|| "its end".to_owned(), |index| format!("line {}", index + 1));
         assert!(document == checked_in, "openapi/{name} is out of date from {line} on: run make openapi");
-        let served = service.client.get(&format!("/{name}")).await;
-        assert_eq!(served.header("content-type"), "application/json");
-        assert_eq!(String::from_utf8_lossy(&served.body), document);
+    }
+}
+
+/// The documents in `openapi/` are of all that a server may do. A served one says nothing of what its server does not do.
+#[test]
+async fn served_documents_say_what_their_server_does() {
+    let allowing = Setup::on(shared().await);
+    let mut closed = Setup::on(shared().await);
+    closed.gate = Gate::unguarded();
+    let mut limited = Setup::on(shared().await);
+    limited.args.rate.rate_limit =
+        Some(Rate { units: NonZeroU32::new(1_000_000).unwrap(), per: Duration::from_secs(1) });
+    let (limited, _) = guarded(limited, &["customers"]).await;
+    for (service, authenticates, erasing) in [
+        (&allowing.start().await, false, &[][..]),
+        (&closed.start().await, false, &["erasing-off"]),
+        (&limited, true, &["forbidden"]),
+    ] {
+        for (name, _) in VERSIONS {
+            let served = service.client.get(&format!("/{name}")).await;
+            assert_eq!(served.header("content-type"), "application/json");
+            let served = served.expect(200);
+            let responses = &served["paths"]["/v1/customers/{customerId}"]["delete"]["responses"];
+            let resolved = |status: &str| match responses[status]["$ref"].as_str() {
+                Some(reference) => served.pointer(&reference[1..]).expect("a component").clone(),
+                None => responses[status].clone(),
+            };
+            let refused = &resolved("403")["content"]["application/problem+json"]["examples"];
+            let refused: Vec<_> =
+                refused.as_object().into_iter().flatten().map(|(kind, _)| kind.clone()).collect();
+            assert_eq!(refused, erasing, "{name}");
+            for status in ["401", "429"] {
+                assert_eq!(responses.get(status).is_some(), authenticates, "{name} {status}");
+            }
+            let schemes = served["components"].get("securitySchemes");
+            assert_eq!(schemes.is_some(), authenticates, "{name}: {schemes:?}");
+        }
     }
 }
 
@@ -114,7 +149,7 @@ async fn schemathesis_passes() {
     let mut trades: Vec<Value> = (1..=24).map(|n| trade_at(n, "2004-01-09T00:00:00Z")).collect();
     trades.push(json!({ "type": "buy", "ticker": "BRK.B", "qty": 1, "price": "15.50" }));
     service.client.append(7, &json!(trades)).await.expect(201);
-    if !judge(&service, &token, 22).await {
+    if !judge(&service, Some(&token), 22).await {
         return;
     }
     let total = service.client.total(7).await;
@@ -122,11 +157,12 @@ async fn schemathesis_passes() {
     service.client.append(7, &trade(1)).await.expect(201);
 }
 
+/// Without authentication, as most try it first: the document says nothing of tokens.
 #[test]
 async fn schemathesis_passes_on_the_examples() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(in_checkout(EXAMPLES));
-    let (service, token) = guarded(setup, &["accounts", "rooms"]).await;
+    let service = setup.start().await;
     let served = service.client.get("/openapi.json").await.expect(200);
     let histories = [
         ("/v1/accounts/7f3a2c", "executions", "NewExecution"),
@@ -137,7 +173,7 @@ async fn schemathesis_passes_on_the_examples() {
         let items = vec![example; 60];
         service.client.post_text(&format!("{owner}/{history}"), json!(items).to_string()).await.expect(201);
     }
-    if !judge(&service, &token, 34).await {
+    if !judge(&service, None, 34).await {
         return;
     }
     for (owner, history, _) in histories {
@@ -146,9 +182,9 @@ async fn schemathesis_passes_on_the_examples() {
     }
 }
 
-/// Runs schemathesis with this token against the service, whose document has this many operations. Returns false where there
-/// is no schemathesis.
-async fn judge(service: &Service, token: &str, operations: usize) -> bool {
+/// Runs schemathesis, with this token if there is one, against the service, whose document has this many operations. Returns
+/// false where there is no schemathesis.
+async fn judge(service: &Service, token: Option<&str>, operations: usize) -> bool {
     let Some(schemathesis) = tool("SCHEMATHESIS", "schemathesis") else { return false };
     // What the configuration names: a minute of a page.
     let views = json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 17 });
@@ -156,14 +192,18 @@ async fn judge(service: &Service, token: &str, operations: usize) -> bool {
     assert_eq!(counted.status, 204);
     // It writes its notes into the current directory.
     let directory = Scratch::new();
+    let mut config = std::fs::read_to_string(in_checkout("tests/schemathesis.toml")).expect("a file");
+    if let Some(token) = token {
+        // The check `ignored_auth` sees what the service does without it.
+        config.push_str(&format!("\n[auth.openapi.bearer]\nbearer = \"{token}\"\n"));
+    }
+    std::fs::write(directory.0.join("schemathesis.toml"), config).expect("a file");
     let judged = run(Command::new(schemathesis)
         .current_dir(&directory.0)
         .env("SCHEMATHESIS_HOOKS", in_checkout("tests/schemathesis_checks.py"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("TOKEN", token)
         .arg("--no-color")
-        .arg("--config-file")
-        .arg(in_checkout("tests/schemathesis.toml"))
+        .args(["--config-file", "schemathesis.toml"])
         .args(["run", &service.client.url("/openapi.json")]))
     .await;
     let said = text(&judged);

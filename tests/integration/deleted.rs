@@ -8,6 +8,7 @@ use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use pagebucket::config::OfHistory;
 use pagebucket_engine::internal::Ages;
+use pagebucket_http::Gate;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -457,6 +458,31 @@ async fn an_owner_that_never_existed_is_erased_all_the_same() {
     }
     let wrong = service.client.send(Method::DELETE, "/v1/customers/0", |request| request).await;
     wrong.problem(400, "invalid-parameter");
+}
+
+/// Without authentication one request must not be enough: the owner would be gone until an operator reopens it.
+#[test]
+async fn without_authentication_no_client_erases() {
+    let mut setup = setup(shared().await, TRADES);
+    setup.gate = Gate::unguarded();
+    let service = setup.start().await;
+    service.client.append_all(1, 1..=3).await;
+    for owner in [1, 2] {
+        let refused = delete(&service, owner).await.problem(403, "erasing-off");
+        let detail = refused["detail"].as_str().expect("a text");
+        assert!(
+            ["--allow-erase", "--auth", "pagebucket erase"].iter().all(|way| detail.contains(way)),
+            "{detail}"
+        );
+    }
+    // Nothing is said of the owner, not even that there can be none with this id.
+    let wrong = service.client.send(Method::DELETE, "/v1/customers/0", |request| request).await;
+    wrong.problem(403, "erasing-off");
+    assert_eq!(service.stored(1).await.numbers, [1, 2, 3]);
+    assert_eq!(service.client.total(2).await, 0);
+    // An operator erases all the same, and another server of the same database may let its clients.
+    let allowing = service.sibling(shared().await).await;
+    delete(&allowing, 1).await.expect(200);
 }
 
 #[test]

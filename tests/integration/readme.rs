@@ -31,7 +31,7 @@ fn session(language: &str) -> Vec<(String, String)> {
 
 #[test]
 async fn the_session_answers_as_printed() {
-    answers_as_printed("console", Service::start().await).await;
+    the_session_is_as_printed(&Service::start().await).await;
 }
 
 /// Those of `examples/histories`, which a reader serves instead of trades.
@@ -39,10 +39,15 @@ async fn the_session_answers_as_printed() {
 async fn the_examples_answer_as_printed() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/histories").into());
-    answers_as_printed("shell-session", setup.start().await).await;
+    answers_as_printed("shell-session", &setup.start().await).await;
 }
 
-async fn answers_as_printed(language: &str, service: Service) {
+/// Runs the session of trades against a service that has none yet.
+pub async fn the_session_is_as_printed(service: &Service) {
+    answers_as_printed("console", service).await;
+}
+
+async fn answers_as_printed(language: &str, service: &Service) {
     if Command::new("curl").arg("--version").output().await.is_err() {
         return skip("the README's session", "no curl");
     }

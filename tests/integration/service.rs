@@ -144,6 +144,14 @@ async fn probes_and_site() {
     let page = String::from_utf8(service.client.get("/docs/").await.body).unwrap();
     assert!(page.contains("swagger-ui"));
     assert!(!page.contains("src=\"http"), "usable without a network");
+    for path in ["/", "/problems", "/docs/"] {
+        let page = String::from_utf8(service.client.get(path).await.body).unwrap();
+        assert!(page.contains("pagebucket</title>") && page.contains("href=\"/icon.svg\""), "{page}");
+    }
+    for (path, media_type) in [("/icon.svg", "image/svg+xml"), ("/favicon.ico", "image/vnd.microsoft.icon")] {
+        let icon = service.client.get(path).await;
+        assert_eq!((icon.status.as_u16(), icon.header("content-type")), (200, media_type));
+    }
 }
 
 #[test]

@@ -77,7 +77,11 @@ pub(super) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure
     };
     let keys = auth.auth.contains(&AuthMethod::Keys).then(|| Keys::new(store, Clock::system()));
     let authenticator = Authenticator { jwt, keys };
-    Ok(if auth.guards() { Gate::guarded(authenticator, open) } else { Gate::unguarded() })
+    Ok(match (auth.guards(), auth.allow_erase) {
+        (true, _) => Gate::guarded(authenticator, open),
+        (false, true) => Gate::unguarded().allowing_erasure(),
+        (false, false) => Gate::unguarded(),
+    })
 }
 
 /// The claim of each collection of owners.

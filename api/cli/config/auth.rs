@@ -13,6 +13,11 @@ pub struct AuthArgs {
     #[arg(long, env = "PAGEBUCKET_ALLOW_UNAUTHENTICATED", value_parser = clap::builder::FalseyValueParser::new())]
     pub allow_unauthenticated: bool,
 
+    /// Without authentication, let every client erase owners (`DELETE /v1/customers/7`). With --auth the scope `admin` decides,
+    /// and this flag changes nothing. The command `pagebucket erase` needs neither.
+    #[arg(long, env = "PAGEBUCKET_ALLOW_ERASE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub allow_erase: bool,
+
     /// The `iss` of access tokens.
     #[arg(long, env = "PAGEBUCKET_JWT_ISSUER", value_name = "URL")]
     pub jwt_issuer: Option<String>,

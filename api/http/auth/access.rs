@@ -15,6 +15,9 @@ pub enum Access {
     OfOwner(Scope),
     /// Clients with this scope who may use the histories of every owner.
     OfAllOwners(Scope),
+    /// Erases the owner that the address names: clients with the scope `admin` who may use its histories. Without
+    /// authentication, everyone or no client, as the operator decides.
+    Erasing,
 }
 
 impl Access {
@@ -23,6 +26,12 @@ impl Access {
         match self {
             Self::Everyone | Self::Authenticated => None,
             Self::With(scope) | Self::OfOwner(scope) | Self::OfAllOwners(scope) => Some(scope),
+            Self::Erasing => Some(Scope::Admin),
         }
+    }
+
+    /// Whether the address names an owner whose histories the client must be allowed to use.
+    pub fn names_owner(self) -> bool {
+        matches!(self, Self::OfOwner(_) | Self::Erasing)
     }
 }

@@ -130,8 +130,9 @@ impl RouteAdmission {
 
     /// The owner that an address of the route names.
     fn owner<'a>(&self, address: &'a Uri) -> Option<AddressedOwner<'a>> {
-        let names_one = matches!(self.access, Access::OfOwner(_));
-        self.owner_type().filter(|_| names_one).map(|owner| AddressedOwner::of(address, owner.kind))
+        self.owner_type()
+            .filter(|_| self.access.names_owner())
+            .map(|owner| AddressedOwner::of(address, owner.kind))
     }
 
     /// Answers a request that its client may send.

@@ -34,6 +34,10 @@ pub const METADATA: &str = "/.well-known/oauth-protected-resource";
 /// yet, so one address has a quarter.
 const WAITING: usize = 256;
 
+/// What a client can do that may not erase.
+const ERASING_IS_OFF: &str = "This server does not authenticate its clients, so none of them may erase. Nothing was erased. \
+                              Run `pagebucket erase`, or start the server with `--allow-erase` or with `--auth`.";
+
 const AUTHORIZATION: HeaderValue = HeaderValue::from_static("authorization");
 
 /// What may be used without a token, besides the probes.
@@ -45,11 +49,20 @@ pub struct Open {
     pub metrics: bool,
 }
 
+impl Open {
+    /// Who may use a route of this access.
+    pub fn access(self, access: Access) -> Access {
+        if self.metrics && access == Access::With(Scope::Metrics) { Access::Everyone } else { access }
+    }
+}
+
 /// Decides on requests.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    /// `None`: everyone may use everything.
+    /// `None`: everyone may use everything, except that erasing is decided by `erasing`.
     authenticator: Option<Arc<Authenticator>>,
+    /// Whether everyone may erase if there is no authenticator.
+    erasing: bool,
     /// What may be used without a token.
     pub open: Open,
     /// Places of API keys that are looked up.
@@ -132,12 +145,19 @@ impl From<Refusal> for Denial {
 }
 
 impl Gate {
-    /// Lets everyone use everything.
+    /// Lets everyone use everything, except that no client may erase.
     pub fn unguarded() -> Self {
         let look_ups = Places::new(WAITING, "look-ups of API keys");
         let fetches = Places::new(WAITING, "tokens with an unknown key");
         let proxies = Arc::new(Proxies::none());
-        Self { authenticator: None, open: Open::default(), look_ups, fetches, proxies, rates: None }
+        let open = Open::default();
+        Self { authenticator: None, erasing: false, open, look_ups, fetches, proxies, rates: None }
+    }
+
+    /// The same, and without an authenticator everyone may erase.
+    #[must_use]
+    pub fn allowing_erasure(self) -> Self {
+        Self { erasing: true, ..self }
     }
 
     /// Lets in who is authenticated.
@@ -159,12 +179,20 @@ impl Gate {
 
     /// Whether everyone may use a route with this access.
     pub fn is_open(&self, access: Access) -> bool {
-        self.authenticator.is_none() || access == Access::Everyone
+        match self.authenticator {
+            Some(_) => access == Access::Everyone,
+            None => access != Access::Erasing || self.erasing,
+        }
+    }
+
+    /// Finds out who a client is. `None` if everyone is served.
+    pub fn authenticator(&self) -> Option<&Authenticator> {
+        self.authenticator.as_deref()
     }
 
     /// What verifies access tokens, if they are accepted.
     pub fn jwt(&self) -> Option<&Jwt> {
-        self.authenticator.as_ref()?.jwt.as_ref()
+        self.authenticator()?.jwt.as_ref()
     }
 
     /// Decides whether a request may have what it asks for. Its principal, unless everyone may.
@@ -172,8 +200,12 @@ impl Gate {
     /// # Errors
     /// It may not.
     pub async fn decide(&self, parts: &Parts, asked: &Asked<'_>) -> Result<Option<Arc<Principal>>, Refused> {
-        let Some(authenticator) = self.authenticator.as_ref().filter(|_| !self.is_open(asked.access)) else {
+        if self.is_open(asked.access) {
             return Ok(None);
+        }
+        let Some(authenticator) = &self.authenticator else {
+            let problem = Problem::new(Kind::ErasingOff, ERASING_IS_OFF);
+            return Err(Refused { problem, challenge: None, principal: None });
         };
         let (identified, charged) = self.identify(authenticator, parts).await;
         let (principal, denial) = match identified {
@@ -358,9 +390,11 @@ fn permit(principal: &Principal, asked: &Asked<'_>) -> Result<(), Denial> {
     }
     let reached = match (asked.access, asked.collection, asked.owner) {
         (Access::Everyone | Access::Authenticated | Access::With(_), ..) => true,
-        (Access::OfOwner(_), Some(collection), Some(owner)) => principal.reaches(collection, owner),
+        (Access::OfOwner(_) | Access::Erasing, Some(collection), Some(owner)) => {
+            principal.reaches(collection, owner)
+        }
         (Access::OfAllOwners(_), Some(collection), _) => principal.reaches_all(collection),
-        (Access::OfOwner(_) | Access::OfAllOwners(_), ..) => false,
+        (Access::OfOwner(_) | Access::OfAllOwners(_) | Access::Erasing, ..) => false,
     };
     if reached { Ok(()) } else { Err(Denial::Owner(scope)) }
 }

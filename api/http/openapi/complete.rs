@@ -3,7 +3,7 @@
 use pagebucket_model::domain::MAX_SAFE_INTEGER;
 use serde_json::{Map, Value, json};
 
-use super::visit::{each_operation, each_response, each_schema, elements};
+use super::visit::{each_operation, each_response, each_schema, elements, members};
 use crate::schemas::embedded;
 
 const REFERENCE: &str = "#/components/schemas/";
@@ -46,6 +46,11 @@ pub fn complete(document: &mut Value) {
     document["components"]["schemas"]["TextStream"] =
         json!({ "type": "string", "description": "Text without a bound of its length." });
     each_schema(document, &mut bound_integer);
+    for path in members(document.get_mut("paths")) {
+        for parameter in elements(path.pointer_mut("/delete/parameters")) {
+            withhold_example(parameter);
+        }
+    }
     each_operation(document, &mut |operation| {
         for parameter in elements(operation.get_mut("parameters")) {
             exemplify(parameter);
@@ -57,11 +62,12 @@ pub fn complete(document: &mut Value) {
 /// Adds the headers of a server with rate limits to every answer to clients that are limited, unless the server failed.
 fn tell_rates(document: &mut Value) {
     let rates: Map<String, Value> = embedded(include_str!("rates.json"));
+    let mut limits = false;
     each_operation(document, &mut |operation| {
-        // Probes are neither limited nor authenticated.
-        if operation["security"] == json!([]) {
+        if operation["responses"].get("429").is_none() {
             return;
         }
+        limits = true;
         each_response(operation, &mut |status, response| {
             // A request for another host is refused before anything else.
             if status < "500" && status != "421" {
@@ -71,7 +77,9 @@ fn tell_rates(document: &mut Value) {
             }
         });
     });
-    document["components"]["headers"] = Value::Object(rates);
+    if limits {
+        document["components"]["headers"] = Value::Object(rates);
+    }
 }
 
 /// Whole numbers have at most 2^53 - 1 if nothing else is said, and the format of their size.
@@ -86,19 +94,34 @@ fn bound_integer(schema: &mut Value) {
     schema["format"] = json!(if small { "int32" } else { "int64" });
 }
 
-/// Gives a parameter an example. It is in the schema, because Swagger UI sends what `example` of a parameter says.
+/// Moves the example of a parameter into its schema: Swagger UI sends what `example` of a parameter says, and a click must
+/// not delete.
+fn withhold_example(parameter: &mut Value) {
+    if let Some(example) = parameter.as_object_mut().and_then(|parameter| parameter.shift_remove("example")) {
+        parameter["schema"]["examples"] = json!([example]);
+    }
+}
+
+/// Gives a parameter an example that Swagger UI does not send: in its schema, and in words, for readers of OpenAPI 3.0.
 fn exemplify(parameter: &mut Value) {
     let schema = &parameter["schema"];
-    if parameter.get("example").is_some() || schema.get("examples").is_some() {
+    if parameter.get("example").is_some() {
         return;
     }
-    let given = schema.get("default").or(schema.get("minimum")).or(schema.pointer("/enum/0"));
-    let value = match given {
+    let listed = schema.get("default").is_some() || schema.get("enum").is_some();
+    let given = schema.pointer("/examples/0").or(schema.get("default")).or(schema.get("minimum"));
+    let value = match given.or(schema.pointer("/enum/0")) {
         Some(value) => value.clone(),
         None if parameter["name"] == "Idempotency-Key" => json!("9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1"),
         None => return,
     };
-    parameter["schema"]["examples"] = json!([value]);
+    if schema.get("examples").is_none() {
+        parameter["schema"]["examples"] = json!([value]);
+    }
+    if let (false, Some(description)) = (listed, parameter["description"].as_str()) {
+        let example = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        parameter["description"] = json!(format!("{description} Example: `{example}`."));
+    }
 }
 
 /// Gives each schema of the components an example, if it is part of another example.

@@ -129,7 +129,9 @@ impl<'a> Filler<'a> {
         self.definition.filters.iter().map(move |name| {
             let mut schema = properties[name].clone();
             if let Some(schema) = schema.as_object_mut() {
-                schema.retain(|keyword, _| !["description", "examples"].contains(&keyword.as_str()));
+                // A filter without a value does not filter, whatever the default of the property is.
+                let of_items = ["description", "examples", "default"];
+                schema.retain(|keyword, _| !of_items.contains(&keyword.as_str()));
                 without_null(schema);
                 let longest = schema.get("maxLength").and_then(Value::as_u64);
                 if longest.is_none_or(|longest| longest > MOST_FILTER_BYTES as u64) && !schema.contains_key("enum") {
@@ -142,13 +144,12 @@ impl<'a> Filler<'a> {
                  none, and a link to the next. All filters of a request together have at most {MOST_FILTER_BYTES} bytes. Not \
                  together with `page`, `offset`, `asOf`, `from` or `to`."
             );
-            let mut parameter = json!({
-                "name": name, "in": "query", "description": self.names.fill(&template), "required": false, "schema": schema,
-            });
-            if let Some(example) = example.as_ref().and_then(|item| item.get(name)) {
-                parameter["example"] = example.clone();
+            if let Some(example) = example.as_ref().and_then(|item| item.get(name)).filter(|value| value.is_string()) {
+                schema["examples"] = json!([example]);
             }
-            parameter
+            json!({
+                "name": name, "in": "query", "description": self.names.fill(&template), "required": false, "schema": schema,
+            })
         })
     }
 

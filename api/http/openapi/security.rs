@@ -1,32 +1,65 @@
-//! Who may use each operation, from the table of routes.
+//! Who may use each operation, from the table of routes, and what other clients are answered.
 
+use pagebucket_model::domain::Scope;
 use serde_json::{Value, json};
 use utoipa::openapi::{Paths, security::SecurityRequirement};
 
+use super::features::Features;
 use crate::auth::access::Access;
-use crate::problem::refusals;
+use crate::problem::{Kind, responses};
 
 /// The name of the only security scheme.
 const BEARER: &str = "bearer";
 
 /// The security schemes of the document.
-pub fn schemes() -> Value {
-    let description = "An access token of the issuer (a JWT), or a key of the server (`pb_...`). Only a server that authenticates \
-                       its clients (`--auth`) asks for it; others ignore it.";
+pub fn schemes(features: Features) -> Value {
+    let mut description = match (features.tokens, features.keys) {
+        (true, true) => "An access token of the issuer (a JWT), or a key of the server (`pb_...`).",
+        (true, false) => "An access token of the issuer (a JWT).",
+        (false, _) => "A key of the server (`pb_...`).",
+    }
+    .to_owned();
+    if features == Features::ALL {
+        description +=
+            " Only a server that authenticates its clients (`--auth`) asks for it; others ignore it.";
+    }
     json!({ BEARER: { "type": "http", "scheme": "bearer", "description": description } })
 }
 
 /// Writes into the operations of a row their tag, who may use them, and what other clients are answered.
-pub fn complete_row(paths: &mut Paths, tag: &str, access: Access) {
+pub fn complete_row(paths: &mut Paths, tag: &str, access: Access, features: Features) {
+    let access = features.open.access(access);
+    let refusals = responses(&refusals(access, features));
     let paths = paths.paths.values_mut();
     for operation in paths.flat_map(|path| [&mut path.get, &mut path.post, &mut path.delete]).flatten() {
-        let required = (access != Access::Everyone).then(|| SecurityRequirement::new(BEARER, [""; 0]));
         operation.tags = Some(vec![tag.to_owned()]);
-        operation.security = Some(required.into_iter().collect());
-        operation.responses.responses.extend(refusals(access));
+        operation.responses.responses.extend(refusals.clone());
         let about = operation.description.get_or_insert_default();
-        *about = format!("{about}\n\n{}", sentence(access));
+        if access == Access::Erasing && features.erasing_off {
+            about.push_str(
+                "\n\nWithout authentication it is 403, unless the server was started with `--allow-erase`.",
+            );
+        }
+        if features.authenticates() {
+            let required = (access != Access::Everyone).then(|| SecurityRequirement::new(BEARER, [""; 0]));
+            operation.security = Some(required.into_iter().collect());
+            about.push_str(&format!("\n\n{}", sentence(access)));
+        }
     }
+}
+
+/// What clients are answered that may not use an operation, or not so often.
+fn refusals(access: Access, features: Features) -> Vec<Kind> {
+    let guarded = features.authenticates() && access != Access::Everyone;
+    // Of probes and metrics only the check of a token or key is limited.
+    let counted = if access == Access::With(Scope::Metrics) { guarded } else { access != Access::Everyone };
+    let refusals = [
+        (guarded, Kind::Unauthorized),
+        (guarded && access.scope().is_some(), Kind::Forbidden),
+        (access == Access::Erasing && features.erasing_off, Kind::ErasingOff),
+        (counted && features.rate_limits, Kind::TooManyRequests),
+    ];
+    refusals.into_iter().filter_map(|(refuses, kind)| refuses.then_some(kind)).collect()
 }
 
 /// Who may use an operation, in the words of a template.
@@ -36,6 +69,7 @@ fn sentence(access: Access) -> String {
         Access::Authenticated => "Needs a token or a key, with any scope.".to_owned(),
         Access::With(scope) => format!("Needs the scope `{scope}`."),
         Access::OfOwner(scope) => format!("Needs the scope `{scope}`, for this {{owner}}."),
+        Access::Erasing => format!("Needs the scope `{}`, for this {{owner}}.", Scope::Admin),
         Access::OfAllOwners(scope) => format!("Needs the scope `{scope}`, for all {{manyOwners}}."),
     }
 }

@@ -7,18 +7,20 @@ use pagebucket_model::definition::{Definitions, OF_LISTINGS};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use super::{Version, document};
+use super::{Features, Version, document_of};
 use crate::auth::access::Access;
+use crate::middleware::gate::Open;
 use crate::problem::MEDIA_TYPE;
 use crate::routes::names::Names;
 use crate::routes::{Row, address, of_history, of_owners, of_page_views, probes, rows};
 
-/// A history whose names have hyphens, whose items need no member, and another one of the same owners; and one whose
-/// owners are UUIDs, and whose properties are filled in, may be `null`, or are open.
+/// A history whose names have hyphens, whose items need no member, and whose filter has a default; another one of the same
+/// owners; and one whose owners are UUIDs, and whose properties are filled in, may be `null`, or are open.
 const AUDITS: [&str; 3] = [
     r#"{ "history": "audit-entries", "title": "AuditEntry", "date": "at", "pageSize": 2,
-        "owner": { "collection": "chat-rooms", "field": "chatRoomId", "type": "string" },
-        "item": { "type": "object", "properties": { "at": { "type": "string", "format": "date-time" } } } }"#,
+        "owner": { "collection": "chat-rooms", "field": "chatRoomId", "type": "string" }, "filters": ["level"],
+        "item": { "type": "object", "properties": { "at": { "type": "string", "format": "date-time" },
+            "level": { "type": "string", "default": "info", "examples": ["warning"] } } } }"#,
     r##"{ "history": "orders", "title": "Order", "date": "at", "pageSize": 137,
         "owner": { "collection": "chat-rooms", "field": "chatRoomId", "type": "string" },
         "item": { "type": "object", "required": ["at", "legs"], "additionalProperties": { "$ref": "#/$defs/leg" },
@@ -37,7 +39,29 @@ const AUDITS: [&str; 3] = [
             "data": {} } } }"#,
 ];
 
+/// What a server does that clients reach without a token, and that erases for them.
+const PLAIN: Features = Features {
+    tokens: false,
+    keys: false,
+    open: Open { docs: false, metrics: false },
+    rate_limits: false,
+    erasing_off: false,
+};
+
+/// What servers do.
+const SERVERS: [Features; 5] = [
+    Features::ALL,
+    PLAIN,
+    Features { erasing_off: true, ..PLAIN },
+    Features { erasing_off: true, rate_limits: true, ..PLAIN },
+    Features { keys: true, open: Open { docs: true, metrics: true }, ..PLAIN },
+];
+
 fn documents() -> Vec<(Definitions, Value)> {
+    documents_of(Version::V3_1, Features::ALL)
+}
+
+fn documents_of(version: Version, features: Features) -> Vec<(Definitions, Value)> {
     let directory = std::env::temp_dir().join(format!("pagebucket-openapi-{:x}", rand::random::<u64>()));
     std::fs::create_dir_all(&directory).unwrap();
     for (index, text) in AUDITS.iter().enumerate() {
@@ -53,7 +77,7 @@ fn documents() -> Vec<(Definitions, Value)> {
     ];
     std::fs::remove_dir_all(directory).unwrap();
     let of = |definitions| {
-        let document = serde_json::from_str(&document(&definitions, Version::V3_1)).unwrap();
+        let document = serde_json::from_str(&document_of(&definitions, version, features)).unwrap();
         (definitions, document)
     };
     all.into_iter().map(of).collect()
@@ -122,30 +146,95 @@ fn guarded<'a>(definitions: &Definitions, document: &'a Value) -> Vec<(&'a Value
 
 #[test]
 fn every_operation_has_the_security_of_its_row() {
-    for (definitions, document) in documents() {
-        let bearer = &document["components"]["securitySchemes"]["bearer"];
-        assert_eq!((&bearer["type"], &bearer["scheme"]), (&json!("http"), &json!("bearer")));
-        assert_eq!(document.get("security"), None, "each operation has its own");
-        let guarded = guarded(&definitions, &document);
-        assert_eq!(guarded.len(), operations(&document).count());
-        for (operation, access) in guarded {
-            let (id, open) = (&operation["operationId"], access == Access::Everyone);
-            let security = if open { json!([]) } else { json!([{ "bearer": [] }]) };
-            assert_eq!(operation["security"], security, "{id}");
-            let scope = access.scope().map(|scope| format!("Needs the scope `{scope}`"));
-            let says = scope.as_deref().unwrap_or("Needs no token.");
-            assert!(operation["description"].as_str().unwrap().contains(says), "{id}");
-            let answers: BTreeMap<_, _> = responses(&document, operation).collect();
-            let has = |status: &str, header: &str| {
-                answers.get(status).is_some_and(|answer| answer["headers"].get(header).is_some())
-            };
-            assert_eq!(has("401", "WWW-Authenticate"), !open, "{id}");
-            assert_eq!(has("403", "WWW-Authenticate"), access.scope().is_some(), "{id}");
-            assert_eq!(has("429", "Retry-After"), !open, "{id}");
-            assert_eq!(has("503", "Retry-After"), id != "livez" && id != "getMetrics", "{id}");
-            for (status, _) in answers.iter().filter(|(status, _)| **status < "500" && **status != "421") {
-                assert_eq!(has(status, "RateLimit"), !open, "{id} {status}");
-                assert_eq!(has(status, "RateLimit-Policy"), !open, "{id} {status}");
+    for features in SERVERS {
+        for (definitions, document) in documents_of(Version::V3_1, features) {
+            let bearer = &document["components"]["securitySchemes"]["bearer"];
+            let (kind, scheme) = (bearer["type"].as_str(), bearer["scheme"].as_str());
+            let expected = features.authenticates().then_some(("http", "bearer"));
+            assert_eq!(kind.zip(scheme), expected);
+            assert_eq!(document.get("security"), None, "each operation has its own");
+            let guarded = guarded(&definitions, &document);
+            assert_eq!(guarded.len(), operations(&document).count());
+            for (operation, access) in guarded {
+                has_the_security_of_its_row(&document, operation, access, features);
+            }
+        }
+    }
+}
+
+fn has_the_security_of_its_row(document: &Value, operation: &Value, access: Access, features: Features) {
+    let id = &operation["operationId"];
+    let of_metrics = id == "getMetrics";
+    let open = access == Access::Everyone || of_metrics && features.open.metrics;
+    let guarded = features.authenticates() && !open;
+    let security = if open { json!([]) } else { json!([{ "bearer": [] }]) };
+    assert_eq!(operation.get("security"), features.authenticates().then_some(&security), "{id}");
+    let about = operation["description"].as_str().unwrap();
+    assert_eq!(about.contains("Needs the scope"), guarded, "{id}");
+    assert_eq!(about.contains("Needs no token."), features.authenticates() && open, "{id}");
+    let scope = access.scope().filter(|_| guarded).map(|scope| format!("Needs the scope `{scope}`"));
+    assert!(about.contains(&scope.unwrap_or_default()), "{id}");
+    let answers: BTreeMap<_, _> = responses(document, operation).collect();
+    let has = |status: &str, header: &str| {
+        answers.get(status).is_some_and(|answer| answer["headers"].get(header).is_some())
+    };
+    assert_eq!((answers.contains_key("401"), has("401", "WWW-Authenticate")), (guarded, guarded), "{id}");
+    let erasing_off = features.erasing_off && access == Access::Erasing;
+    assert_eq!(about.contains("--allow-erase"), erasing_off, "{id}");
+    let forbidden = guarded && access.scope().is_some();
+    let refused = (answers.contains_key("403"), has("403", "WWW-Authenticate"));
+    assert_eq!(refused, (forbidden || erasing_off, forbidden), "{id}");
+    let limited = features.rate_limits && if of_metrics { guarded } else { access != Access::Everyone };
+    assert_eq!((answers.contains_key("429"), has("429", "Retry-After")), (limited, limited), "{id}");
+    assert_eq!(has("503", "Retry-After"), id != "livez" && !of_metrics, "{id}");
+    for (status, _) in answers.iter().filter(|(status, _)| **status < "500" && **status != "421") {
+        assert_eq!(has(status, "RateLimit"), limited, "{id} {status}");
+        assert_eq!(has(status, "RateLimit-Policy"), limited, "{id} {status}");
+    }
+}
+
+/// Nothing is said of what a server does not do, whatever the version.
+#[test]
+fn a_plain_server_has_neither_tokens_nor_rates() {
+    for version in [Version::V3_0, Version::V3_1] {
+        for (_, document) in documents_of(version, PLAIN) {
+            walk(&document, "", &mut |at, value| {
+                let names = value.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+                for text in value.as_str().into_iter().chain(names) {
+                    for word in ["oken", "scope", "securitySchemes", "Authenticate", "RateLimit", "`admin`"] {
+                        assert!(!text.contains(word), "{at}: {text}");
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// What Swagger UI puts into the field of a parameter that it shows.
+fn prefilled(parameter: &Value) -> Option<&Value> {
+    let schema = &parameter["schema"];
+    parameter.get("example").or(schema.get("example")).or(schema.get("default"))
+}
+
+/// Of the parameters that need not be sent, only those are prefilled whose value means the same as none.
+#[test]
+fn nothing_is_prefilled_that_narrows_an_answer_or_deletes() {
+    for version in [Version::V3_0, Version::V3_1] {
+        for (_, document) in documents_of(version, Features::ALL) {
+            for (path, methods) in document["paths"].as_object().unwrap() {
+                for (method, operation) in methods.as_object().unwrap() {
+                    for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                        let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+                        let needed = parameter["required"] == true && method != "delete";
+                        let means_none =
+                            ["order", "limit"].contains(&name) && schema.get("default").is_some();
+                        let sent = prefilled(parameter);
+                        assert_eq!(sent.is_some(), needed || means_none, "{method} {path}: {parameter}");
+                        let about = parameter["description"].as_str().unwrap();
+                        let shown = sent.is_some() || schema.get("enum").is_some();
+                        assert!(shown || about.contains(" Example: `"), "{method} {path}: {parameter}");
+                    }
+                }
             }
         }
     }
@@ -170,7 +259,7 @@ fn the_documented_scopes_are_those_of_the_rows() {
     let line = |(access, requests): &(Access, Vec<String>)| {
         let scope = access.scope().map_or("none".to_owned(), |scope| format!("`{scope}`"));
         let whose = match access {
-            Access::OfOwner(_) => "of this owner",
+            Access::OfOwner(_) | Access::Erasing => "of this owner",
             Access::OfAllOwners(_) => "of all owners",
             _ => "",
         };
@@ -198,7 +287,7 @@ fn problems_of_several_operations_are_written_once() {
 
 #[test]
 fn every_reference_leads_to_a_component() {
-    for (_, document) in documents() {
+    for (_, document) in SERVERS.into_iter().flat_map(|features| documents_of(Version::V3_1, features)) {
         let mut used = BTreeSet::from(["#/components/schemas/Problem"]);
         walk(&document, "", &mut |at, value| {
             if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
@@ -207,7 +296,7 @@ fn every_reference_leads_to_a_component() {
             }
         });
         for kind in ["schemas", "responses", "headers"] {
-            for name in document["components"][kind].as_object().unwrap().keys() {
+            for name in document["components"][kind].as_object().into_iter().flat_map(Map::keys) {
                 let reference = format!("#/components/{kind}/{name}");
                 assert!(used.contains(reference.as_str()), "nothing uses {reference}");
             }

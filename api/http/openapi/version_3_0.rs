@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::visit::{each_operation, each_schema, members};
+use super::visit::{each_operation, each_schema, elements, members};
 use crate::request::body::{NDJSON, OCTETS};
 
 /// What a schema of 3.0 may have.
@@ -30,6 +30,12 @@ pub fn in_3_0(mut document: Value) -> Value {
             .for_each(|response| lines(Some(response), NDJSON, "TextStream"));
     });
     each_schema(&mut document, &mut |schema| *schema = rewritten(schema.take()));
+    each_operation(&mut document, &mut |operation| {
+        for parameter in elements(operation.get_mut("parameters")) {
+            // Swagger UI sends it as it sends that of the parameter, which has one if it is to be sent.
+            parameter["schema"].as_object_mut().and_then(|schema| schema.shift_remove("example"));
+        }
+    });
     document
 }
 

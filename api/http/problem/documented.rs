@@ -10,7 +10,6 @@ use utoipa::openapi::{RefOr, Response};
 
 use super::content::{MEDIA_TYPE, Problem};
 use super::kind::Kind::{self, *};
-use crate::auth::access::Access;
 use crate::schemas::embedded;
 
 /// Problems of every operation under `/v1`.
@@ -71,17 +70,8 @@ documented! {
     ProbeProblems: &[Internal];
 }
 
-/// What the gate answers at a route with this access to clients that may not pass.
-pub fn refusals(access: Access) -> BTreeMap<String, RefOr<Response>> {
-    responses(match (access, access.scope()) {
-        (Access::Everyone, _) => &[],
-        (_, None) => &[Unauthorized, TooManyRequests],
-        (_, Some(_)) => &[Unauthorized, Forbidden, TooManyRequests],
-    })
-}
-
 /// One response for each status, with an example of each kind.
-fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
+pub fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
     for kind in kinds {
         by_status.entry(kind.spec().status.as_u16()).or_default().push(*kind);
@@ -96,7 +86,7 @@ fn response(status: u16, kinds: &[Kind]) -> RefOr<Response> {
     let examples: Map<_, _> = kinds.iter().map(|kind| (kind.spec().slug.to_owned(), titled(kind))).collect();
     let content = json!({ "schema": { "$ref": "#/components/schemas/Problem" }, "examples": examples });
     let mut response = json!({ "description": about.join("\n\n"), "content": { MEDIA_TYPE: content } });
-    if let Some((header, description)) = header(status) {
+    if let Some((header, description)) = header(status).filter(|_| kinds != [ErasingOff]) {
         response["headers"] = json!({ header: { "description": description } });
     }
     serde_json::from_value(response).expect("a response of ours is well-formed, as the OpenAPI test shows")

@@ -60,6 +60,8 @@ kinds! {
         "The request has no valid token or key. `WWW-Authenticate` says what is wrong (RFC 6750). Nothing was done.";
     Forbidden: FORBIDDEN, "forbidden", "Forbidden", nothing_stored = true,
         "The token or key lacks the scope that the request needs, or does not allow access to these histories. The answer is the same whether they exist or not. Nothing was done.";
+    ErasingOff: FORBIDDEN, "erasing-off", "Erasing is off", nothing_stored = true,
+        "This server does not authenticate its clients, and was not started with `--allow-erase`: no client may erase. An operator can, by the command `pagebucket erase`. Nothing was erased.";
     NotFound: NOT_FOUND, "not-found", "Not found", nothing_stored = true,
         "Nothing is served at this address.";
     PageNotFound: NOT_FOUND, "page-not-found", "No such page", nothing_stored = true,

@@ -199,6 +199,10 @@ async fn documentation_and_metrics_may_be_open() {
         for page in pages {
             assert_eq!(service.client.get(page).await.status, status(docs), "{page}");
         }
+        // A browser asks for it without a token, beside each page.
+        for icon in ["/favicon.ico", "/icon.svg"] {
+            assert_eq!(service.client.get(icon).await.status, 200, "{icon}");
+        }
         assert_eq!(service.client.get("/metrics").await.status, status(metrics));
         assert_eq!(service.client.get("/v1/customers").await.status, 401);
         assert_eq!(service.client.get("/nowhere").await.status, 404);

@@ -215,9 +215,9 @@ const SITE: [&str; 15] = [
     "/docs/swagger-ui.css",
     "/docs/swagger-ui-bundle.js",
     "/docs/swagger-ui-standalone-preset.js",
-    "/docs/swagger-initializer.js",
-    "/docs/favicon-16x16.png",
-    "/docs/favicon-32x32.png",
+    "/docs/docs.js",
+    "/icon.svg",
+    "/favicon.ico",
 ];
 
 /// Swagger UI is large: it is compressed once, and sent once.

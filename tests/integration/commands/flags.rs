@@ -57,6 +57,7 @@ const SERVER: &[Flag] = &[
 const AUTH: &[Flag] = &[
     ("--auth", "PAGEBUCKET_AUTH", ""),
     ("--allow-unauthenticated", "PAGEBUCKET_ALLOW_UNAUTHENTICATED", ""),
+    ("--allow-erase", "PAGEBUCKET_ALLOW_ERASE", ""),
     ("--jwt-issuer", "PAGEBUCKET_JWT_ISSUER", ""),
     ("--jwt-audience", "PAGEBUCKET_JWT_AUDIENCE", ""),
     ("--jwks", "PAGEBUCKET_JWKS", ""),

@@ -105,7 +105,7 @@ async fn append_when_reopened(client: &Client, owner: u64) -> Value {
 async fn owners_that_were_erased_after_the_backup_are_erased_again() {
     let place = Place::new().await;
     let database = place.database().await;
-    let serve = async || place.serve(&["--log-format", "json"]).await;
+    let serve = async || place.serve(&["--allow-erase", "--log-format", "json"]).await;
     let reopen = async |owner: &str| {
         let flags = ["--owner", owner, "--reopen", "--log-format", "json"];
         let reopened = run(&mut place.pagebucket("erase", &flags)).await;
@@ -186,7 +186,7 @@ async fn owners_that_were_erased_after_the_backup_are_erased_again() {
 async fn lines_that_cannot_be_replayed_are_named() {
     let place = Place::new().await;
     let database = place.database().await;
-    let serving = place.serve(&[]).await;
+    let serving = place.serve(&["--allow-erase"]).await;
     for owner in [7, 8, 9] {
         serving.client.append_all(owner, 1..=25).await;
     }
@@ -257,6 +257,7 @@ async fn the_runbook_restores_a_backup() {
 
     let serve = async || {
         let flags = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--log-format", "json"];
+        let flags = [&flags[..], &["--allow-erase"]].concat();
         Serving::start(TRADES, &mut here.pagebucket(&flags)).await
     };
     let serving = serve().await;

@@ -1,6 +1,7 @@
 //! `serve` from its first line on.
 
 use mongodb::bson::{Document, doc};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,6 +17,9 @@ async fn serve_prints_the_address_it_bound() {
     assert_eq!(serving.out(), format!("pagebucket listens on http://{}\n", serving.address));
     serving.client.get("/readyz").await.expect(200);
     serving.client.append(7, &trade(1)).await.expect(201);
+    let erasure = serving.client.send(Method::DELETE, "/v1/customers/7", |request| request).await;
+    let told = erasure.problem(403, "erasing-off");
+    assert!(told["detail"].as_str().is_some_and(|detail| detail.contains("--allow-erase")), "{told}");
     let page = serving.client.get("/v1/customers/7/trades").await.expect(200);
     assert_eq!(page[TOTAL], 1, "{page}");
 
@@ -30,6 +34,11 @@ async fn serve_prints_the_address_it_bound() {
     let page = serving.client.get("/v1/customers/7/trades").await.expect(200);
     assert_eq!(page[TOTAL], 1, "{page}");
     assert!(!serving.stop().await.err.contains("applied a migration"));
+
+    let mut allowing = place.pagebucket("serve", &["--listen", "127.0.0.1:0"]);
+    let serving = Serving::start(TRADES, allowing.env("PAGEBUCKET_ALLOW_ERASE", "1")).await;
+    serving.client.send(Method::DELETE, "/v1/customers/7", |request| request).await.expect(200);
+    serving.stop().await;
 }
 
 #[test]

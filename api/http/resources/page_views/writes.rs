@@ -48,8 +48,8 @@ type Asked = (State<Arc<Api>>, Granted, Request);
         description = "One page view, or an array of 1 to 1,000.",
         examples(
             ("one" = (summary = "One view, now", value = json!({ "path": "/index.htm" }))),
-            ("many" = (summary = "Dated views of two pages", value = json!([
-                { "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 },
+            ("many" = (summary = "Views of two pages, now and dated", value = json!([
+                { "path": "/index.htm", "views": 3 },
                 { "path": "/shop", "at": "2014-01-01T10:01:15.250Z" }
             ])))
         )
@@ -76,7 +76,7 @@ pub async fn count(asked: Asked) -> Result<StatusCode, Problem> {
     request_body(
         content = NewPageView, content_type = "application/x-ndjson",
         description = "One JSON object a line. Blank lines are ignored.",
-        example = json!({ "path": "/index.htm", "views": 3 })
+        example = json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 })
     ),
     responses(
         (status = 204, description = "The views are counted durably."),

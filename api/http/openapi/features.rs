@@ -1,0 +1,47 @@
+//! What not every server does, as its document says.
+
+use crate::auth::access::Access;
+use crate::middleware::gate::{Gate, Open};
+
+/// What a server does that others do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Features {
+    /// It accepts access tokens of an issuer.
+    pub tokens: bool,
+    /// It accepts API keys.
+    pub keys: bool,
+    /// What it serves without either.
+    pub open: Open,
+    /// It limits the rates of its clients.
+    pub rate_limits: bool,
+    /// No client may erase.
+    pub erasing_off: bool,
+}
+
+impl Features {
+    /// All that a server may do. No server does all of it at once.
+    pub const ALL: Self = Self {
+        tokens: true,
+        keys: true,
+        open: Open { docs: false, metrics: false },
+        rate_limits: true,
+        erasing_off: true,
+    };
+
+    /// Those of a server with this gate.
+    pub fn of(gate: &Gate) -> Self {
+        let authenticator = gate.authenticator();
+        Self {
+            tokens: authenticator.is_some_and(|authenticator| authenticator.jwt.is_some()),
+            keys: authenticator.is_some_and(|authenticator| authenticator.keys.is_some()),
+            open: gate.open,
+            rate_limits: gate.rates.is_some(),
+            erasing_off: authenticator.is_none() && !gate.is_open(Access::Erasing),
+        }
+    }
+
+    /// Whether clients are authenticated.
+    pub fn authenticates(self) -> bool {
+        self.tokens || self.keys
+    }
+}
