@@ -6,7 +6,7 @@ use pagebucket_model::domain::Limit;
 use pagebucket_streams::export::columns;
 use serde_json::{Map, Value, json};
 
-use crate::resources::links::MOST_FILTER_BYTES;
+use crate::resources::links::{MOST_FILTER_BYTES, MOST_FILTER_VALUES};
 use crate::routes::names::Names;
 use crate::schemas::OWNER_ID;
 
@@ -136,18 +136,22 @@ impl<'a> Filler<'a> {
                 }
             }
             let template = format!(
-                "Only {{manyItems}} with this `{name}`. They are still in order of `seq`, and the answer has no totals. A \
-                 request examines at most {MOST_EXAMINED} pages: the answer may have fewer {{manyItems}} than `limit`, or \
-                 none, and a link to the next. All filters of a request together have at most {MOST_FILTER_BYTES} bytes. Not \
-                 together with `page`, `offset`, `asOf`, `from` or `to`."
+                "Only {{manyItems}} with this `{name}`, or with one of several: repeat the parameter for each value. They are \
+                 still in order of `seq`, and the answer has no totals. A request examines at most {MOST_EXAMINED} pages, with \
+                 `from` or `to` only such as may hold {{manyItems}} of that span: the answer may have fewer {{manyItems}} than \
+                 `limit`, or none, and a link to the next. All filters of a request together have at most \
+                 {MOST_FILTER_BYTES} bytes. Not together with `page`, `offset` or `asOf`."
             );
-            let mut parameter = json!({
-                "name": name, "in": "query", "description": self.names.fill(&template), "required": false, "schema": schema,
+            let mut values = json!({
+                "type": "array", "items": schema, "minItems": 1, "maxItems": MOST_FILTER_VALUES, "uniqueItems": true,
             });
             if let Some(example) = example.as_ref().and_then(|item| item.get(name)) {
-                parameter["example"] = example.clone();
+                values["examples"] = json!([[example]]);
             }
-            parameter
+            json!({
+                "name": name, "in": "query", "description": self.names.fill(&template), "required": false,
+                "style": "form", "explode": true, "schema": values,
+            })
         })
     }
 

@@ -17,7 +17,7 @@ export interface paths {
          *     or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
          *     `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
          *     as it was when the walk began; such windows never change. A request that starts before the first remaining trade gets 410, which names the first page; 0 and no cursor begin at that trade. With `from` or `to`, the answer has only trades of that
-         *     span of time, and no totals. An unknown customer has an empty first page.
+         *     span of time, and no totals; with a filter, only those with its values. An unknown customer has an empty first page.
          *
          *     Needs the scope `read`, for this customer.
          */
@@ -1973,16 +1973,10 @@ export interface operations {
                 to?: string;
                 /** @description `asc`: oldest first. `desc`: newest first. It applies to the items and to the links. */
                 order?: "asc" | "desc";
-                /**
-                 * @description Only trades with this `ticker`. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset`, `asOf`, `from` or `to`.
-                 * @example MDB
-                 */
-                ticker?: string;
-                /**
-                 * @description Only trades with this `type`. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset`, `asOf`, `from` or `to`.
-                 * @example buy
-                 */
-                type?: "buy" | "sell";
+                /** @description Only trades with this `ticker`, or with one of several: repeat the parameter for each value. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages, with `from` or `to` only such as may hold trades of that span: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset` or `asOf`. */
+                ticker?: string[];
+                /** @description Only trades with this `type`, or with one of several: repeat the parameter for each value. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages, with `from` or `to` only such as may hold trades of that span: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset` or `asOf`. */
+                type?: ("buy" | "sell")[];
             };
             header?: {
                 /** @description `items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 trades, with both ends; only in a GET, and not together with parameters that select something else. Other units are ignored, and so is the header together with `If-Range`. */
