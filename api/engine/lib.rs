@@ -10,7 +10,7 @@
 //! | append items, or the same request twice without harm, by its key | [`Engine::append`], [`Engine::append_once`] |
 //! | read a page, or the list of owners | [`Engine::page`], [`Engine::owners`] |
 //! | read totals, and any pages of one moment | [`Engine::history`], [`History::totals`], [`History::pages`] |
-//! | find items of a span of time, or with given values | [`History::dated`], [`History::matching`] |
+//! | find items of a span of time, or with given values, or both | [`History::dated`], [`History::matching`] |
 //! | read all items, part by part | [`Engine::export`] |
 //! | compare what is stored with what must hold | [`Engine::verify`] |
 //! | erase an owner | [`Engine::erase`] |

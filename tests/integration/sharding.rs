@@ -17,14 +17,15 @@ const SCATTERED: [(&str, &str); 3] =
     [("get", "/v1/customers"), ("delete", "/v1/customers/{customerId}"), ("get", "/v1/page-views/top")];
 
 /// What else is asked of histories, each in another way.
-const READS: [&str; 13] = [
+const READS: [&str; 14] = [
     "/trades?order=desc",
     "/trades?page=2",
     "/trades?page=40",
     "/trades?after=12&limit=25",
     "/trades?before=500&limit=25&order=desc",
     "/trades?from=2004-01-09T00:00:00Z&to=2004-01-12T00:00:00Z",
-    "/trades?ticker=MDB",
+    "/trades?ticker=MDB&ticker=AMD",
+    "/trades?ticker=MDB&from=2004-01-09T00:00:00Z&to=2004-01-12T00:00:00Z",
     "/trades?offset=30",
     "/trades/pages/30",
     "/trades/pages/61",

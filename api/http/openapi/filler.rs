@@ -3,10 +3,10 @@
 use pagebucket_engine::internal::MOST_EXAMINED;
 use pagebucket_model::definition::{Definition, openapi};
 use pagebucket_model::domain::Limit;
-use pagebucket_streams::export::columns;
+use pagebucket_streams::export::{Fields, columns};
 use serde_json::{Map, Value, json};
 
-use crate::resources::links::MOST_FILTER_BYTES;
+use crate::resources::links::{MOST_FILTER_BYTES, MOST_FILTER_VALUES};
 use crate::routes::names::Names;
 use crate::schemas::OWNER_ID;
 
@@ -46,6 +46,7 @@ impl<'a> Filler<'a> {
         if let Some(Value::Array(parameters)) = document.pointer_mut(&listing) {
             parameters.extend(self.filters());
         }
+        self.name_fields(&mut document);
         document
     }
 
@@ -139,18 +140,38 @@ impl<'a> Filler<'a> {
                 }
             }
             let template = format!(
-                "Only {{manyItems}} with this `{name}`. They are still in order of `seq`, and the answer has no totals. A \
-                 request examines at most {MOST_EXAMINED} pages: the answer may have fewer {{manyItems}} than `limit`, or \
-                 none, and a link to the next. All filters of a request together have at most {MOST_FILTER_BYTES} bytes. Not \
-                 together with `page`, `offset`, `asOf`, `from` or `to`."
+                "Only {{manyItems}} with this `{name}`, or with one of several: repeat the parameter for each value. They are \
+                 still in order of `seq`, and the answer has no totals. A request examines at most {MOST_EXAMINED} pages, with \
+                 `from` or `to` only such as may hold {{manyItems}} of that span: the answer may have fewer {{manyItems}} than \
+                 `limit`, or none, and a link to the next. All filters of a request together have at most \
+                 {MOST_FILTER_BYTES} bytes. Not together with `page`, `offset` or `asOf`."
             );
+            let mut values = json!({
+                "type": "array", "items": schema, "minItems": 1, "maxItems": MOST_FILTER_VALUES, "uniqueItems": true,
+            });
             if let Some(example) = example.as_ref().and_then(|item| item.get(name)).filter(|value| value.is_string()) {
-                schema["examples"] = json!([example]);
+                values["examples"] = json!([[example]]);
             }
             json!({
-                "name": name, "in": "query", "description": self.names.fill(&template), "required": false, "schema": schema,
+                "name": name, "in": "query", "description": self.names.fill(&template), "required": false,
+                "style": "form", "explode": true, "schema": values,
             })
         })
+    }
+
+    /// Writes the names that `fields` of exports may have.
+    fn name_fields(&self, document: &mut Value) {
+        let names = Fields::names(self.definition);
+        let exports = self.names.fill("/v1/{owners}/{ownerId}/{items}/export.");
+        let paths = document.get_mut("paths").and_then(Value::as_object_mut).into_iter().flatten();
+        for (_, export) in paths.filter(|(path, _)| path.starts_with(&exports)) {
+            let parameters = export.pointer_mut("/get/parameters").and_then(Value::as_array_mut);
+            for fields in parameters.into_iter().flatten().filter(|parameter| parameter["name"] == "fields") {
+                fields["schema"]["items"]["enum"] = json!(names);
+                fields["schema"]["maxItems"] = json!(names.len());
+                fields["schema"]["examples"] = json!([names]);
+            }
+        }
     }
 
     /// Writes the page size into the schemas of pages and listings.

@@ -2,6 +2,7 @@
 //! is parsed. This file has what routes share.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use axum::extract::{FromRequestParts, MatchedPath, Query};
 use axum::http::request::Parts;
@@ -178,12 +179,52 @@ impl<'a> Reader<'a> {
 
     /// Reads a parameter that the query has at most once.
     pub fn query<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
-        let mut values: Vec<_> =
-            self.query.extract_if(.., |(given, _)| given == name).map(|(_, value)| value).collect();
+        let mut values = self.values(name);
         if values.len() > 1 {
             return self.keep(name, Err(Invalid::new("must not be given more than once")));
         }
         self.keep(name, parse(&values.pop()?))
+    }
+
+    /// Reads the values of a parameter that the query may repeat, up to `most` different ones. `None` if it is absent or has a
+    /// fault.
+    pub fn repeated(
+        &mut self,
+        name: &str,
+        most: usize,
+        check: impl Fn(&str) -> Result<(), Invalid>,
+    ) -> Option<Vec<String>> {
+        let values = self.values(name);
+        let count = values.len();
+        if count > most {
+            let rule = format!("must not be given more than {most} times");
+            return self.keep(name, Err(Invalid::new(rule)));
+        }
+        for (place, value) in (1..).zip(&values) {
+            let Err(Invalid(rule)) = check(value) else { continue };
+            let which = if count > 1 { format!(" (value {place} of {count})") } else { String::new() };
+            let comma = value.contains(',').then_some("; for several values repeat the parameter");
+            let rule = format!("{rule}{which}{}", comma.unwrap_or_default());
+            return self.keep(name, Err(Invalid::new(rule)));
+        }
+        if values.iter().collect::<HashSet<_>>().len() < count {
+            return self.keep(name, Err(Invalid::new("must not have the same value twice")));
+        }
+        (count > 0).then_some(values)
+    }
+
+    /// Reads a list with commas between its elements. Clients that repeat the parameter for each element mean the same.
+    pub fn list<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+        let values = self.values(name);
+        if values.is_empty() {
+            return None;
+        }
+        self.keep(name, parse(&values.join(",")))
+    }
+
+    /// Takes all values of a parameter from the query.
+    fn values(&mut self, name: &str) -> Vec<String> {
+        self.query.extract_if(.., |(given, _)| given == name).map(|(_, value)| value).collect()
     }
 
     /// Reads a parameter that the query must have exactly once.

@@ -6,6 +6,9 @@ use pagebucket_model::domain::{Cursor, Limit, Order, OwnerId, PageNumber, Positi
 use serde::Serialize;
 use utoipa::ToSchema;
 
+/// The most values of one filter.
+pub const MOST_FILTER_VALUES: usize = 20;
+
 /// The most bytes of all filters of a request: each of its links repeats them, percent-encoded, in the body and in the head of
 /// the answer.
 pub const MOST_FILTER_BYTES: usize = 1024;
@@ -48,7 +51,7 @@ pub struct Addresses<'a> {
     pub beginning: Position,
     /// Repeated in links only if the client gave it.
     pub order: Option<Order>,
-    /// The parameters that all windows repeat, each after `&`: a span of time, or values.
+    /// The parameters that all windows repeat, each after `&`: a span of time, and values.
     pub repeated: String,
 }
 

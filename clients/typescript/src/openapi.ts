@@ -17,7 +17,7 @@ export interface paths {
          *     or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
          *     `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
          *     as it was when the walk began; such windows never change. A request that starts before the first remaining trade gets 410, which names the first page; 0 and no cursor begin at that trade. With `from` or `to`, the answer has only trades of that
-         *     span of time, and no totals. An unknown customer has an empty first page.
+         *     span of time, and no totals; with a filter, only those with its values. An unknown customer has an empty first page.
          *
          *     Needs the scope `read`, for this customer.
          */
@@ -148,8 +148,8 @@ export interface paths {
         /**
          * Export trades as NDJSON
          * @description Returns the trades of a history in order of `seq`, one JSON object a line, as `pagebucket import` reads them: all of
-         *     them, those after a sequence number, or those of a span of time. Trades that are appended after the export began are
-         *     not in it. An unknown customer has no rows. If the export fails, the connection is closed before the end of the body:
+         *     them, those after a sequence number, or those of a span of time; with `fields` only a part of each. Trades that are
+         *     appended after the export began are not in it. An unknown customer has no rows. If the export fails, the connection is closed before the end of the body:
          *     continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
          *
          *     Needs the scope `read`, for this customer.
@@ -279,8 +279,6 @@ export interface paths {
          *     the server continues by itself, or faster if the request is repeated. 200 means that only a tombstone is left, which
          *     keeps the customer's id from being used again. A customer that never existed gets the same answers, and a tombstone. Copies
          *     that clients have kept stay with them.
-         *
-         *     Without authentication it is 403, unless the server was started with `--allow-erase`.
          *
          *     Needs the scope `admin`, for this customer.
          */
@@ -642,7 +640,7 @@ export interface components {
          */
         ErasureStatus: "erasing" | "erased";
         /**
-         * @description A row of NDJSON: a trade and its customer.
+         * @description A row of NDJSON: a trade and its customer, or those of its members that `fields` names.
          * @example {
          *       "customerId": 7,
          *       "seq": 1,
@@ -658,32 +656,32 @@ export interface components {
              * Format: int64
              * @example 7
              */
-            customerId: number;
+            customerId?: number;
             /**
              * Format: int64
              * @description Sequence number: the permanent address of the trade in its history.
              */
-            seq: number;
+            seq?: number;
             /**
              * @description Whether the customer bought or sold.
              * @enum {string}
              */
-            type: "buy" | "sell";
+            type?: "buy" | "sell";
             /**
              * @description The symbol of the security.
              * @example MDB
              */
-            ticker: string;
+            ticker?: string;
             /**
              * Format: int64
              * @description The number of units.
              */
-            qty: number;
+            qty?: number;
             /**
              * Format: date-time
              * @description RFC 3339 in UTC, with exactly three fraction digits.
              */
-            date: string;
+            date?: string;
             /**
              * @description The price of one unit: a string, so that no digit is lost. A decimal number in plain notation, with at most 34 significant digits, greater than 0.
              * @example 15.54
@@ -836,6 +834,7 @@ export interface components {
          * @example [
          *       {
          *         "path": "/index.htm",
+         *         "at": "2014-01-01T10:01:14.000Z",
          *         "views": 3
          *       },
          *       {
@@ -1956,31 +1955,31 @@ export interface operations {
     listTrades: {
         parameters: {
             query?: {
-                /** @description Permanent number of the page, the same in either order. Default: the first page that is there, or with `order=desc` the last page. Only `order` may be combined with it. Example: `1`. */
+                /** @description Permanent number of the page, the same in either order. Default: the first page that is there, or with `order=desc` the last page. Only `order` may be combined with it. */
                 page?: number;
-                /** @description The nearest trades after this sequence number; 0 is the beginning: the first trade that is there. After the last trade the answer has no items, which is not an error. Example: `0`. */
+                /** @description The nearest trades after this sequence number; 0 is the beginning: the first trade that is there. After the last trade the answer has no items, which is not an error. */
                 after?: number;
-                /** @description The nearest trades before this sequence number. Not together with `after`. Example: `1`. */
+                /** @description The nearest trades before this sequence number. Not together with `after`. */
                 before?: number;
-                /** @description How many trades to skip in `order`. At or beyond the end the answer has no items, which is not an error. Not together with `after`, `before`, `from` or `to`. Example: `0`. */
+                /** @description How many trades to skip in `order`. At or beyond the end the answer has no items, which is not an error. Not together with `after`, `before`, `from` or `to`. */
                 offset?: number;
-                /** @description Most trades in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: the oldest trades, or the newest. Default for windows: 10. Example: `1`. */
+                /** @description Most trades in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: the oldest trades, or the newest. Default for windows: 10. */
                 limit?: number;
-                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. The trades are still in order of `seq`, and the answer has no totals. Example: `2004-01-09T00:00:00.000Z`. */
+                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. The trades are still in order of `seq`, and the answer has no totals. */
                 from?: string;
-                /** @description Reads the history as it was when this was its last sequence number, and so its `totalItems`; the links `next` and `prev` of a window set it. Such an answer never changes. If the history has no such trade yet, `asOf` is ignored. Only together with `after`, `before`, `offset` or the header `Range`, not with `from` or `to`. Example: `1`. */
+                /** @description Reads the history as it was when this was its last sequence number, and so its `totalItems`; the links `next` and `prev` of a window set it. Such an answer never changes. If the history has no such trade yet, `asOf` is ignored. Only together with `after`, `before`, `offset` or the header `Range`, not with `from` or `to`. */
                 asOf?: number;
-                /** @description Only trades dated before this moment, which must not be before `from`. Example: `2004-01-09T00:00:00.000Z`. */
+                /** @description Only trades dated before this moment, which must not be before `from`. */
                 to?: string;
                 /** @description `asc`: oldest first. `desc`: newest first. It applies to the items and to the links. */
                 order?: "asc" | "desc";
-                /** @description Only trades with this `ticker`. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset`, `asOf`, `from` or `to`. Example: `MDB`. */
-                ticker?: string;
-                /** @description Only trades with this `type`. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset`, `asOf`, `from` or `to`. */
-                type?: "buy" | "sell";
+                /** @description Only trades with this `ticker`, or with one of several: repeat the parameter for each value. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages, with `from` or `to` only such as may hold trades of that span: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset` or `asOf`. */
+                ticker?: string[];
+                /** @description Only trades with this `type`, or with one of several: repeat the parameter for each value. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages, with `from` or `to` only such as may hold trades of that span: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset` or `asOf`. */
+                type?: ("buy" | "sell")[];
             };
             header?: {
-                /** @description `items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 trades, with both ends; only in a GET, and not together with parameters that select something else. Other units are ignored, and so is the header together with `If-Range`. Example: `items=0-9`. */
+                /** @description `items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 trades, with both ends; only in a GET, and not together with parameters that select something else. Other units are ignored, and so is the header together with `If-Range`. */
                 Range?: string;
             };
             path: {
@@ -2120,7 +2119,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2202,7 +2201,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2283,7 +2282,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2343,7 +2342,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -2400,7 +2399,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -2455,12 +2454,14 @@ export interface operations {
     exportTradesAsNdjson: {
         parameters: {
             query?: {
-                /** @description Only trades after this sequence number; 0 is the beginning: the first trade that is there. To continue an export that failed, give the `seq` of its last complete row. Example: `0`. */
+                /** @description Only trades after this sequence number; 0 is the beginning: the first trade that is there. To continue an export that failed, give the `seq` of its last complete row. */
                 after?: number;
-                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. Example: `2004-01-09T00:00:00.000Z`. */
+                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. */
                 from?: string;
-                /** @description Only trades dated before this moment, which must not be before `from`. Example: `2004-01-09T00:00:00.000Z`. */
+                /** @description Only trades dated before this moment, which must not be before `from`. */
                 to?: string;
+                /** @description Only these fields of each row, with commas between their names; the rows keep the order of fields that they have without it. To be able to continue an export that failed, ask for `seq` too. Default: all that there are. */
+                fields?: ("customerId" | "seq" | "type" | "ticker" | "qty" | "price" | "date")[];
             };
             header?: never;
             path: {
@@ -2474,7 +2475,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The rows. */
+            /** @description The rows. With `fields` they have only these members. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -2511,12 +2512,14 @@ export interface operations {
     exportTradesAsCsv: {
         parameters: {
             query?: {
-                /** @description Only trades after this sequence number; 0 is the beginning: the first trade that is there. To continue an export that failed, give the `seq` of its last complete row. Example: `0`. */
+                /** @description Only trades after this sequence number; 0 is the beginning: the first trade that is there. To continue an export that failed, give the `seq` of its last complete row. */
                 after?: number;
-                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. Example: `2004-01-09T00:00:00.000Z`. */
+                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. */
                 from?: string;
-                /** @description Only trades dated before this moment, which must not be before `from`. Example: `2004-01-09T00:00:00.000Z`. */
+                /** @description Only trades dated before this moment, which must not be before `from`. */
                 to?: string;
+                /** @description Only these fields of each row, with commas between their names; the rows keep the order of fields that they have without it. To be able to continue an export that failed, ask for `seq` too. Default: all that there are. */
+                fields?: ("customerId" | "seq" | "type" | "ticker" | "qty" | "price" | "date")[];
             };
             header?: never;
             path: {
@@ -2716,7 +2719,7 @@ export interface operations {
     listCustomers: {
         parameters: {
             query?: {
-                /** @description Only customers with greater ids than this one. The id itself need not exist. Default: from the lowest id. Example: `7`. */
+                /** @description Only customers with greater ids than this one. The id itself need not exist. Default: from the lowest id. */
                 after?: number;
                 /** @description Most customers in the answer. */
                 limit?: number;
@@ -2859,7 +2862,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The customer's id: decimal digits, without a sign or a leading zero. Example: `7`. */
+                /**
+                 * @description The customer's id: decimal digits, without a sign or a leading zero.
+                 * @example 7
+                 */
                 customerId: number;
             };
             cookie?: never;
@@ -2904,23 +2910,7 @@ export interface operations {
             };
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
-            /**
-             * @description `forbidden`: The token or key lacks the scope that the request needs, or does not allow access to these histories. The answer is the same whether they exist or not. Nothing was done.
-             *
-             *     `erasing-off`: This server does not authenticate its clients, and was not started with `--allow-erase`: no client may erase. An operator can, by the command `pagebucket erase`. Nothing was erased.
-             */
-            403: {
-                headers: {
-                    /** @description What is wrong with the token (RFC 6750). */
-                    "WWW-Authenticate"?: string;
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             421: components["responses"]["MisdirectedRequest"];
             429: components["responses"]["TooManyRequests"];
@@ -2936,9 +2926,9 @@ export interface operations {
                  * @example /index.htm
                  */
                 path: string;
-                /** @description Only views at this moment or later: RFC 3339 with an offset. Default: 60 points before the end of the last point. Example: `2004-01-09T00:00:00.000Z`. */
+                /** @description Only views at this moment or later: RFC 3339 with an offset. Default: 60 points before the end of the last point. */
                 from?: string;
-                /** @description Only views before this moment. Default: now. Example: `2004-01-09T00:00:00.000Z`. */
+                /** @description Only views before this moment. Default: now. */
                 to?: string;
                 /** @description The span of one point; hours and days are those of UTC. Default: `minute`. */
                 resolution?: "second" | "minute" | "hour" | "day";
@@ -3045,7 +3035,6 @@ export interface operations {
                 /**
                  * @example {
                  *       "path": "/index.htm",
-                 *       "at": "2014-01-01T10:01:14.000Z",
                  *       "views": 3
                  *     }
                  */
@@ -3144,9 +3133,9 @@ export interface operations {
     listTopPages: {
         parameters: {
             query?: {
-                /** @description Only views at this moment or later: RFC 3339 with an offset. Default: an hour before `to`. Example: `2004-01-09T00:00:00.000Z`. */
+                /** @description Only views at this moment or later: RFC 3339 with an offset. Default: an hour before `to`. */
                 from?: string;
-                /** @description Only views before this moment. Default: now. Example: `2004-01-09T00:00:00.000Z`. */
+                /** @description Only views before this moment. Default: now. */
                 to?: string;
                 /** @description Most pages in the answer. */
                 limit?: number;

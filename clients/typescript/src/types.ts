@@ -26,11 +26,14 @@ export type Appended<Owner = unknown> = Omit<Schemas["AppendedTrades"], "custome
 
 type Query = Omit<NonNullable<operations["listTrades"]["parameters"]["query"]>, "ticker" | "type">;
 
-/** Values that items must have. The service refuses a property that its definition does not name as a filter. */
-type Filters<Item> = { [Name in keyof Item as Item[Name] extends string | undefined ? Name : never]?: Item[Name] };
+/** Values that items must have, one or one of several. The service refuses a property that its definition does not name as a filter. */
+type Filters<Item> = {
+  [Name in keyof Item as Item[Name] extends string | undefined ? Name : never]?: Item[Name] | readonly NonNullable<Item[Name]>[];
+};
 
 /** Which page, window or span of time is read, or which items by their values. */
 export type ListParameters<Item = unknown> = Query | (Query & Filters<Item>);
 export type PageParameters = Pick<Query, "page" | "order">;
 export type WindowParameters<Item = unknown> = Omit<Query, "page"> | (Omit<Query, "page"> & Filters<Item>);
-export type ExportParameters = NonNullable<operations["exportTradesAsNdjson"]["parameters"]["query"]>;
+/** Without `fields`: an item is whole, and an export that breaks off is resumed by its `seq`. */
+export type ExportParameters = Omit<NonNullable<operations["exportTradesAsNdjson"]["parameters"]["query"]>, "fields">;

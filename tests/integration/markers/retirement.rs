@@ -151,12 +151,15 @@ async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
         is_retired(before.dated(all, cursor, 10_000, soon()).await, 8);
     }
     is_retired(before.dated(all, begin, 1, soon()).await, 8);
-    is_retired(before.matching(&[], begin, 1, soon()).await, 8);
+    for dates in [None, Some(all)] {
+        is_retired(before.matching(&[], dates, begin, 1, soon()).await, 8);
+    }
     // What ends before them needs none of them.
     let size = history.page_size as usize;
     for found in [
         before.dated(all, Cursor::End, size, soon()).await,
-        before.matching(&[], Cursor::End, size, soon()).await,
+        before.matching(&[], None, Cursor::End, size, soon()).await,
+        before.matching(&[], Some(all), Cursor::End, size, soon()).await,
     ] {
         assert_eq!(found.expect("the last items").items.len(), size);
     }

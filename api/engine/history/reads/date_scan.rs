@@ -35,11 +35,11 @@ const MOST_READ: usize = 256;
 pub(crate) struct DateScan {
     pub(crate) dates: DateRange,
     /// Whether pages are scanned in descending order.
-    pub(crate) backwards: bool,
+    backwards: bool,
     /// The first and the last page that are still to be scanned; none if the first is after the last.
-    pub(crate) left: Option<(PageNumber, PageNumber)>,
+    left: Option<(PageNumber, PageNumber)>,
     /// How many pages the next scan chooses.
-    pub(crate) choice: usize,
+    choice: usize,
     /// Pages that may hold items of the span and are not read yet: at most as many as one scan chooses.
     pub(crate) chosen: VecDeque<PageNumber>,
 }
@@ -65,8 +65,7 @@ impl History {
         if backwards {
             found.extend(shown(tail));
         }
-        let (left, choice, chosen) = (search.full, FIRST_CHOICE, VecDeque::new());
-        let mut scan = DateScan { dates, backwards, left, choice, chosen };
+        let mut scan = DateScan::new(dates, backwards, search.full, FIRST_CHOICE);
         // Doubled with each command: more than one command is needed if few items match the dates.
         let mut most =
             ((limit + 1).div_ceil(self.source().page_size().get()) + 1).min(self.source().most_buckets());
@@ -91,6 +90,43 @@ impl History {
 }
 
 impl DateScan {
+    /// A scan of the pages from the first to the last of `left`, which chooses `choice` of them at first.
+    pub(crate) fn new(
+        dates: DateRange,
+        backwards: bool,
+        left: Option<(PageNumber, PageNumber)>,
+        choice: usize,
+    ) -> Self {
+        Self { dates, backwards, left, choice, chosen: VecDeque::new() }
+    }
+
+    /// Whether pages are left that no scan has examined.
+    pub(crate) fn has_more(&self) -> bool {
+        self.left.is_some_and(|(low, high)| low <= high)
+    }
+
+    /// Chooses the next pages, unless some of the last choice are not read yet.
+    pub(crate) async fn choose(&mut self, history: &History, deadline: Deadline) -> Result<()> {
+        let (source, Some(tail)) = (history.source(), history.tail()) else { return Ok(()) };
+        let Some((low, high)) = self.left.filter(|_| self.chosen.is_empty() && self.has_more()) else {
+            return Ok(());
+        };
+        let last = tail.id(&history.owner).to_string();
+        let number = move |page: &RawDocument| {
+            page_of(page).map_err(|why| Corruption::new(&last, "page of one before it", why).into())
+        };
+        let command = self.command(source, &history.owner, low, high);
+        let pages = source.reads.find(Query::new(command, deadline.or_within(COMMAND)), number).await?;
+        let reached = pages.last().filter(|_| pages.len() == self.choice);
+        self.left = reached.and_then(|reached| match self.backwards {
+            true => reached.previous().map(|high| (low, high)),
+            false => Some((reached.next(), high)),
+        });
+        self.choice = (self.choice * 4).min(MOST_CHOSEN);
+        self.chosen = pages.into();
+        Ok(())
+    }
+
     /// Reads the next pages, at most `most`, that may hold items of these dates, in the direction of the scan; none at
     /// its end. Sends at most two commands. The same pages are read again until [`DateScan::pass`].
     pub(crate) async fn read(
@@ -99,26 +135,9 @@ impl DateScan {
         most: usize,
         deadline: Deadline,
     ) -> Result<Vec<Bucket>> {
-        let (source, Some(tail)) = (history.source(), history.tail()) else { return Ok(Vec::new()) };
-        if self.chosen.is_empty()
-            && let Some((low, high)) = self.left.filter(|(low, high)| low <= high)
-        {
-            let last = tail.id(&history.owner).to_string();
-            let number = move |page: &RawDocument| {
-                page_of(page).map_err(|why| Corruption::new(&last, "page of one before it", why).into())
-            };
-            let command = self.command(source, &history.owner, low, high);
-            let pages = source.reads.find(Query::new(command, deadline.or_within(COMMAND)), number).await?;
-            let reached = pages.last().filter(|_| pages.len() == self.choice);
-            self.left = reached.and_then(|reached| match self.backwards {
-                true => reached.previous().map(|high| (low, high)),
-                false => Some((reached.next(), high)),
-            });
-            self.choice = (self.choice * 4).min(MOST_CHOSEN);
-            self.chosen = pages.into();
-        }
+        self.choose(history, deadline).await?;
         let pages: Vec<_> = self.chosen.iter().copied().take(most).collect();
-        history.reader.read_full(&history.owner, &pages, Some(tail), deadline).await
+        history.reader.read_full(&history.owner, &pages, history.tail(), deadline).await
     }
 
     /// Goes on behind these pages, which were read last.

@@ -44,8 +44,7 @@ impl Reader {
         let dated = dates.map(|dates| {
             let before_tail = history.totals().last_page().and_then(PageNumber::previous);
             let left = after.next_seq().map(|first| size.page_of(first)).zip(before_tail);
-            let (backwards, choice, chosen) = (false, date_scan::MOST_CHOSEN, Default::default());
-            DateScan { dates, backwards, left, choice, chosen }
+            DateScan::new(dates, false, left, date_scan::MOST_CHOSEN)
         });
         Ok(Export { history, at: after, dated })
     }

@@ -18,6 +18,7 @@
 //! begins with the first item that is there. What begins before it is 410: a client that reads on from an earlier item
 //! would otherwise miss items without noticing. What is read towards the beginning ends there.
 
+mod filters;
 mod params;
 mod rows;
 
@@ -43,6 +44,7 @@ use crate::request::params::Address;
 use crate::resources::links::{Addresses, Links};
 use crate::schemas::order;
 use crate::state::Api;
+use filters::Filter;
 use params::{ListParams, Retired, Selection};
 use rows::{Rows, with_headers};
 
@@ -91,7 +93,7 @@ enum Source {
 /// or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
 /// `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
 /// as it was when the walk began; such windows never change. A request that starts before the first remaining {item} gets 410, which names the first page; 0 and no cursor begin at that {item}. With `from` or `to`, the answer has only {manyItems} of that
-/// span of time, and no totals. An unknown {owner} has an empty first page.
+/// span of time, and no totals; with a filter, only those with its values. An unknown {owner} has an empty first page.
 #[utoipa::path(
     get,
     path = "/v1/{owners}/{ownerId}/{items}",
@@ -143,7 +145,7 @@ pub async fn list(
     Address { engine, params: (owner, params) }: Address<(OwnerId, ListParams)>,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    let ListParams { order: given, selection, values } = params;
+    let ListParams { order: given, selection, filters } = params;
     let order = given.unwrap_or(Order::Ascending);
     let (definition, epoch) = (engine.definition(), reading.epoch);
     let seqs = |totals| selection.seqs(order, totals);
@@ -196,17 +198,7 @@ pub async fn list(
     if let Some(unchanged) = reading.unchanged(&caching) {
         return Ok(headed(unchanged));
     }
-    let repeated = match selection {
-        Selection::Search(Some(dates), _) => {
-            let bounds = [("from", dates.from()), ("to", dates.to())];
-            let bounds = bounds.into_iter().filter_map(|(name, date)| Some((name, date?)));
-            bounds.map(|(name, date)| format!("&{name}={date}")).collect()
-        }
-        _ => values
-            .iter()
-            .map(|(name, value)| format!("&{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)))
-            .collect(),
-    };
+    let repeated = repeated(selection, &filters);
     let beginning = Position::before(first);
     let addresses = Addresses { own: &uri, definition, owner: &owner, beginning, order: given, repeated };
     let listing = |totals: Option<Totals>, mut items: Vec<_>, links: Links| {
@@ -232,8 +224,10 @@ pub async fn list(
         (Source::Present(history), Selection::Search(dates, window)) => {
             let (cursor, limit, deadline) = (window.cursor, window.limit.get(), reading.deadline);
             let found = match dates {
-                Some(dates) => reading.database(history.dated(dates, cursor, limit, deadline)).await,
-                None => reading.database(history.matching(&values, cursor, limit, deadline)).await,
+                Some(dates) if filters.is_empty() => {
+                    reading.database(history.dated(dates, cursor, limit, deadline)).await
+                }
+                _ => reading.database(history.matching(&filters, dates, cursor, limit, deadline)).await,
             }?;
             reading.quota.owe(of_search(found.read, found.examined));
             let item = |(bucket, seq): &(Bucket, Seq)| bucket.item(*seq).map(|item| ItemView::new(&item));
@@ -253,4 +247,16 @@ pub async fn list(
         }
     };
     Ok(headed(reading.answer(&caching, listing(Some(totals), items, links))))
+}
+
+/// The parameters of a search that its links repeat, each after `&`, in an order of their own.
+fn repeated(selection: Selection, filters: &[Filter]) -> String {
+    let Selection::Search(dates, _) = selection else { return String::new() };
+    let bounds = dates.into_iter().flat_map(|dates| [("from", dates.from()), ("to", dates.to())]);
+    let bounds = bounds.filter_map(|(name, date)| Some(format!("&{name}={}", date?)));
+    let values = filters.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+    let encoded = |(name, value): (&String, &String)| {
+        format!("&{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC))
+    };
+    bounds.chain(values.map(encoded)).collect()
 }

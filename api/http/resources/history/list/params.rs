@@ -1,7 +1,6 @@
-//! Parameters of a listing: a page, a window at a cursor or at an offset, or a window of a span of time.
+//! Parameters of a listing: a page, a window at a cursor or at an offset, or a window of a span of time or of given values.
 
 use pagebucket_engine::Engine;
-use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{
     Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, SeqRange, Totals,
     Window,
@@ -9,9 +8,9 @@ use pagebucket_model::domain::{
 use serde_json::json;
 use utoipa::openapi::path::Parameter;
 
+use super::filters::{Filter, filters};
 use super::rows::{Rows, requested};
 use crate::request::params::{Params, Reader, dates, in_header, in_query};
-use crate::resources::links::MOST_FILTER_BYTES;
 use crate::schemas::{date_time, ordinal, schema, whole};
 
 /// What a listing shows.
@@ -19,8 +18,8 @@ pub struct ListParams {
     /// Repeated in links only if the client gave it.
     pub order: Option<Order>,
     pub selection: Selection,
-    /// The properties that items must have, with their values.
-    pub values: Vec<(String, String)>,
+    /// What items must have.
+    pub filters: Vec<Filter>,
 }
 
 /// What is asked for begins with an item that the history no longer has.
@@ -36,35 +35,32 @@ pub enum Selection {
     Window(Window, Option<Seq>),
     /// The same at an offset in the order.
     Rows(Rows, Option<Seq>),
-    /// A window of the items of a span of time; without one, of those with the given values.
+    /// A window of the items of a span of time, of those with the given values, or of both.
     Search(Option<DateRange>, Window),
 }
 
 impl Params for ListParams {
     fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
-        let Definition { page_size, filters, item, .. } = &**engine.definition();
-        let filters = || filters.iter().map(String::as_str);
+        let definition = engine.definition();
+        let filter_names = || definition.filters.iter().map(String::as_str);
         let of_windows = ["after", "before", "limit", "from", "to", "asOf", "offset"];
-        reader.excludes("page", of_windows.into_iter().chain(filters()));
+        reader.excludes("page", of_windows.into_iter().chain(filter_names()));
         reader.excludes("before", ["after"]);
         if !reader.gives("page") {
-            reader.excludes("offset", ["after", "before", "from", "to"].into_iter().chain(filters()));
+            reader.excludes("offset", ["after", "before", "from", "to"].into_iter().chain(filter_names()));
         }
         let range = requested(reader.parts);
         if range.is_some() {
             let others = ["page", "offset", "limit", "after", "before", "from", "to"];
-            reader.refuse_beside("Range", others.into_iter().chain(filters()));
+            reader.refuse_beside("Range", others.into_iter().chain(filter_names()));
         }
         if reader.gives("asOf")
             && range.is_none()
             && !["page", "offset"].iter().any(|name| reader.gives(name))
-            && !reader.excludes("asOf", ["from", "to"].into_iter().chain(filters()))
+            && !reader.excludes("asOf", ["from", "to"].into_iter().chain(filter_names()))
             && !["after", "before"].iter().any(|name| reader.gives(name))
         {
             reader.refuse("asOf", "must be given together with `after`, `before` or `offset`");
-        }
-        for date in ["from", "to"] {
-            reader.excludes(date, filters());
         }
         let range = range.and_then(|range| reader.keep("Range", range));
         let page = reader.query("page", PageNumber::parse);
@@ -74,18 +70,7 @@ impl Params for ListParams {
         let limit = reader.query("limit", Limit::parse);
         let as_of = reader.query("asOf", Seq::parse);
         let dates = dates(reader);
-        let (mut values, mut bytes) = (Vec::new(), 0);
-        for name in filters() {
-            let value = reader.query(name, |text| item.check_text(name, text).map(|()| text.to_owned()));
-            let Some(value) = value else { continue };
-            bytes += value.len();
-            if bytes > MOST_FILTER_BYTES {
-                let rule =
-                    format!("must have at most {MOST_FILTER_BYTES} bytes, together with the other filters");
-                reader.refuse(name.to_owned(), rule);
-            }
-            values.push((name.to_owned(), value));
-        }
+        let filters = filters(reader, definition);
         let order = reader.query("order", |text| match text {
             "asc" => Ok(Order::Ascending),
             "desc" => Ok(Order::Descending),
@@ -97,15 +82,15 @@ impl Params for ListParams {
             (.., Some(Order::Descending)) => Cursor::End,
             _ => Cursor::After(Position::BEGINNING),
         };
-        let window = Window { cursor, limit: limit.unwrap_or(Limit::of_page(*page_size)) };
+        let window = Window { cursor, limit: limit.unwrap_or(Limit::of_page(definition.page_size)) };
         let rows = |offset: Position| Rows { offset: offset.get(), limit: window.limit, part: false };
         let selection = match range.or(offset.map(rows)) {
-            _ if dates.is_some() || !values.is_empty() => Selection::Search(dates, window),
+            _ if dates.is_some() || !filters.is_empty() => Selection::Search(dates, window),
             Some(rows) => Selection::Rows(rows, as_of),
             None if after.is_none() && before.is_none() && limit.is_none() => Selection::Page(page),
             None => Selection::Window(window, as_of),
         };
-        Some(Self { order, selection, values })
+        Some(Self { order, selection, filters })
     }
 
     fn documented() -> Vec<Parameter> {

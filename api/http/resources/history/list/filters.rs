@@ -1,0 +1,31 @@
+//! Filters of a listing: the properties that its items must have, each with one value or with one of several.
+
+use pagebucket_model::definition::Definition;
+
+use crate::request::params::Reader;
+use crate::resources::links::{MOST_FILTER_BYTES, MOST_FILTER_VALUES};
+
+/// A property, and the values of which an item must have one there: at least one, in ascending order.
+pub type Filter = (String, Vec<String>);
+
+/// Reads the filters of a request, in the order of the definition.
+pub fn filters(reader: &mut Reader<'_>, definition: &Definition) -> Vec<Filter> {
+    let (mut filters, mut bytes) = (Vec::new(), 0);
+    for name in &definition.filters {
+        let check = |text: &str| definition.item.check_text(name, text);
+        let Some(mut values) = reader.repeated(name, MOST_FILTER_VALUES, check) else { continue };
+        // Links repeat the name with each value.
+        bytes +=
+            values.iter().map(String::len).sum::<usize>() + (values.len() - 1) * (name.len() + "&=".len());
+        if bytes > MOST_FILTER_BYTES {
+            let rule = format!(
+                "must have at most {MOST_FILTER_BYTES} bytes, together with the other filters, and with its name for each further value"
+            );
+            reader.refuse(name.clone(), rule);
+        }
+        // One selection has one form, whatever the order of its values.
+        values.sort_unstable();
+        filters.push((name.clone(), values));
+    }
+    filters
+}
