@@ -154,6 +154,16 @@ impl Source {
         deadline.read(async move { Ok(database.run_command(command).await?) }).await
     }
 
+    /// About how many documents the collection has, by its metadata: nothing is counted.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(super) async fn estimated_buckets(&self, deadline: Deadline) -> Result<u64> {
+        let reply = self.run(doc! { "count": self.collection() }, deadline).await?;
+        let number = reply.get("n").and_then(whole_number).and_then(|number| number.try_into().ok());
+        number.ok_or_else(|| Error::Internal(format!("the size of a collection is no number: {reply}")))
+    }
+
     /// Runs a write that may be repeated without harm, durably, and returns its reply.
     ///
     /// # Errors

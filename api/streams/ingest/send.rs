@@ -189,7 +189,8 @@ pub(super) async fn send(
         if unknown > 0 && !std::mem::replace(&mut looked_for, true) {
             give_up = Instant::now() + options.patience;
         }
-        if let Some(why) = passing.ok().filter(|_| known && Instant::now() + pause < give_up) {
+        let is_worthwhile = known && !stop.is_cancelled() && Instant::now() + pause < give_up;
+        if let Some(why) = passing.ok().filter(|_| is_worthwhile) {
             // The receiver is gone once the stream has ended.
             let _ = waiting.send(why);
             if timeout(pause, stop.cancelled()).await.is_err() {
