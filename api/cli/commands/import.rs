@@ -27,7 +27,8 @@ use crate::config::DatabaseArgs;
 
 /// Flags of `import`.
 #[derive(Args, Debug)]
-#[command(after_help = AFTER_HELP)]
+// Where environment variables set flags, clap's own usage in an error would list these as if they were required.
+#[command(after_help = AFTER_HELP, override_usage = "pagebucket import [OPTIONS] <FILE>")]
 pub(super) struct ImportArgs {
     /// The file to read: CSV with a header row, or NDJSON, one JSON object per line. `-` is standard input.
     #[arg(value_name = "FILE")]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::program::{Place, Serving, run};
+use super::program::{Place, Serving, pagebucket, run};
 use crate::harness::{Mongod, TOTAL, TRADES, eventually, migrations, test, trade};
 
 #[test]
@@ -77,6 +77,15 @@ async fn an_address_in_use_is_usage() {
         "{ended:?}"
     );
     assert_eq!(ended.out, "");
+    // Nothing was done yet: no migration, and no private mongod. A port alone is of this machine.
+    let made = place.database().await.list_collection_names().await.expect("names");
+    assert_eq!(made, [""; 0], "nothing is made by refusing");
+    let data = std::env::temp_dir().join(format!("pagebucket-{}-never-made", std::process::id()));
+    let port = taken.local_addr().expect("its address").port().to_string();
+    let arguments = ["serve", "--listen", &port, "--data-dir", data.to_str().expect("a path")];
+    let ended = run(&mut pagebucket(&arguments)).await;
+    assert!(ended.sentence(2).starts_with(&format!("cannot listen on {address}: ")), "{ended:?}");
+    assert!(!data.exists(), "{ended:?}");
 }
 
 #[test]
@@ -85,7 +94,7 @@ async fn an_unreachable_server_is_one_sentence() {
     let place =
         Place { history: TRADES, uri: "mongodb://127.0.0.1:1/".to_owned(), name: "pagebucket".to_owned() };
     for (command, arguments) in [
-        ("serve", &["--log", "warn"][..]),
+        ("serve", &["--log", "warn", "--listen", "0"][..]),
         ("migrate", &["--log", "warn"]),
         ("migrate", &["--check", "--log", "warn"]),
     ] {
@@ -107,7 +116,7 @@ async fn a_silent_server_is_one_sentence() {
     let place =
         Place { history: TRADES, uri: format!("mongodb://{address}/"), name: "pagebucket".to_owned() };
     let began = tokio::time::Instant::now();
-    let ended = run(&mut place.pagebucket("serve", &["--log", "warn"])).await;
+    let ended = run(&mut place.pagebucket("serve", &["--log", "warn", "--listen", "0"])).await;
     assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
     let expected = format!("no MongoDB server answers at {address};");
     assert!(ended.sentence(3).starts_with(&expected), "{ended:?}");
@@ -119,7 +128,7 @@ async fn foreign_trades_are_refused() {
     place.database().await.create_collection("trades").await.expect("an ordinary collection");
     for (command, arguments) in [
         ("serve", &["--listen", "127.0.0.1:0"][..]),
-        ("serve", &["--no-migrate"]),
+        ("serve", &["--no-migrate", "--listen", "0"]),
         ("migrate", &[]),
         ("migrate", &["--check"]),
     ] {
