@@ -82,7 +82,8 @@ async fn compose_publishes_on_this_machine_alone() {
 #[test]
 async fn compose_has_a_mongod_that_operators_are_told_of() {
     let text = |name: &str| {
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).expect("a file of the project")
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name))
+            .expect("a file of the project")
     };
     let (compose, operating) = (text("compose.yaml"), text("docs/operating.md"));
     let image = compose.lines().find_map(|line| line.trim().strip_prefix("image: ${MONGO_IMAGE:-mongo:"));

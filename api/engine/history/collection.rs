@@ -20,6 +20,7 @@ use self::moment::Moment;
 use self::server_time::ServerTime;
 use crate::capacity::Ages;
 use crate::migrations::histories;
+use crate::mongo::error::tells_of_full_disk;
 use crate::mongo::majority::{MonotonicReads, Query, at_most};
 use crate::mongo::reply::Answer;
 use crate::mongo::session::{Command, Sessions, Unanswered, durable};
@@ -173,6 +174,7 @@ impl Source {
         let reply = self.run(command, deadline).await?;
         match reply.get("writeErrors").or(reply.get("writeConcernError")) {
             // Another instance may have been faster, or a majority may be missing.
+            Some(error) if tells_of_full_disk(error) => Err(Error::DiskFull),
             Some(error) => Err(Error::Unavailable(error.to_string())),
             None => {
                 self.reads.learn(reply.get_timestamp("operationTime").ok());

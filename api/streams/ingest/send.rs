@@ -235,6 +235,7 @@ fn passing(cause: &Cause, keyed: bool) -> Result<&'static str, Option<RowRefusal
         Cause::Contended => Ok("too many others append to the same history"),
         Cause::Overloaded | Cause::Late => Ok("too many appends are waiting"),
         Cause::Database(Error::Unavailable(_)) => Ok("it does not answer"),
+        Cause::Database(Error::DiskFull) => Ok("its disk is full"),
         Cause::SecondsExhausted(_) => Err(Some(RowRefusal::HistoryExhausted)),
         Cause::KeyReused => Err(Some(RowRefusal::KeyReused)),
         Cause::OutcomeUnknown | Cause::Database(Error::Corrupt(_) | Error::Internal(_)) => Err(None),

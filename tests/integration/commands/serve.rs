@@ -88,6 +88,37 @@ async fn an_address_in_use_is_usage() {
     assert!(!data.exists(), "{ended:?}");
 }
 
+/// Its words are for nobody: people read what it means.
+#[test]
+async fn a_full_disk_is_told() {
+    const OUT_OF_DISK_SPACE: i32 = 14031;
+    let mongod = Mongod::failing().await;
+    let place = Place { history: TRADES, uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };
+    let full = async |commands: &[&str]| {
+        let data = doc! { "failCommands": commands, "errorCode": OUT_OF_DISK_SPACE, "appName": "pagebucket" };
+        mongod.fail_point("failCommand", "alwaysOn", data).await;
+    };
+    full(&["createIndexes"]).await;
+    for (command, arguments) in [("migrate", &[][..]), ("serve", &["--listen", "0"])] {
+        let ended = run(&mut place.pagebucket(command, arguments)).await;
+        assert!(ended.sentence(3).ends_with(": the disk of the database is full"), "{ended:?}");
+        assert!(!ended.err.contains("failCommand") && !ended.err.contains("Kind:"), "{ended:?}");
+    }
+    mongod.fail_point("failCommand", "off", doc! {}).await;
+    let serving = place.serve(&[]).await;
+    full(&["find"]).await;
+    let answer = serving.client.get("/v1/customers/7/trades").await;
+    let problem = answer.problem(503, "database-unavailable");
+    assert_eq!(problem["detail"], "The disk of the database is full.", "{problem}");
+    mongod.fail_point("failCommand", "off", doc! {}).await;
+    let ended = serving.stop().await;
+    assert!(
+        ended.err.contains("ERROR") && ended.err.contains("the disk of the database is full"),
+        "{ended:?}"
+    );
+    mongod.remove().await;
+}
+
 #[test]
 async fn an_unreachable_server_is_one_sentence() {
     // A port that nobody is given by chance.
