@@ -3,6 +3,9 @@
 
 mod auth;
 mod choice;
+pub(crate) mod heading;
+mod listen;
+mod log_filter;
 mod rate;
 mod retain;
 
@@ -14,8 +17,11 @@ use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 use pagebucket_model::domain::ReadPreference;
 
+use log_filter::log_filter;
+
 pub use auth::{AuthArgs, AuthMethod, OpenPart};
 pub use choice::{format, read_preference};
+pub use listen::listen_address;
 pub use rate::{ForwardedHeader, Rate, RateArgs};
 pub use retain::{OfHistory, RetainArgs};
 
@@ -23,7 +29,7 @@ pub use retain::{OfHistory, RetainArgs};
 #[derive(Args, Debug, Clone)]
 pub struct HistoriesArgs {
     /// Directory with a definition (`*.json`) of each history. Without it there is one history: trades.
-    #[arg(long, env = "PAGEBUCKET_HISTORIES", value_name = "DIR")]
+    #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_HISTORIES", value_name = "DIR")]
     pub histories: Option<PathBuf>,
 }
 
@@ -36,36 +42,36 @@ pub struct DatabaseArgs {
 
     /// Connection string of a MongoDB server, version 6.0 or later. Without it, or if it is empty, pagebucket starts a
     /// private mongod with its data under --data-dir.
-    #[arg(long, env = "MONGODB_URI", value_name = "URI", hide_env_values = true)]
+    #[arg(long, help_heading = heading::DATABASE, env = "MONGODB_URI", value_name = "URI", hide_env_values = true)]
     pub mongodb_uri: Option<MongodbUri>,
 
     /// Name of the database.
-    #[arg(long, env = "PAGEBUCKET_DATABASE", value_name = "NAME", default_value = "pagebucket", value_parser = database_name)]
+    #[arg(long, help_heading = heading::DATABASE, env = "PAGEBUCKET_DATABASE", value_name = "NAME", default_value = "pagebucket", value_parser = database_name)]
     pub database: String,
 
     /// Maximum number of connections to each MongoDB server.
-    #[arg(long, env = "PAGEBUCKET_POOL_SIZE", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, help_heading = heading::DATABASE, env = "PAGEBUCKET_POOL_SIZE", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pool_size: u32,
 
     /// Maximum memory of items that wait to be committed, in MiB, and, counted separately, of page-view counters.
     /// Requests beyond it get 503 at once. One owner may use a quarter of it, unless a single request needs more.
     /// Uploads wait instead of failing, and use at most half of it. A request whose page views need more counters
     /// than fit into all of it gets 413.
-    #[arg(long, env = "PAGEBUCKET_MAX_QUEUE_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_MAX_QUEUE_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub max_queue_mib: u32,
 
     /// Number of owners whose last page is remembered, for each history, at less than 256 bytes each. Only a cache.
-    #[arg(long, env = "PAGEBUCKET_CATALOG_SIZE", value_name = "OWNERS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_CATALOG_SIZE", value_name = "OWNERS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub catalog_size: u32,
 
     /// Directory of the private mongod's data and password. pagebucket refuses a directory that another user owns or can
     /// write to.
-    #[arg(long, env = "PAGEBUCKET_DATA_DIR", value_name = "DIR", default_value = "./data")]
+    #[arg(long, help_heading = heading::MONGOD, env = "PAGEBUCKET_DATA_DIR", value_name = "DIR", default_value = "./data")]
     pub data_dir: PathBuf,
 
     /// Program to start as the private mongod. Without it: the mongod on the PATH, else the one that
     /// scripts/fetch-mongod has fetched.
-    #[arg(long, env = "MONGOD", value_name = "FILE")]
+    #[arg(long, help_heading = heading::MONGOD, env = "MONGOD", value_name = "PROGRAM")]
     pub mongod: Option<PathBuf>,
 }
 
@@ -74,13 +80,13 @@ pub struct DatabaseArgs {
 pub struct RetentionArgs {
     /// Hours for which an Idempotency-Key is remembered after its last use. The database stores this setting: the
     /// instance that starts last decides for all.
-    #[arg(long, env = "PAGEBUCKET_KEY_RETENTION", value_name = "HOURS", default_value = "24", value_parser = clap::value_parser!(u32).range(1..=87_600).map(|hours| Duration::from_secs(u64::from(hours) * 3600)))]
+    #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_KEY_RETENTION", value_name = "HOURS", default_value = "24", value_parser = clap::value_parser!(u32).range(1..=87_600).map(|hours| Duration::from_secs(u64::from(hours) * 3600)))]
     pub key_retention: Duration,
 
     /// Days for which page views are kept after their minute; 0 keeps them without limit. The database stores this
     /// setting: the instance that starts last decides for all.
     // clap takes a plain `Option` for a flag without a default. A TTL index takes at most 2^31 - 1 seconds: 24,855 days and some hours.
-    #[arg(long, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=24_855).map(|days| (days > 0).then(|| Duration::from_secs(u64::from(days) * 86_400))))]
+    #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=24_855).map(|days| (days > 0).then(|| Duration::from_secs(u64::from(days) * 86_400))))]
     pub view_retention: std::option::Option<Duration>,
 }
 
@@ -89,7 +95,7 @@ pub struct RetentionArgs {
 pub struct ReadArgs {
     /// Which member of a replica set serves full pages, exports and page views. Full pages never change, so the choice
     /// only moves load; page views may be slightly older. All other reads go to the primary.
-    #[arg(long, env = "PAGEBUCKET_READ_PREFERENCE", value_name = "MODE", default_value = "primary", value_parser = read_preference())]
+    #[arg(long, help_heading = heading::DATABASE, env = "PAGEBUCKET_READ_PREFERENCE", value_name = "MODE", default_value = "primary", value_parser = read_preference())]
     pub read_preference: ReadPreference,
 }
 
@@ -110,8 +116,9 @@ impl MongodbUri {
 /// How the API is served.
 #[derive(Args, Debug, Clone)]
 pub struct ServerArgs {
-    /// Address to listen on. Port 0 takes a free port. The server prints its address.
-    #[arg(long, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    /// Address to listen on, or a port of 127.0.0.1 alone. Port 0 takes a free port. The server prints its address.
+    #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(value_parser = listen_address)]
     pub listen: SocketAddr,
 
     /// TLS, or plain text.
@@ -120,70 +127,70 @@ pub struct ServerArgs {
 
     /// Origins whose pages may call the API, comma-separated, such as `http://app.example`; `*` allows any,
     /// `localhost` any port of this machine.
-    #[arg(long, env = "PAGEBUCKET_CORS_ORIGINS", value_name = "ORIGINS", default_value = "localhost")]
+    #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_CORS_ORIGINS", value_name = "ORIGINS", default_value = "localhost")]
     #[arg(value_delimiter = ',', value_parser = cors_origin)]
     pub cors_origins: Vec<String>,
 
     /// Hosts that requests may name besides `localhost`, `127.0.0.1` and `[::1]`, comma-separated, without ports, such as
     /// `api.example`. Requests for other hosts get 421. Without it every host is allowed, unless --listen is a loopback
     /// address.
-    #[arg(long, env = "PAGEBUCKET_ALLOWED_HOSTS", value_name = "HOSTS")]
+    #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_ALLOWED_HOSTS", value_name = "HOSTS")]
     #[arg(value_delimiter = ',', value_parser = allowed_host)]
     pub allowed_hosts: Vec<String>,
 
     /// Maximum number of concurrent requests, not counting uploads. One client may have a quarter of them. Further requests get
     /// 503 at once.
-    #[arg(long, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_requests: u32,
 
     /// Maximum number of open connections. Further ones wait to be accepted.
-    #[arg(long, env = "PAGEBUCKET_MAX_CONNECTIONS", value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_CONNECTIONS", value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections: u32,
 
     /// Maximum number of open connections of one IPv4 address, or of one IPv6 network (/64); 0 is no limit. Further ones are
     /// closed at once. Connections from this machine do not count. Behind a proxy all connections are the proxy's.
-    #[arg(long, env = "PAGEBUCKET_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub max_connections_per_address: u32,
 
     /// Maximum size of a request body, in bytes.
-    #[arg(long, env = "PAGEBUCKET_MAX_BODY", value_name = "BYTES", default_value_t = 1024 * 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_BODY", value_name = "BYTES", default_value_t = 1024 * 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_body: u32,
 
     /// Memory for the cache of full pages, in bytes; 0 turns the cache off.
-    #[arg(long, env = "PAGEBUCKET_PAGE_CACHE", value_name = "BYTES", default_value_t = 64 * 1024 * 1024)]
+    #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_PAGE_CACHE", value_name = "BYTES", default_value_t = 64 * 1024 * 1024)]
     pub page_cache: u64,
 
     /// Allow shared caches to keep full pages (`Cache-Control: public`). Without it only the client may (`private`).
-    #[arg(long, env = "PAGEBUCKET_CACHE_PUBLIC", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_CACHE_PUBLIC", value_parser = clap::builder::FalseyValueParser::new())]
     pub cache_public: bool,
 
     /// Seconds within which the head of a request must arrive. A TLS handshake has as long, and at most 10. An idle connection is kept as long.
-    #[arg(long, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
+    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub header_timeout: u64,
 
     /// Seconds within which the body of a request must arrive, at most 15. The next item or KiB of an upload has as long. So has an uploading client to take the next piece of its outcomes.
-    #[arg(long, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
+    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub body_timeout: u64,
 
     /// Seconds within which a client must take 64 KiB of an answer, or all that is ready. The server disconnects slower
     /// clients. An export has no other time limit.
-    #[arg(long, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub write_timeout: u64,
 
     /// Maximum number of concurrent uploads, at about half a megabyte each and 24 MiB for all together. One client may have a
     /// quarter of them. Further uploads get 503 at once.
-    #[arg(long, env = "PAGEBUCKET_MAX_UPLOADS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_UPLOADS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_uploads: u32,
 
     /// Maximum number of concurrent exports, at about a megabyte each, or up to 12 MB of pages and their rows where items are
     /// large. One client may have a quarter of them. Further exports get 503 at once.
-    #[arg(long, env = "PAGEBUCKET_MAX_EXPORTS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_EXPORTS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_exports: u32,
 
     /// Maximum number of concurrent long reads of page views: lists of the most viewed, and series of more than 10,000
     /// minutes. Each uses one of --pool-size connections for up to 30 s. One client may have a quarter of them. Further ones get
     /// 503 at once.
-    #[arg(long, env = "PAGEBUCKET_MAX_SCANS", value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_SCANS", value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub max_scans: u32,
 
     /// How much each client may ask for.
@@ -196,7 +203,7 @@ pub struct ServerArgs {
 
     /// Seconds between the signal to stop and the exit, during which /readyz and new requests get 503, so that load
     /// balancers notice. The exit is later if requests are still running.
-    #[arg(long, env = "PAGEBUCKET_DRAIN_DELAY", value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=30))]
+    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_DRAIN_DELAY", value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=30))]
     pub drain_delay: u64,
 }
 
@@ -205,11 +212,11 @@ pub struct ServerArgs {
 pub struct TlsArgs {
     /// Certificate of the server in PEM, followed by the certificates between it and its root. The server then speaks TLS 1.2
     /// and 1.3 alone. It reads this file and --tls-key again when they change.
-    #[arg(long, env = "PAGEBUCKET_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
 
     /// Private key of --tls-cert in PEM, unencrypted: PKCS #8, PKCS #1 or SEC 1.
-    #[arg(long, env = "PAGEBUCKET_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
 }
 
@@ -255,12 +262,12 @@ pub enum LogFormat {
 #[derive(Args, Debug, Clone)]
 pub struct LogArgs {
     /// Format of the log.
-    #[arg(long, env = "PAGEBUCKET_LOG_FORMAT", value_name = "FORMAT")]
+    #[arg(long, help_heading = heading::LOG, env = "PAGEBUCKET_LOG_FORMAT", value_name = "FORMAT")]
     #[arg(default_value = "pretty", global = true)]
     pub log_format: LogFormat,
 
     /// What is logged: a level, or a filter such as `info,pagebucket::store=debug`.
-    #[arg(long, env = "PAGEBUCKET_LOG", value_name = "FILTER", default_value = "info", global = true)]
+    #[arg(long, help_heading = heading::LOG, env = "PAGEBUCKET_LOG", value_name = "FILTER", default_value = "info", global = true, value_parser = log_filter)]
     pub log: String,
 }
 

@@ -26,7 +26,7 @@ use pagebucket_http::{
 };
 use pagebucket_model::domain::Clock;
 use pagebucket_model::metric::REFUSED_CONNECTIONS;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -47,6 +47,9 @@ const _: () = assert!(pagebucket_http::REQUEST.as_secs() < DRAIN.as_secs());
 
 /// Time that late clients get to read their 503.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Connections that the system holds until they are accepted.
+const BACKLOG: u32 = 1024;
 
 /// Pause after an error of accept, such as too many open files.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
@@ -94,17 +97,50 @@ pub async fn check(args: &ServerArgs, histories: &[&str]) -> Result<(), String> 
     Certificate::read(&args.tls).await.map(drop)
 }
 
+/// Takes an address; of port 0 a free one. Until a [`Server`] is on it, clients are refused there.
+///
+/// # Errors
+/// It is in use, or not of this machine: a sentence for the user.
+pub fn reserve(address: SocketAddr) -> Result<TcpSocket, String> {
+    let bind = || -> std::io::Result<TcpSocket> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // Otherwise a restarted server would wait for the last connections of the one before.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(socket)
+    };
+    bind().map_err(|error| cannot_listen(address, &error))
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
+    format!("cannot listen on {address}: {error}; name another address with --listen")
+}
+
 impl Server {
     /// Binds. Port 0 takes a free one. The gate decides who may use which route.
     ///
     /// # Errors
     /// The address cannot be bound, or the certificate cannot be used: a sentence for the user.
     pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("cannot listen on {}: {error}", args.listen);
+        Self::on(reserve(args.listen)?, args, store, clock, gate).await
+    }
+
+    /// The same on an address that is [reserved](reserve).
+    ///
+    /// # Errors
+    /// Another process listens there by now, or the certificate cannot be used: a sentence for the user.
+    pub async fn on(
+        socket: TcpSocket,
+        args: &ServerArgs,
+        store: Store,
+        clock: Clock,
+        gate: Gate,
+    ) -> Result<Self, String> {
+        let failed = |error: std::io::Error| cannot_listen(args.listen, &error);
         let certificate = Certificate::read(&args.tls).await?;
         let histories: Vec<_> = store.definitions().iter().map(|definition| &*definition.name).collect();
         let retentions = housekeeping::retentions(&args.retain, &histories)?;
-        let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
+        let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let stop = CancellationToken::new();
         let api = Api {

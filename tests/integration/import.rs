@@ -1,6 +1,7 @@
 //! `pagebucket import`, through the real binary.
 
 mod addresses;
+mod interrupted;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -331,7 +332,7 @@ async fn an_erased_customer_keeps_no_other() {
 }
 
 #[test]
-async fn a_server_that_keeps_silent_is_left_at_the_third_signal() {
+async fn a_server_that_keeps_silent_is_left_at_the_second_signal() {
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
     let mut running =
@@ -346,16 +347,19 @@ async fn a_server_that_keeps_silent_is_left_at_the_third_signal() {
         request.extend_from_slice(&piece[..read]);
     }
     let process = running.id().expect("it runs").to_string();
-    let ended = async {
-        loop {
-            Command::new("kill").args(["-INT", &process]).status().await.expect("there is a kill");
-            if let Ok(ended) = tokio::time::timeout(Duration::from_millis(300), running.wait()).await {
-                break ended.expect("its status");
-            }
-        }
+    let interrupt =
+        async || Command::new("kill").args(["-INT", &process]).status().await.expect("there is a kill");
+    interrupt().await;
+    let mut told = BufReader::new(running.stderr.take().expect("it is piped")).lines();
+    let stops = async {
+        while !told.next_line().await.expect("text").expect("it says that it stops").starts_with(
+            "stopping: rows that were read are not sent any more; waiting for 3 rows under way; a second Ctrl-C does not wait",
+        ) {}
     };
-    let status = tokio::time::timeout(Duration::from_secs(60), ended).await.expect("an end");
-    assert_eq!(status.code(), Some(130));
+    tokio::time::timeout(Duration::from_secs(60), stops).await.expect("at once");
+    interrupt().await;
+    let status = tokio::time::timeout(Duration::from_secs(60), running.wait()).await.expect("an end");
+    assert_eq!(status.expect("its status").code(), Some(130));
     let mut said = String::new();
     running.stdout.take().expect("it is piped").read_to_string(&mut said).await.expect("text");
     assert!(said.starts_with("stored 0 trades") && said.contains("unknown"), "{said}");

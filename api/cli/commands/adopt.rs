@@ -13,7 +13,7 @@ use pagebucket_model::domain::ReadPreference;
 use pagebucket_streams::adopt::rejects::Rejects;
 use pagebucket_streams::adopt::{self, DocumentReader, Ended, Shape, Source, Stop};
 use pagebucket_streams::import::ColumnName;
-use pagebucket_streams::ingest::End;
+use pagebucket_streams::ingest::{End, Phase};
 
 use self::progress::{AdoptionProgress, copied, found, summary};
 use super::database::{self, Opened};
@@ -150,7 +150,7 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
                 return Err(Failure::Usage(sentence));
             }
             let mut progress = AdoptionProgress::start(&definition, None, "stored");
-            let (interrupts, watch) = (&mut signals.channel(), &mut progress);
+            let (interrupts, watch) = (&mut signals.channel(Phase::Finishing), &mut progress);
             let ended = adopt::adopt_rejects(file, &reader, engine, rejects.take(), interrupts, watch).await;
             args.tell(ended, &definition, progress)
         };
@@ -161,7 +161,7 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
     let reader = Arc::new(args.reader(&definition, shape)?);
     if args.dry_run {
         let mut progress = AdoptionProgress::start(&definition, source.size().await.ok(), "read");
-        let plan = adopt::plan(&source, &reader, &mut signals.channel(), &mut progress).await;
+        let plan = adopt::plan(&source, &reader, &mut signals.channel(()), &mut progress).await;
         let (took, plan) = (progress.finish(), plan.map_err(Stop::from)?);
         print(format_args!("{}", progress::planned(&plan, &definition, took)));
         return Ok(ExitCode::from(if !plan.complete { INTERRUPTED } else { u8::from(plan.refused > 0) }));
@@ -170,14 +170,14 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
         signals.unless(opened.prepare(args.check)).await?;
         let engine = engine(opened, &definition);
         let adoptions = opened.store.adoptions();
-        let (size, mut interrupts) = (source.size().await.ok(), signals.channel());
+        let size = source.size().await.ok();
         if args.check {
             let known = adoptions.find(&definition.name, &args.name()).await.map_err(Stop::from)?;
             // What was followed, or copied in parts, may be in the order of its arrival.
             let strict = known.is_some_and(|known| known.runs == 1 && !known.followed);
             let mut progress = AdoptionProgress::start(&definition, size, "compared");
-            let checked =
-                adopt::check(&source, &reader, engine, strict, &mut interrupts, &mut progress).await;
+            let interrupts = &mut signals.channel(());
+            let checked = adopt::check(&source, &reader, engine, strict, interrupts, &mut progress).await;
             let (took, checked) = (progress.finish(), checked?);
             print(format_args!("{}", found(&checked, &definition, took)));
             let differs = u8::from(checked.differences > 0);
@@ -185,8 +185,9 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
         }
         let mut progress = AdoptionProgress::start(&definition, size, "stored");
         let (watch, file, follows) = (&mut progress, rejects.take(), args.follow);
+        let interrupts = &mut signals.channel(Phase::Finishing);
         let ended =
-            adopt::adopt(&source, &reader, engine, &adoptions, file, follows, &mut interrupts, watch).await;
+            adopt::adopt(&source, &reader, engine, &adoptions, file, follows, interrupts, watch).await;
         args.tell(ended, &definition, progress)
     };
     database::with(&args.database, false, work).await

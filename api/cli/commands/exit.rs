@@ -61,14 +61,14 @@ impl Signals {
         })
     }
 
-    /// Sends a message for each signal from now on.
-    pub(super) fn channel(mut self) -> mpsc::Receiver<()> {
+    /// Sends this message for each signal from now on.
+    pub(super) fn channel<T: Copy + Send + 'static>(mut self, message: T) -> mpsc::Receiver<T> {
         let (send, receive) = mpsc::channel(1);
         tokio::spawn(async move {
             let mut wanted = true;
             while wanted {
                 self.next().await;
-                wanted = send.send(()).await.is_ok();
+                wanted = send.send(message).await.is_ok();
             }
         });
         receive

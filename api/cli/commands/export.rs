@@ -89,7 +89,7 @@ pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
         let engine = args.history.engine(&store)?;
         let (file, report) = (args.open().map_err(Failure::Usage)?, ExportReport::default());
         let mut progress = Progress::start(None);
-        let running = Running { wanted: &wanted, engine, file, progress: &mut progress, report };
+        let running = Running { wanted: &wanted, engine, file, progress: &mut progress, pages: 0, report };
         let report = running.run(&mut signals).await;
         let text = report.text(engine.definition(), progress.finish());
         match args.file() {

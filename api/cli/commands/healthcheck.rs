@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 
 use super::exit::Failure;
 use super::terminal::print;
+use crate::config::listen_address;
 
 /// Time within which the server must answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -20,8 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Flags of `healthcheck`.
 #[derive(Args, Debug)]
 pub(super) struct HealthcheckArgs {
-    /// Address on which the server listens.
+    /// Address on which the server listens, or a port of 127.0.0.1 alone.
     #[arg(long, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(value_parser = listen_address)]
     listen: SocketAddr,
 
     /// Server certificate; connects over TLS and accepts only this one, whatever names are in it.

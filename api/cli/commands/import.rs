@@ -14,11 +14,11 @@ use clap::Args;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Clock, IdempotencyKey};
 use pagebucket_streams::import::{self, ColumnName, Format, OpenError, RowReader};
-use pagebucket_streams::ingest::{self, Budget, Destination, End, Report, StreamOptions};
+use pagebucket_streams::ingest::{self, Budget, Destination, End, Phase, Report, StreamOptions};
 use reqwest::Url;
 
 use self::progress::ImportProgress;
-use self::remote::{MOST_OWNERS, MOST_WAITING, Token};
+use self::remote::{MOST_OWNERS, Token};
 use super::database::{self, HistoryArgs, Opened, parse_owner};
 use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::print;
@@ -27,7 +27,8 @@ use crate::config::DatabaseArgs;
 
 /// Flags of `import`.
 #[derive(Args, Debug)]
-#[command(after_help = AFTER_HELP)]
+// Where environment variables set flags, clap's own usage in an error would list these as if they were required.
+#[command(after_help = AFTER_HELP, override_usage = "pagebucket import [OPTIONS] <FILE>")]
 pub(super) struct ImportArgs {
     /// The file to read: CSV with a header row, or NDJSON, one JSON object per line. `-` is standard input.
     #[arg(value_name = "FILE")]
@@ -90,8 +91,8 @@ a sell if its quantity is negative. CSV is for items whose properties are all sc
 A bad row is reported with its line, and the other rows are stored. Rows have no identity: a file imported twice is stored \
 twice, unless both imports have the same --key.
 
-Ctrl-C ends reading and stores what was read; a second Ctrl-C only finishes the appends that are running; a third one no \
-longer waits for a server.
+Ctrl-C stops the import: rows that were read and are not sent yet are left out, and those under way are finished, which takes \
+about a second. The last lines say what is stored and how to continue. A second Ctrl-C no longer waits for a server.
 
 Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be read, 3 the database or the server, 130 interrupted.";
 
@@ -103,7 +104,8 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     if let Some(server) = &args.url {
         let token =
             args.token.as_ref().map(Token::header).transpose().map_err(|it| Failure::Usage(it.into()))?;
-        let (mut interrupts, mut progress) = (Signals::new()?.channel(), ImportProgress::start(size));
+        let (mut interrupts, mut progress) =
+            (Signals::new()?.channel(Phase::Finishing), ImportProgress::start(size));
         let rows = import::read_ahead(rows, args.strict);
         let key = args.key.as_ref();
         let report =
@@ -113,7 +115,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     }
     let work = async |opened: &Opened, mut signals: Signals| {
         signals.unless(opened.prepare(false)).await?;
-        let (mut interrupts, mut progress) = (signals.channel(), ImportProgress::start(size));
+        let (mut interrupts, mut progress) = (signals.channel(Phase::Finishing), ImportProgress::start(size));
         let (engine, key) = (args.history.engine(&opened.store)?.clone(), args.key.clone());
         let to = Destination { engine, key, began: Clock::system().now() };
         let rows = import::read_ahead(rows, args.strict);
@@ -126,6 +128,9 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     };
     database::with(&args.database, false, work).await
 }
+
+/// Maximum number of waiting rows: then reading stops.
+const MOST_WAITING: usize = 100_000;
 
 /// Bytes of rows that wait: enough for [`MOST_WAITING`] trades of as many owners.
 const BUDGET: usize = 64 * 1024 * 1024;

@@ -6,13 +6,14 @@ use clap::Args;
 use pagebucket_engine::Deadline;
 use pagebucket_engine::internal::COMMAND;
 use pagebucket_model::domain::Clock;
+use tokio::net::TcpSocket;
 use tokio_util::sync::CancellationToken;
 
 use super::database::{self, Opened};
 use super::exit::{Failure, Signals};
 use super::gate;
 use super::terminal::print;
-use crate::config::{AuthArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs};
+use crate::config::{AuthArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs, heading};
 use crate::embedded::Role;
 use crate::server::{self, Server};
 
@@ -30,7 +31,7 @@ pub(super) struct ServeArgs {
     #[command(flatten)]
     retention: RetentionArgs,
     /// Do not apply migrations. The server refuses to start while any is pending.
-    #[arg(long, env = "PAGEBUCKET_NO_MIGRATE", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, help_heading = heading::DATABASE, env = "PAGEBUCKET_NO_MIGRATE", value_parser = clap::builder::FalseyValueParser::new())]
     no_migrate: bool,
 }
 
@@ -41,14 +42,21 @@ pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let definitions = database::definitions(&args.database.histories)?;
     let histories: Vec<_> = definitions.iter().map(|definition| &*definition.name).collect();
     server::check(&args.server, &histories).await.map_err(Failure::Usage)?;
+    // Before a mongod is started or a migration is applied.
+    let socket = server::reserve(args.server.listen).map_err(Failure::Usage)?;
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Server, false) => opened?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
-    opened.with(async |opened| serve(opened, &args, &mut signals).await).await
+    opened.with(async |opened| serve(opened, &args, socket, &mut signals).await).await
 }
 
-async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Result<ExitCode, Failure> {
+async fn serve(
+    opened: &Opened,
+    args: &ServeArgs,
+    socket: TcpSocket,
+    signals: &mut Signals,
+) -> Result<ExitCode, Failure> {
     let prepare = async {
         opened.prepare(args.no_migrate).await?;
         if !args.no_migrate {
@@ -68,7 +76,8 @@ async fn serve(opened: &Opened, args: &ServeArgs, signals: &mut Signals) -> Resu
     }
     let store = opened.store.clone().preferring(args.reads.read_preference);
     let gate = gate::open(&args.auth, &store).await?;
-    let server = Server::bind(&args.server, store, Clock::system(), gate).await.map_err(Failure::Usage)?;
+    let server = Server::on(socket, &args.server, store, Clock::system(), gate).await;
+    let server = server.map_err(Failure::Usage)?;
     let (scheme, address) = (server.scheme(), server.address());
     print(format_args!("pagebucket listens on {scheme}://{address}"));
     tracing::info!(%address, "serving; Swagger UI is at /docs/");

@@ -64,13 +64,14 @@ impl Progress {
     /// `total`: the position at the end, where it is known.
     pub(super) fn start(total: Option<u64>) -> Self {
         let bar = ProgressBar::new_spinner().with_style(style("{spinner} {elapsed}  {msg}"));
-        let progress = Self { bar, total, last_line: Instant::now(), last_wait: None };
+        let mut progress = Self { bar, total: None, last_line: Instant::now(), last_wait: None };
         total.into_iter().for_each(|total| progress.set_length(total));
         progress
     }
 
     /// Turns the spinner of a terminal into a bar of this length.
-    pub(super) fn set_length(&self, total: u64) {
+    pub(super) fn set_length(&mut self, total: u64) {
+        self.total = Some(total);
         self.bar.set_length(total);
         self.bar.set_style(style("{wide_bar} {percent:>3} %  {msg}, {eta} left"));
     }
@@ -101,6 +102,19 @@ impl Progress {
             self.last_wait = Some(Instant::now());
             self.line(format_args!("waiting for the database: {why}"));
         }
+    }
+
+    /// Says what the first interrupt does, which is to wait for these rows, and `more`.
+    pub(super) fn stopping(&self, under_way: usize, more: &str) {
+        let rows = count(under_way as u64, "row");
+        self.line(format_args!(
+            "stopping: rows that were read are not sent any more; waiting for {rows} under way{more}"
+        ));
+    }
+
+    /// Writes a line on standard output, which may be the terminal that has the bar.
+    pub(super) fn print(&self, line: fmt::Arguments<'_>) {
+        self.bar.suspend(|| print(line));
     }
 
     /// Writes a line above the bar.

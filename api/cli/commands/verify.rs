@@ -15,11 +15,14 @@ use tokio::time::{Instant, sleep_until};
 
 use super::database::{self, HistoryArgs, Opened, parse_owner};
 use super::exit::Failure;
-use super::terminal::{count, print, print_error, speed};
+use super::terminal::{Progress, count, speed};
 use crate::config::DatabaseArgs;
 
 /// How long a command of the database may take.
 const STEP: Duration = Duration::from_secs(60);
+
+/// How often each page of one owner is read: in the order of `_id`, and by the owner's field.
+const READINGS_OF_AN_OWNER: u64 = 2;
 
 /// Flags of `verify`.
 #[derive(Args, Debug)]
@@ -83,6 +86,7 @@ impl VerifyArgs {
 struct Verification<'a> {
     args: &'a VerifyArgs,
     began: Instant,
+    progress: Progress,
     pages: u64,
     /// Documents that were looked at once more, by the owner's field.
     examined: u64,
@@ -92,7 +96,8 @@ struct Verification<'a> {
 
 impl<'a> Verification<'a> {
     fn new(args: &'a VerifyArgs) -> Self {
-        Self { args, began: Instant::now(), pages: 0, examined: 0, found: 0, repaired: 0 }
+        let (began, progress) = (Instant::now(), Progress::start(None));
+        Self { args, began, progress, pages: 0, examined: 0, found: 0, repaired: 0 }
     }
 
     async fn run(
@@ -103,6 +108,7 @@ impl<'a> Verification<'a> {
         for line in opened.store.verify_collections().await? {
             self.line(&line);
         }
+        self.progress.set_length(to_read(opened, owners).await.map_err(failed)?);
         let is_everything = self.args.history.is_none() && self.args.owner.is_empty();
         for engine in opened.store.histories() {
             match owners.get(&engine.definition().name) {
@@ -114,19 +120,20 @@ impl<'a> Verification<'a> {
         let known = opened.store.known_histories().await.map_err(failed)?;
         let is_served = |name: &str| opened.store.history(name).is_some();
         if !known.iter().all(|history| is_served(&history.name)) {
-            print_error(format_args!(
+            self.progress.line(format_args!(
                 "the records of idempotency keys are not verified: some are of histories that have no definition here"
             ));
         } else if is_everything {
             self.records(opened.store.histories()).await.map_err(failed)?;
         }
         let (pages, found, repaired) = (self.pages, self.found, self.repaired);
-        print_error(format_args!(
+        self.progress.line(format_args!(
             "verified {} in {}: {}, {repaired} repaired",
             count(pages, "page"),
             speed(pages, self.began.elapsed()),
             count(found, "finding"),
         ));
+        self.progress.finish();
         Ok(if found > repaired { ExitCode::from(1) } else { ExitCode::SUCCESS })
     }
 
@@ -140,7 +147,7 @@ impl<'a> Verification<'a> {
                 self.owner(engine, &owner).await?;
             }
             self.pages += scanned.buckets;
-            self.pace().await;
+            self.go_on().await;
         }
         self.counter(engine, scan.markers).await
     }
@@ -152,7 +159,7 @@ impl<'a> Verification<'a> {
             self.owner(engine, owner).await?;
             let mut examined = async |documents: u64| {
                 self.examined += documents;
-                self.pace().await;
+                self.go_on().await;
             };
             let findings = engine.elsewhere(owner, STEP, &mut examined).await?;
             self.findings(engine, &findings).await?;
@@ -173,7 +180,7 @@ impl<'a> Verification<'a> {
     async fn owner(&mut self, engine: &Engine, owner: &OwnerId) -> Result<(), Error> {
         let mut read = async |pages: u64| {
             self.pages += pages;
-            self.pace().await;
+            self.go_on().await;
         };
         let findings = engine.verify(owner, STEP, &mut read).await?;
         self.findings(engine, &findings).await
@@ -189,9 +196,9 @@ impl<'a> Verification<'a> {
                 match engine.mend(of_one, Deadline::within(STEP)).await? {
                     Ok(set) => {
                         self.repaired += of_one.len() as u64;
-                        print(format_args!("  repaired: {set}"));
+                        self.progress.print(format_args!("  repaired: {set}"));
                     }
-                    Err(why) => print(format_args!("  not repaired: {why}")),
+                    Err(why) => self.progress.print(format_args!("  not repaired: {why}")),
                 }
             }
         }
@@ -213,7 +220,7 @@ impl<'a> Verification<'a> {
     /// Prints a finding that is of no owner.
     fn line(&mut self, line: &str) {
         self.found += 1;
-        print(format_args!("{line}"));
+        self.progress.print(format_args!("{line}"));
     }
 
     /// Prints a finding, with what a reader gets.
@@ -225,15 +232,34 @@ impl<'a> Verification<'a> {
             Some((owner, page)) => engine.shown(owner, page, Deadline::within(STEP)).await?,
             None => "nothing of it".to_owned(),
         };
-        print(format_args!("{history} {id}: {rule}: {what}; a reader gets {shown}"));
+        self.progress.print(format_args!("{history} {id}: {rule}: {what}; a reader gets {shown}"));
         Ok(())
     }
 
-    /// Waits until so many pages may have been read.
-    async fn pace(&self) {
-        let seconds = (self.pages + self.examined) as f64 / f64::from(self.args.pages_per_second.get());
+    /// Shows how far it is, and waits until so many pages may have been read.
+    async fn go_on(&mut self) {
+        let read = self.pages + self.examined;
+        self.progress.show(self.pages, "pages verified", read);
+        let seconds = read as f64 / f64::from(self.args.pages_per_second.get());
         sleep_until(self.began + Duration::from_secs_f64(seconds)).await;
     }
+}
+
+/// About how many pages are to be read: of all owners of a history by the size of its collection, of some by their totals.
+async fn to_read(opened: &Opened, owners: &BTreeMap<Arc<str>, Vec<OwnerId>>) -> Result<u64, Error> {
+    let mut pages = 0;
+    for engine in opened.store.histories() {
+        let Some(owners) = owners.get(&engine.definition().name) else { continue };
+        if owners.is_empty() {
+            pages += engine.estimated_buckets(Deadline::within(STEP)).await?;
+        }
+        for owner in owners {
+            // A history that cannot be read is a finding, which is told when its turn comes.
+            let history = engine.history(owner.clone(), Deadline::within(STEP)).await;
+            pages += READINGS_OF_AN_OWNER * history.map_or(0, |history| history.totals().pages());
+        }
+    }
+    Ok(pages)
 }
 
 fn failed(error: Error) -> Failure {

@@ -1,16 +1,18 @@
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
+use super::heading;
+
 /// How clients are authenticated.
 #[derive(Args, Debug, Clone, Default)]
 pub struct AuthArgs {
     /// How clients are authenticated: `jwt` by access tokens of an issuer, `keys` by API keys that `pagebucket keys` creates, or both
     /// (`jwt,keys`). `none`, the default, is for a --listen on a loopback address.
-    #[arg(long, env = "PAGEBUCKET_AUTH", value_name = "METHODS", value_delimiter = ',')]
+    #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_AUTH", value_name = "METHODS", value_delimiter = ',')]
     pub auth: Vec<AuthMethod>,
 
     /// Serve without authentication on an address that other machines can reach.
-    #[arg(long, env = "PAGEBUCKET_ALLOW_UNAUTHENTICATED", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_ALLOW_UNAUTHENTICATED", value_parser = clap::builder::FalseyValueParser::new())]
     pub allow_unauthenticated: bool,
 
     /// Without authentication, let every client erase owners (`DELETE /v1/customers/7`). With --auth the scope `admin` decides,
@@ -19,21 +21,22 @@ pub struct AuthArgs {
     pub allow_erase: bool,
 
     /// The `iss` of access tokens.
-    #[arg(long, env = "PAGEBUCKET_JWT_ISSUER", value_name = "URL")]
+    #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_JWT_ISSUER", value_name = "URL")]
     pub jwt_issuer: Option<String>,
 
     /// The `aud` of access tokens: this API as the issuer knows it, such as `https://api.example`.
-    #[arg(long, env = "PAGEBUCKET_JWT_AUDIENCE", value_name = "NAME")]
+    #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_JWT_AUDIENCE", value_name = "NAME")]
     pub jwt_audience: Option<String>,
 
     /// The issuer's public keys: a file, or an https address (http on this machine). They are read again every 5 minutes, and when a token names
     /// an unknown key.
-    #[arg(long, env = "PAGEBUCKET_JWKS", value_name = "URL|FILE")]
+    #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_JWKS", value_name = "URL|FILE")]
     pub jwks: Option<String>,
 
     /// The `typ` of access tokens, comma-separated. Issuers that do not follow RFC 9068 write `JWT`.
     #[arg(
         long,
+        help_heading = heading::AUTHENTICATION,
         env = "PAGEBUCKET_JWT_TYPES",
         value_name = "TYPES",
         default_value = "at+jwt",
@@ -47,6 +50,7 @@ pub struct AuthArgs {
     /// `customers=CLAIM,rooms=CLAIM`.
     #[arg(
         long,
+        help_heading = heading::AUTHENTICATION,
         env = "PAGEBUCKET_OWNERS_CLAIM",
         value_name = "CLAIM",
         visible_alias = "customers-claim",
@@ -55,7 +59,7 @@ pub struct AuthArgs {
     pub owners_claim: Vec<String>,
 
     /// What is served without a token, comma-separated: `docs` (the documentation), `metrics`.
-    #[arg(long, env = "PAGEBUCKET_OPEN", value_name = "WHAT", value_delimiter = ',')]
+    #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_OPEN", value_name = "WHAT", value_delimiter = ',')]
     pub open: Vec<OpenPart>,
 }
 

@@ -5,28 +5,31 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 
+use super::heading;
+
 /// How much each client may ask for.
 #[derive(Args, Debug, Clone, Default)]
 pub struct RateArgs {
     /// Units of work that each client may ask for in a second, a minute or an hour: `100/s`, `600/m`, `5000/h`. Appends, reads,
     /// and uploads and exports are counted apart. Further requests get 429. A client is an authenticated one, otherwise an
     /// address. Without it there is no limit.
-    #[arg(long, env = "PAGEBUCKET_RATE_LIMIT", value_name = "UNITS/TIME", value_parser = rate)]
+    #[arg(long, help_heading = heading::RATES, env = "PAGEBUCKET_RATE_LIMIT", value_name = "UNITS/TIME", value_parser = rate)]
     pub rate_limit: Option<Rate>,
 
     /// Units that a client may ask for at once, after a pause. Without it: what --rate-limit allows in 10 s.
-    #[arg(long, env = "PAGEBUCKET_RATE_BURST", value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..=100_000), requires = "rate_limit")]
+    #[arg(long, help_heading = heading::RATES, env = "PAGEBUCKET_RATE_BURST", value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..=100_000), requires = "rate_limit")]
     pub rate_burst: Option<u32>,
 
     /// Networks of proxies, comma-separated, such as `10.0.0.0/8,2001:db8::/48`. Their header --forwarded-header says which
     /// client's address counts, for --rate-limit and for the share of one client in --max-requests and the like.
-    #[arg(long, env = "PAGEBUCKET_TRUSTED_PROXIES", value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
+    #[arg(long, help_heading = heading::RATES, env = "PAGEBUCKET_TRUSTED_PROXIES", value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
     pub trusted_proxies: Vec<IpNet>,
 
     /// The header in which --trusted-proxies write the addresses of their clients. The other one is not read, because proxies
     /// that do not write it pass on what clients have made up.
     #[arg(
         long,
+        help_heading = heading::RATES,
         env = "PAGEBUCKET_FORWARDED_HEADER",
         value_name = "HEADER",
         default_value = "x-forwarded-for"

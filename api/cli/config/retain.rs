@@ -2,18 +2,20 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use clap::Args;
 
+use super::heading;
+
 /// What is kept of each history. Without a flag of its name a history keeps all.
 #[derive(Args, Debug, Clone, Default)]
 pub struct RetainArgs {
     /// Full pages that a history keeps before its last page, such as `trades=100`; several, with commas between them. Older
     /// pages are deleted for good. Page and sequence numbers stay as they are. With --retain-days of the same history, a page is
     /// kept if either flag keeps it.
-    #[arg(long, env = "PAGEBUCKET_RETAIN_PAGES", value_name = "HISTORY=N", value_delimiter = ',', value_parser = of_history::<NonZeroU64>)]
+    #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_RETAIN_PAGES", value_name = "HISTORY=N", value_delimiter = ',', value_parser = of_history::<NonZeroU64>)]
     pub retain_pages: Vec<OfHistory<NonZeroU64>>,
 
     /// Days for which a history keeps a full page after the latest date of its items, such as `trades=365`; several, with
     /// commas between them. Pages are deleted from the oldest on, up to the first one that is kept.
-    #[arg(long, env = "PAGEBUCKET_RETAIN_DAYS", value_name = "HISTORY=N", value_delimiter = ',', value_parser = of_history::<NonZeroU32>)]
+    #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_RETAIN_DAYS", value_name = "HISTORY=N", value_delimiter = ',', value_parser = of_history::<NonZeroU32>)]
     pub retain_days: Vec<OfHistory<NonZeroU32>>,
 }
 

@@ -102,6 +102,9 @@ pub(super) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// What people are told first, whatever noticed it.
+pub(super) const DISK_FULL: &str = "the disk of the database is full";
+
 /// Why the private mongod does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -118,7 +121,9 @@ impl Error {
     pub(super) fn io(action: &str, path: &Path, source: &io::Error) -> Self {
         let path = path.display();
         // The answer to a caller that does not follow links, for a path that ends in one.
-        Self::NotRun(if Errno::from_io_error(source) == Some(Errno::LOOP) {
+        Self::NotRun(if source.kind() == ErrorKind::StorageFull {
+            format!("{DISK_FULL}: could not {action} {path}: make room there")
+        } else if Errno::from_io_error(source) == Some(Errno::LOOP) {
             format!(
                 "{path} is a symbolic link, and files of a data directory are opened without following links: put the \
                  file itself there, or remove the link"

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::fs::statvfs;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::claim::Claim;
-use super::layout::{self, Error, Layout};
+use super::layout::{self, DISK_FULL, Error, Layout};
 use super::replica::{self, Replica};
 
 /// mongod's exit status when it cannot listen.
@@ -27,6 +28,9 @@ const LOG_LIMIT: u64 = 16 << 20;
 const TAIL: u64 = 256 << 10;
 const LINES: usize = 5;
 const LINE: usize = 300;
+
+/// Bytes that the last lines of a child need.
+const ROOM_FOR_LOG: u64 = 1 << 20;
 
 /// A running child, killed when dropped.
 #[derive(Debug)]
@@ -99,12 +103,22 @@ impl Mongod {
     pub(super) fn why_it_ended(&self, status: ExitStatus, port: u16) -> Error {
         match status.code() {
             Some(EXIT_NET_ERROR) => Error::PortTaken(port),
+            _ if self.met_full_disk() => Error::NotRun(format!(
+                "{DISK_FULL}: mongod did not start ({status}): make room for {}, then start again",
+                self.log.display()
+            )),
             _ => Error::NotRun(format!(
                 "mongod did not start ({status}): correct what its log names, {}{}",
                 self.log.display(),
                 self.last_words()
             )),
         }
+    }
+
+    /// Whether this child ended because of a full disk: its part of the log tells so, or there is not even room for the log.
+    fn met_full_disk(&self) -> bool {
+        let told = read_tail(&self.log, self.log_from).is_ok_and(|log| tells_of_full_disk(&log));
+        told || statvfs(&self.log).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < ROOM_FOR_LOG)
     }
 
     /// The last errors in this child's part of the log, each on a new line, indented. Empty for one that
@@ -133,6 +147,11 @@ fn read_tail(path: &Path, from: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     log.take(TAIL).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The system's message, which mongod writes with an error of its storage engine or of its own.
+fn tells_of_full_disk(log: &str) -> bool {
+    log.contains("No space left on device")
 }
 
 fn last_words(log: &str) -> String {
@@ -192,6 +211,9 @@ impl Watch {
                     continue;
                 }
                 ended = self.mongod.exited() => match ended {
+                    Ok(status) if self.mongod.met_full_disk() => {
+                        error!(%status, "{DISK_FULL}, and mongod has ended: make room, and it goes on");
+                    }
                     Ok(status) => warn!(%status, "mongod ended by itself{}", self.mongod.last_words()),
                     Err(error) => warn!(%error, "mongod cannot be waited for"),
                 },
@@ -234,7 +256,7 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use super::last_words;
+    use super::{last_words, tells_of_full_disk};
 
     #[test]
     fn errors_are_picked_from_the_log() {
@@ -247,6 +269,7 @@ mod tests {
             "\n",
         );
         assert_eq!(last_words(log), "\n  mongod: Error creating journal directory: No space left on device");
+        assert!(tells_of_full_disk(log) && !tells_of_full_disk("{}"));
     }
 
     #[test]

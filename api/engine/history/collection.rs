@@ -20,6 +20,7 @@ use self::moment::Moment;
 use self::server_time::ServerTime;
 use crate::capacity::Ages;
 use crate::migrations::histories;
+use crate::mongo::error::tells_of_full_disk;
 use crate::mongo::majority::{MonotonicReads, Query, at_most};
 use crate::mongo::session::{Sessions, durable};
 use crate::mongo::values::whole_number;
@@ -143,6 +144,16 @@ impl Source {
         deadline.read(async move { Ok(database.run_command(command).await?) }).await
     }
 
+    /// About how many documents the collection has, by its metadata: nothing is counted.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(super) async fn estimated_buckets(&self, deadline: Deadline) -> Result<u64> {
+        let reply = self.run(doc! { "count": self.collection() }, deadline).await?;
+        let number = reply.get("n").and_then(whole_number).and_then(|number| number.try_into().ok());
+        number.ok_or_else(|| Error::Internal(format!("the size of a collection is no number: {reply}")))
+    }
+
     /// Runs a write that may be repeated without harm, durably, and returns its reply.
     ///
     /// # Errors
@@ -152,6 +163,7 @@ impl Source {
         let reply = self.run(command, deadline).await?;
         match reply.get("writeErrors").or(reply.get("writeConcernError")) {
             // Another instance may have been faster, or a majority may be missing.
+            Some(error) if tells_of_full_disk(error) => Err(Error::DiskFull),
             Some(error) => Err(Error::Unavailable(error.to_string())),
             None => {
                 self.reads.learn(reply.get_timestamp("operationTime").ok());

@@ -440,6 +440,14 @@ impl Engine {
         self.verifier().mend(findings, deadline).await
     }
 
+    /// About how many buckets the histories of all owners have, by the collection's metadata: nothing is counted.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn estimated_buckets(&self, deadline: Deadline) -> Result<u64> {
+        self.reader.source.estimated_buckets(deadline).await
+    }
+
     /// Whether an owner has a marker.
     ///
     /// # Errors

@@ -2,7 +2,7 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 
 use super::error::MigrationError;
-use crate::mongo::error::code;
+use crate::mongo::error::{code, tells_of_full_disk};
 use crate::mongo::{Error, Result, indexes};
 
 /// `create` of a collection that an earlier attempt has created.
@@ -25,7 +25,10 @@ pub async fn run(database: &Database, migration: &str, mut command: Document) ->
     match database.run_command(command.clone()).await {
         Ok(reply) => {
             let errors = reply.get("writeErrors").or(reply.get("writeConcernError"));
-            errors.map_or(Ok(()), |error| Err(failed(Error::Internal(error.to_string()))))
+            errors.map_or(Ok(()), |error| {
+                let is_full = tells_of_full_disk(error);
+                Err(failed(if is_full { Error::DiskFull } else { Error::Internal(error.to_string()) }))
+            })
         }
         Err(error) if name == "create" && code(&error) == Some(NAMESPACE_EXISTS) => Ok(()),
         Err(error)

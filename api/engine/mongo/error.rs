@@ -1,5 +1,6 @@
 //! What goes wrong with the database: not in time, deleted, or damaged.
 
+use mongodb::bson::Bson;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::error::ErrorKind;
 use pagebucket_model::domain::{PageNumber, Seq};
@@ -14,6 +15,9 @@ pub enum Error {
     /// No server answers at the moment; a later attempt may succeed. Nothing was stored.
     #[error("the database is unavailable: {0}")]
     Unavailable(String),
+    /// The database has no room for what it was to do. A later attempt may succeed, once there is room. Nothing was stored.
+    #[error("the disk of the database is full")]
+    DiskFull,
     /// A document breaks one of the invariants 1 to 5.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
@@ -77,6 +81,25 @@ impl Corruption {
     }
 }
 
+/// OutOfDiskSpace.
+const OUT_OF_DISK_SPACE: i32 = 14031;
+
+/// The system's message, which errors of the storage engine contain under other codes.
+const NO_SPACE: &str = "No space left on device";
+
+/// Whether an error of a statement or of a write concern, as a reply has it, tells of a full disk.
+pub(crate) fn tells_of_full_disk(error: &Bson) -> bool {
+    let Some(error) = error.as_document() else {
+        return error.as_array().is_some_and(|errors| errors.iter().any(tells_of_full_disk));
+    };
+    let (code, message) = (error.get_i32("code").unwrap_or_default(), error.get_str("errmsg"));
+    is_full_disk(code, message.unwrap_or_default())
+}
+
+fn is_full_disk(code: i32, message: &str) -> bool {
+    code == OUT_OF_DISK_SPACE || message.contains(NO_SPACE)
+}
+
 /// Codes of errors that are temporary: the server, its role, its shards or its storage are changing, or a time
 /// limit ran out. Source: mongo `src/mongo/base/error_codes.yml`, by category; a code with several categories
 /// is listed under its first.
@@ -104,6 +127,7 @@ impl From<mongodb::error::Error> for Error {
         // Only the kind: the rest of the error is its labels and the raw bytes of the reply.
         let message = error.kind.to_string();
         match error.kind.as_ref() {
+            ErrorKind::Command(command) if is_full_disk(command.code, &command.message) => Self::DiskFull,
             ErrorKind::Command(command) if !TEMPORARY.iter().any(|codes| codes.contains(&command.code)) => {
                 Self::Internal(message)
             }
@@ -146,6 +170,21 @@ mod tests {
         // BadValue, Unauthorized, IndexNotFound, DuplicateKey: asking again does not help.
         for code in [2, 13, 27, 11000] {
             assert!(matches!(of(code), Error::Internal(_)), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_without_the_words_of_the_server() {
+        assert_eq!(of(14031).to_string(), "the disk of the database is full");
+        let error = |code: i32, errmsg: &str| Bson::from(doc! { "index": 0, "code": code, "errmsg": errmsg });
+        for (error, tells) in [
+            (error(14031, "words"), true),
+            (error(8, "28: No space left on device"), true),
+            (Bson::from(vec![error(8, "words"), error(14031, "words")]), true),
+            (error(8, "words"), false),
+            (Bson::from("words"), false),
+        ] {
+            assert_eq!(tells_of_full_disk(&error), tells, "{error}");
         }
     }
 }

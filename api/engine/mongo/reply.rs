@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use mongodb::bson::{Bson, Document, Timestamp};
 
+use super::error::{Error, tells_of_full_disk};
 use super::values::whole_number;
 
 /// A final answer: the server has decided about every statement, and what is stored is stored durably.
@@ -51,6 +52,7 @@ pub fn judge(reply: &Document, statements: usize, ordered: bool) -> Result<Answe
     for error in reply.get_array("writeErrors").into_iter().flatten() {
         match judge_error(error) {
             Ok((index, verdict)) if index < statements => failed.insert(index, verdict),
+            _ if tells_of_full_disk(error) => return Err(Error::DiskFull.to_string()),
             _ => return Err(format!("write error: {error}")),
         };
     }

@@ -210,7 +210,7 @@ impl Sessions {
                 Err(error) if attempt == 0 && never_ran(&error) => {
                     break Err(Unanswered::NotSent(error.into()));
                 }
-                Err(error) => error.to_string(),
+                Err(error) => why(error),
             };
             metrics::counter!(RETRIES, "collection" => collection.clone(), "cause" => "unknown_outcome")
                 .increment(1);
@@ -231,6 +231,15 @@ impl Sessions {
         }
         let session = self.client.start_session().causal_consistency(false).await?;
         Ok(NumberedSession { session: ManuallyDrop::new(session), latest: FIRST_NUMBER })
+    }
+}
+
+/// Why the outcome of an attempt is unknown, for the log.
+fn why(error: mongodb::error::Error) -> String {
+    let words = error.to_string();
+    match Error::from(error) {
+        full @ Error::DiskFull => full.to_string(),
+        _ => words,
     }
 }
 

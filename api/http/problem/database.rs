@@ -137,6 +137,7 @@ fn items(name: &'static str, start: usize, end: usize) -> Option<(&'static str, 
 fn why(error: &Error) -> (Kind, &'static str) {
     match error {
         Error::Unavailable(_) => (Kind::DatabaseUnavailable, "The database does not answer."),
+        Error::DiskFull => (Kind::DatabaseUnavailable, "The disk of the database is full."),
         Error::Corrupt(_) => (Kind::Internal, "A stored document is damaged. The server's log says which."),
         Error::Gone(Gone::Retired { .. }) => {
             (Kind::Retired, "The history no longer has this: it begins at `firstPage`.")
@@ -183,6 +184,7 @@ fn why_not_counted(cause: &CountCause) -> (Kind, Cow<'static, str>) {
 fn log(error: &Error) {
     match error {
         Error::Unavailable(why) => tracing::warn!(why, "the database is unavailable"),
+        Error::DiskFull => tracing::error!("{error}"),
         Error::Corrupt(corruption) => {
             tracing::error!(id = corruption.id, field = corruption.field, "{}", corruption.detail);
         }
@@ -234,6 +236,7 @@ mod tests {
                 (Cause::SecondsExhausted(pagebucket_engine::SecondsExhausted), Kind::HistoryExhausted),
                 (Cause::Database(Error::Unavailable(driver())), Kind::DatabaseUnavailable),
                 (Cause::Database(Error::Internal(driver())), Kind::Internal),
+                (Cause::Database(Error::DiskFull), Kind::DatabaseUnavailable),
             ]
         }
 

@@ -20,7 +20,7 @@ use super::source::{Source, SourceError};
 use super::source_item::Part;
 use super::store_rows::Storing;
 use super::watch::{AdoptionCounts, AdoptionWatch};
-use crate::ingest::{End, Report};
+use crate::ingest::{End, Phase, Report};
 
 /// How long a source may fail without giving anything.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ pub async fn adopt<T: AdoptionWatch>(
     adoptions: &Adoptions,
     rejects: Option<Rejects>,
     follows: bool,
-    interrupts: &mut mpsc::Receiver<()>,
+    interrupts: &mut mpsc::Receiver<Phase>,
     watch: &mut T,
 ) -> Result<Ended, Stop> {
     if follows {
@@ -77,7 +77,7 @@ pub async fn adopt<T: AdoptionWatch>(
         ));
         tokio::select! {
             identified = rows::identify(source, reader, PATIENCE) => identified?,
-            Some(()) = interrupts.recv() => {
+            Some(_) = interrupts.recv() => {
                 let report = Report { end: Some(End::Interrupted), ..Report::default() };
                 return Ok(Ended { report: Some(report), ..Ended::default() });
             }
@@ -127,7 +127,7 @@ pub async fn adopt_rejects<T: AdoptionWatch>(
     reader: &DocumentReader,
     engine: &Engine,
     rejects: Option<Rejects>,
-    interrupts: &mut mpsc::Receiver<()>,
+    interrupts: &mut mpsc::Receiver<Phase>,
     watch: &mut T,
 ) -> Result<Ended, Stop> {
     const LINES: usize = 1_000;
@@ -185,7 +185,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
         Ok(())
     }
 
-    async fn copy(&mut self, interrupts: &mut mpsc::Receiver<()>) -> Result<Report, Stop> {
+    async fn copy(&mut self, interrupts: &mut mpsc::Receiver<Phase>) -> Result<Report, Stop> {
         // What was inserted before is read, also from a secondary; what is inserted later is in the change stream.
         let after = self.source.now().await?;
         let parts = rows::read(Arc::clone(self.source), Arc::clone(self.reader), after, PATIENCE);

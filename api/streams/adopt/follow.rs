@@ -20,7 +20,7 @@ use super::pipeline::{SourcePlace, of_ids};
 use super::source::SourceError;
 use super::source_item::{Part, read_place};
 use super::watch::{AdoptionWatch, Lag};
-use crate::ingest::End;
+use crate::ingest::{End, Phase};
 
 /// Changes that are stored together.
 const ROUND: usize = 5_000;
@@ -39,15 +39,16 @@ impl<T: AdoptionWatch> Work<'_, T> {
     pub(super) async fn follow(
         &mut self,
         stream: ChangeStream<RawDocumentBuf>,
-        interrupts: &mut mpsc::Receiver<()>,
+        interrupts: &mut mpsc::Receiver<Phase>,
     ) -> Result<(), Stop> {
         let stop = CancellationToken::new();
         {
             let mut rounds = pin!(self.rounds(stream, &stop));
             tokio::select! {
                 ended = &mut rounds => return ended,
-                Some(()) = interrupts.recv() => stop.cancel(),
+                Some(_) = interrupts.recv() => stop.cancel(),
             }
+            tracing::info!("stopping: no more changes are read, and those that were read are stored");
             // While a database is away the round does not end. Its changes are not noted: the next run stores them.
             tokio::select! {
                 ended = rounds => ended?,

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::rejects::Rejects;
 use super::watch::{AdoptionCounts, AdoptionWatch, NotStored};
-use crate::ingest::{self, Budget, Destination, Event, IncomingRows, Report, StreamOptions, Watch};
+use crate::ingest::{self, Budget, Destination, Event, IncomingRows, Phase, Report, StreamOptions, Watch};
 
 /// Bytes of rows that wait.
 const BUDGET: usize = 64 * 1024 * 1024;
@@ -37,7 +37,7 @@ impl<T: AdoptionWatch> Storing<'_, T> {
     pub(super) async fn store(
         &mut self,
         rows: IncomingRows<NotStored>,
-        interrupts: &mut mpsc::Receiver<()>,
+        interrupts: &mut mpsc::Receiver<Phase>,
     ) -> Report {
         let to = Destination { engine: self.engine.clone(), key: None, began: Clock::system().now() };
         let options =

@@ -27,6 +27,8 @@ pub enum Event<'a, B> {
     Progress(&'a Report),
     /// The stream waits for the database, for this reason.
     Waiting(&'a str),
+    /// It is interrupted: this number of rows is under way, and the others are not sent any more.
+    Interrupted(usize),
 }
 
 /// The receiver of what a [`Watch`] holds is gone, or takes nothing in time.
@@ -76,14 +78,14 @@ pub struct Intake<'a, B, W> {
     /// Hears of the stream.
     pub watch: &'a mut W,
     incoming: IncomingRows<B>,
-    /// The first message ends reading; the second also ends sending.
-    pub interrupts: &'a mut mpsc::Receiver<()>,
+    /// A message interrupts the stream, which goes on to this phase.
+    pub interrupts: &'a mut mpsc::Receiver<Phase>,
     strict: bool,
     /// How far the stream is.
     pub phase: Phase,
     /// Whether every row has been read.
     pub(super) exhausted: bool,
-    /// Number of signals.
+    /// Number of interrupts.
     pub signals: u32,
     /// Whether the watch can still hand on what it holds.
     heard: bool,
@@ -96,7 +98,7 @@ impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
     /// Of a stream that stops at the first bad row if `strict`, and tells `owners` owners apart.
     pub fn new(
         incoming: IncomingRows<B>,
-        interrupts: &'a mut mpsc::Receiver<()>,
+        interrupts: &'a mut mpsc::Receiver<Phase>,
         watch: &'a mut W,
         strict: bool,
         owners: usize,
@@ -123,12 +125,9 @@ impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
                     }
                 }
             }
-            Some(()) = self.interrupts.recv() => {
+            Some(phase) = self.interrupts.recv() => {
                 self.signals += 1;
-                match self.signals {
-                    1 => self.end(Phase::Sending, End::Interrupted),
-                    _ => self.advance(Phase::Finishing),
-                }
+                self.end(phase, End::Interrupted);
             }
             handed_on = self.watch.hand_on(), if self.heard => if let Err(NotTaken) = handed_on {
                 // The rest is not heard of: what was read is stored, and no more is read.

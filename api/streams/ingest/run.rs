@@ -32,14 +32,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Stores all rows, those of each owner in their order, and reports their outcomes.
 ///
-/// The first message from `interrupts` ends reading: what was read is stored. The second also ends sending: only batches
-/// under way are finished. So does a failure of the database that is permanent or lasts longer than the patience.
+/// A message from `interrupts` ends reading, and what was read is stored; or it also ends sending, and only batches under
+/// way are finished. So does a failure of the database that is permanent or lasts longer than the patience.
 pub async fn run<B>(
     incoming: IncomingRows<B>,
     to: &Destination,
     options: StreamOptions,
     budget: &Budget,
-    interrupts: &mut mpsc::Receiver<()>,
+    interrupts: &mut mpsc::Receiver<Phase>,
     watch: &mut impl Watch<B>,
 ) -> Report {
     let (tell, mut told) = mpsc::unbounded_channel();
@@ -56,8 +56,9 @@ pub async fn run<B>(
         keyed: to.key.is_some(),
     };
     loop {
-        if scheduler.intake.phase == Phase::Finishing {
+        if scheduler.intake.phase == Phase::Finishing && !stop.is_cancelled() {
             stop.cancel();
+            scheduler.tell_if_interrupted();
         }
         scheduler.start(send);
         if scheduler.intake.phase > Phase::Reading && scheduler.under_way.is_empty() {
@@ -120,6 +121,12 @@ impl<B, W: Watch<B>, F: Future<Output = Sent>> Scheduler<'_, B, W, F> {
             self.bytes_under_way += bytes_under_way(&batch.rows, self.keyed);
             self.hold();
             self.under_way.push(send(batch));
+        }
+    }
+
+    fn tell_if_interrupted(&mut self) {
+        if matches!(self.intake.tally.report.end, Some(End::Interrupted)) {
+            self.intake.watch.hear(Event::Interrupted(self.rows_under_way));
         }
     }
 

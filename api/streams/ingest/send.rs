@@ -189,7 +189,8 @@ pub(super) async fn send(
         if unknown > 0 && !std::mem::replace(&mut looked_for, true) {
             give_up = Instant::now() + options.patience;
         }
-        if let Some(why) = passing.ok().filter(|_| known && Instant::now() + pause < give_up) {
+        let is_worthwhile = known && !stop.is_cancelled() && Instant::now() + pause < give_up;
+        if let Some(why) = passing.ok().filter(|_| is_worthwhile) {
             // The receiver is gone once the stream has ended.
             let _ = waiting.send(why);
             if timeout(pause, stop.cancelled()).await.is_err() {
@@ -234,6 +235,7 @@ fn passing(cause: &Cause, keyed: bool) -> Result<&'static str, Option<RowRefusal
         Cause::Contended => Ok("too many others append to the same history"),
         Cause::Overloaded | Cause::Late => Ok("too many appends are waiting"),
         Cause::Database(Error::Unavailable(_)) => Ok("it does not answer"),
+        Cause::Database(Error::DiskFull) => Ok("its disk is full"),
         Cause::SecondsExhausted(_) => Err(Some(RowRefusal::HistoryExhausted)),
         Cause::KeyReused => Err(Some(RowRefusal::KeyReused)),
         Cause::OutcomeUnknown | Cause::Database(Error::Corrupt(_) | Error::Internal(_)) => Err(None),

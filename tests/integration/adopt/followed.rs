@@ -274,6 +274,9 @@ async fn while_databases_fail_nothing_is_lost() {
     let following = Following::start(&mut moving.adopt(&["--follow"]));
     have_failed(before + 1).await;
     signal("TERM", following.pid());
+    following
+        .has_said("stopping: rows that were read are not sent any more; waiting for 1 row under way", 0)
+        .await;
     fail("off".into(), doc! {}).await;
     following.ended(0).await;
     moving.stored(7).await.holds_exactly([1]);
@@ -303,7 +306,9 @@ async fn while_databases_fail_nothing_is_lost() {
     let before = fail("alwaysOn".into(), failing(stores(&moving))).await;
     moving.old().insert_one(trade(7, 7, 7)).await.unwrap();
     have_failed(before + 1).await;
-    following.stop(0).await;
+    signal("TERM", following.pid());
+    following.has_said("stopping: no more changes are read, and those that were read are stored", 0).await;
+    following.ended(0).await;
     fail("off".into(), doc! {}).await;
     let following = Following::start(&mut moving.adopt(&["--follow"]));
     following.has_no_lag().await;

@@ -265,12 +265,31 @@ async fn an_early_signal_leaves_nothing_running() {
     here.serve().await.stop().await;
 }
 
+/// A mongod that ends as a real one does that finds no room.
+#[test]
+async fn a_full_disk_is_one_sentence() {
+    let directory = empty_directory();
+    let mongod = directory.join("mongod");
+    let line = r#"{"s":"E","c":"WT","msg":"WiredTiger error message","attr":{"error":28,"message":{"error_str":"No space left on device"}}}"#;
+    fs::write(&mongod, format!("#!/bin/sh\necho '{line}'\nexit 14\n")).expect("a program");
+    fs::set_permissions(&mongod, fs::Permissions::from_mode(0o755)).expect("our own");
+    for command in ["serve", "migrate"] {
+        let mut command = pagebucket(&[command, "--log", "warn"]);
+        command.env("PAGEBUCKET_LISTEN", "0").env("MONGOD", &mongod).current_dir(&directory);
+        let ended = run(&mut command).await;
+        let sentence = ended.sentence(3);
+        assert!(sentence.starts_with("the disk of the database is full: mongod did not start"), "{ended:?}");
+        assert!(!ended.err.contains("WiredTiger"), "{ended:?}");
+    }
+    fs::remove_dir_all(&directory).ok();
+}
+
 #[test]
 async fn no_mongod_is_one_sentence() {
     let directory = empty_directory();
     for command in ["serve", "migrate"] {
         let mut command = pagebucket(&[command, "--log", "warn"]);
-        command.current_dir(&directory);
+        command.env("PAGEBUCKET_LISTEN", "0").current_dir(&directory);
         command.env("PATH", "").env("HOME", &directory).env("XDG_CACHE_HOME", &directory);
         let ended = run(&mut command).await;
         let sentence = ended.sentence(3);

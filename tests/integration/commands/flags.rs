@@ -228,7 +228,7 @@ async fn wrong_flags_are_usage() {
         &["serve", "--prot", "1"],
         &["erase"],
         &["erase", "--owner", "7", "--replay", "audit.log"],
-        &["serve", "--listen", "8080"],
+        &["serve", "--listen", "80800"],
         &["serve", "--listen", "localhost"],
         &["serve", "--listen", "127.0.0.1:65536"],
         &["serve", "--database", "a/b"],
@@ -258,6 +258,7 @@ async fn wrong_flags_are_usage() {
         &["serve", "--forwarded-header", "via"],
         &["serve", "--log-format", "xml"],
         &["serve", "--log", "pagebucket=loud"],
+        &["serve", "--log", "nonsense="],
         &["serve", "--mongodb-uri", "localhost:27017"],
         &["serve", "--mongodb-uri"],
         &["migrate", "--chekc"],
@@ -283,6 +284,45 @@ async fn wrong_flags_are_usage() {
         assert_eq!(ended.status, Some(2), "{arguments:?}: {ended:?}");
         assert!(ended.out.is_empty() && !ended.err.is_empty(), "{arguments:?}: {ended:?}");
     }
+}
+
+#[test]
+async fn a_mistake_is_told_with_an_example() {
+    for (arguments, part) in [
+        (
+            &["serve", "--listen", "localhost"][..],
+            "such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080, or a port alone",
+        ),
+        (&["healthcheck", "--listen", ":8080"], "such as 127.0.0.1:8080"),
+        (
+            &["serve", "--log", "nonsense="],
+            "`nonsense=` must be a level, or a target with its level, such as pagebucket=debug",
+        ),
+        (&["migrate", "--log", "inof"], "a level is trace, debug, info, warn, error or off"),
+    ] {
+        let ended = run(&mut pagebucket(arguments)).await;
+        assert!(ended.status == Some(2) && ended.err.contains(part), "{arguments:?}: {ended:?}");
+    }
+    // What the environment sets is not what the user has to give.
+    let ended = run(pagebucket(&["import"]).env("MONGOD", "mongod").env("MONGODB_URI", "mongodb://h/")).await;
+    assert!(ended.err.contains("Usage: pagebucket import [OPTIONS] <FILE>\n"), "{ended:?}");
+}
+
+/// Forty flags in a row are read by nobody.
+#[test]
+async fn flags_of_a_server_are_in_groups() {
+    let help = run(&mut pagebucket(&["serve", "--help"])).await.out;
+    let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let headings = help.lines().filter(|line| line.ends_with(':') && !line.starts_with([' ', '-']));
+    for heading in headings {
+        let text = help.split(&format!("\n{heading}\n")).nth(1).unwrap_or_default();
+        let text = text.lines().take_while(|line| line.is_empty() || line.starts_with(' '));
+        let text: String = text.map(|line| format!("{line}\n")).collect();
+        groups.insert(heading, entries(&text).into_keys().collect());
+    }
+    assert!(groups.len() >= 8 && groups.values().all(|flags| flags.len() <= 9), "{groups:#?}");
+    assert_eq!(groups.get("Options:"), Some(&BTreeSet::from(["--help".to_owned()])), "{groups:#?}");
+    assert!(groups["Limits:"].contains("--max-requests"), "{groups:#?}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ async fn a_password_that_works_is_not_logged() {
 
     // By the environment, too; and a password that is wrong.
     place.uri = place.uri.replace(PASSWORD, "sesamee");
-    let mut command = pagebucket(&["serve", "--log", "trace", "--database", &place.name]);
+    let mut command = pagebucket(&["serve", "--listen", "0", "--log", "trace", "--database", &place.name]);
     let ended = run(command.env("MONGODB_URI", &place.uri)).await;
     assert_eq!(ended.sentence(3), "the MongoDB server refuses the user or password of the connection string");
     ended.holds_no_password();
@@ -115,7 +115,7 @@ async fn a_password_is_in_no_message() {
         ("mongodb://127.0.0.1/?directConnection=true&loadBalanced=true", "loadBalanced"),
         ("http://127.0.0.1/", "must begin with mongodb:// or mongodb+srv://"),
     ] {
-        let ended = run(&mut pagebucket(&["serve", "--mongodb-uri", uri])).await;
+        let ended = run(&mut pagebucket(&["serve", "--listen", "0", "--mongodb-uri", uri])).await;
         assert!(ended.sentence(2).contains(said), "{uri}: {ended:?}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::program::{Place, Serving, run};
+use super::program::{Place, Serving, pagebucket, run};
 use crate::harness::{Mongod, TOTAL, TRADES, eventually, migrations, test, trade};
 
 #[test]
@@ -86,6 +86,46 @@ async fn an_address_in_use_is_usage() {
         "{ended:?}"
     );
     assert_eq!(ended.out, "");
+    // Nothing was done yet: no migration, and no private mongod. A port alone is of this machine.
+    let made = place.database().await.list_collection_names().await.expect("names");
+    assert_eq!(made, [""; 0], "nothing is made by refusing");
+    let data = std::env::temp_dir().join(format!("pagebucket-{}-never-made", std::process::id()));
+    let port = taken.local_addr().expect("its address").port().to_string();
+    let arguments = ["serve", "--listen", &port, "--data-dir", data.to_str().expect("a path")];
+    let ended = run(&mut pagebucket(&arguments)).await;
+    assert!(ended.sentence(2).starts_with(&format!("cannot listen on {address}: ")), "{ended:?}");
+    assert!(!data.exists(), "{ended:?}");
+}
+
+/// Its words are for nobody: people read what it means.
+#[test]
+async fn a_full_disk_is_told() {
+    const OUT_OF_DISK_SPACE: i32 = 14031;
+    let mongod = Mongod::failing().await;
+    let place = Place { history: TRADES, uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };
+    let full = async |commands: &[&str]| {
+        let data = doc! { "failCommands": commands, "errorCode": OUT_OF_DISK_SPACE, "appName": "pagebucket" };
+        mongod.fail_point("failCommand", "alwaysOn", data).await;
+    };
+    full(&["createIndexes"]).await;
+    for (command, arguments) in [("migrate", &[][..]), ("serve", &["--listen", "0"])] {
+        let ended = run(&mut place.pagebucket(command, arguments)).await;
+        assert!(ended.sentence(3).ends_with(": the disk of the database is full"), "{ended:?}");
+        assert!(!ended.err.contains("failCommand") && !ended.err.contains("Kind:"), "{ended:?}");
+    }
+    mongod.fail_point("failCommand", "off", doc! {}).await;
+    let serving = place.serve(&[]).await;
+    full(&["find"]).await;
+    let answer = serving.client.get("/v1/customers/7/trades").await;
+    let problem = answer.problem(503, "database-unavailable");
+    assert_eq!(problem["detail"], "The disk of the database is full.", "{problem}");
+    mongod.fail_point("failCommand", "off", doc! {}).await;
+    let ended = serving.stop().await;
+    assert!(
+        ended.err.contains("ERROR") && ended.err.contains("the disk of the database is full"),
+        "{ended:?}"
+    );
+    mongod.remove().await;
 }
 
 #[test]
@@ -94,7 +134,7 @@ async fn an_unreachable_server_is_one_sentence() {
     let place =
         Place { history: TRADES, uri: "mongodb://127.0.0.1:1/".to_owned(), name: "pagebucket".to_owned() };
     for (command, arguments) in [
-        ("serve", &["--log", "warn"][..]),
+        ("serve", &["--log", "warn", "--listen", "0"][..]),
         ("migrate", &["--log", "warn"]),
         ("migrate", &["--check", "--log", "warn"]),
     ] {
@@ -116,7 +156,7 @@ async fn a_silent_server_is_one_sentence() {
     let place =
         Place { history: TRADES, uri: format!("mongodb://{address}/"), name: "pagebucket".to_owned() };
     let began = tokio::time::Instant::now();
-    let ended = run(&mut place.pagebucket("serve", &["--log", "warn"])).await;
+    let ended = run(&mut place.pagebucket("serve", &["--log", "warn", "--listen", "0"])).await;
     assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
     let expected = format!("no MongoDB server answers at {address};");
     assert!(ended.sentence(3).starts_with(&expected), "{ended:?}");
@@ -128,7 +168,7 @@ async fn foreign_trades_are_refused() {
     place.database().await.create_collection("trades").await.expect("an ordinary collection");
     for (command, arguments) in [
         ("serve", &["--listen", "127.0.0.1:0"][..]),
-        ("serve", &["--no-migrate"]),
+        ("serve", &["--no-migrate", "--listen", "0"]),
         ("migrate", &[]),
         ("migrate", &["--check"]),
     ] {

@@ -97,6 +97,7 @@ impl Watch<NotStored> for AdoptionProgress {
             }
             Event::Progress(_) => {}
             Event::Waiting(why) => self.shown.waiting(why),
+            Event::Interrupted(rows) => self.shown.stopping(rows, ""),
         }
     }
 }

@@ -62,6 +62,8 @@ pub(super) struct Running<'a> {
     pub(super) engine: &'a Engine,
     pub(super) file: File,
     pub(super) progress: &'a mut Progress,
+    /// Number of pages that were read.
+    pub(super) pages: u64,
     pub(super) report: ExportReport,
 }
 
@@ -83,6 +85,13 @@ impl Running<'_> {
             ExportedOwners::One(owner, after) => self.one(owner, *after).await?,
             ExportedOwners::After(after) => {
                 let mut after = after.clone();
+                if after.is_none() && self.wanted.dates.is_none() {
+                    let pages = patiently(self.progress, async || {
+                        engine.estimated_buckets(Deadline::within(COMMAND)).await
+                    });
+                    let pages = pages.await?;
+                    self.progress.set_length(pages);
+                }
                 loop {
                     let some = patiently(self.progress, async || {
                         engine.owners(after.clone(), Limit::MOST, Deadline::within(COMMAND)).await
@@ -128,8 +137,9 @@ impl Running<'_> {
             engine.export(owner.clone(), after, dates, Deadline::within(COMMAND)).await
         });
         let mut export = export.await?;
-        if !self.report.all && self.wanted.dates.is_none() {
-            self.progress.set_length(export.totals().items().saturating_sub(after.get()));
+        let begin = export.position().get();
+        if !self.report.all {
+            self.progress.set_length(export.totals().items().saturating_sub(begin));
         }
         let mut rows = Vec::new();
         while let Some(batch) = patiently(self.progress, async || export.next().await).await? {
@@ -146,7 +156,9 @@ impl Running<'_> {
             if let Some(seq) = last {
                 self.report.at = Some((owner.clone(), Position::behind(seq)));
             }
-            self.progress.show(self.report.items, "exported", self.report.items);
+            self.pages += batch.pages() as u64;
+            let done = if self.report.all { self.pages } else { export.position().get() - begin };
+            self.progress.show(self.report.items, "exported", done);
         }
         self.report.at = None;
         self.report.owners += 1;

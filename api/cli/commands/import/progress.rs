@@ -58,6 +58,7 @@ impl Watch<String> for ImportProgress {
             }
             Event::Progress(report) => self.shown.show(report.stored, "stored", report.bytes),
             Event::Waiting(why) => self.shown.waiting(why),
+            Event::Interrupted(rows) => self.shown.stopping(rows, ""),
         }
     }
 }
@@ -111,7 +112,8 @@ pub(super) fn text(report: &Report, definition: &Definition, took: Duration, key
         _ if keyed => line(format_args!("to go on: run it again with the same --key")),
         Some(from) => line(format_args!("to go on: --from-line {from}")),
         None if report.unknown.is_empty() => line(format_args!(
-            "no line separates stored rows from others, because rows of several {} were imported at once",
+            "no line separates stored rows from others, because rows of several {} were imported at once: an import with \
+             --key can be continued",
             Noun::of_name(owner_noun).many()
         )),
         None => line(format_args!(

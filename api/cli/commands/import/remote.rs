@@ -36,8 +36,9 @@ const PIECE: usize = 64 * 1024;
 /// The longest line of an answer, in bytes: the last one may list a range for every second row that waits.
 const LONGEST_OUTCOME: usize = 16 * 1024 * 1024;
 
-/// Maximum number of waiting rows: then reading stops.
-pub(super) const MOST_WAITING: usize = 100_000;
+/// Maximum number of rows without an outcome: then reading stops. Rows that were sent cannot be called back, so after an interrupt
+/// their outcomes are awaited: a server stores this many in less than a second.
+const MOST_UNANSWERED: usize = 16_000;
 
 /// Maximum number of owners that an import tells apart.
 pub(super) const MOST_OWNERS: usize = 1_000_000;
@@ -75,15 +76,15 @@ struct RemoteImport<'a> {
 }
 
 /// Sends all the rows, and reports their outcomes. With a key, an upload that was cut off is followed by another
-/// with the rows that have no outcome yet, until too many in a row have failed. The first message from
-/// `interrupts` ends reading; the second also ends sending.
+/// with the rows that have no outcome yet, until too many in a row have failed. After the first message from
+/// `interrupts` rows are not read or sent any more; after the second their outcomes are not awaited.
 pub(super) async fn run(
     rows: IncomingRows<String>,
     (server, token): (&Url, Option<HeaderValue>),
     definition: &Definition,
     key: Option<&IdempotencyKey>,
     strict: bool,
-    interrupts: &mut mpsc::Receiver<()>,
+    interrupts: &mut mpsc::Receiver<Phase>,
     watch: &mut ImportProgress,
 ) -> Report {
     let client = match uploader(token) {
@@ -108,12 +109,11 @@ pub(super) async fn run(
         let Err(broken) = sending.upload().await else {
             return sending.close(true, None);
         };
-        let interrupted = sending.intake.phase == Phase::Finishing
-            || matches!(sending.intake.tally.report.end, Some(End::Interrupted));
+        let interrupted = sending.intake.phase == Phase::Finishing;
         // Without a key another upload might store rows twice; if nothing has ever answered, the address is wrong.
         let may_continue = key.is_some() && sending.answered && broken.passing && !interrupted;
         if !may_continue || sending.tries == MOST_TRIES {
-            let given_up = sending.intake.signals > 2;
+            let given_up = sending.intake.signals > 1;
             return sending.close(broken.known, (!given_up).then_some(End::Server(broken.words)));
         }
         sending.intake.watch.shown.line(format_args!("{}; trying again", broken.words));
@@ -139,12 +139,13 @@ impl RemoteImport<'_> {
         // `None` when every row was sent.
         let mut lines = Some(send);
         let mut splitter = Splitter::keeping(LONGEST_OUTCOME);
+        let mut is_stopping = false;
         loop {
             if self.intake.phase == Phase::Finishing {
-                // Rows that were not handed on are not sent any more.
-                let unsent = self.waiting.split_off(self.handed_on);
-                self.give_up(unsent.into_iter().map(|row| (row, false)));
-                if self.intake.signals > 2 {
+                if !std::mem::replace(&mut is_stopping, true) {
+                    self.leave_unsent();
+                }
+                if self.intake.signals > 1 {
                     return Err(Broken::off("the server was waited for no longer".to_owned()));
                 }
             }
@@ -155,7 +156,7 @@ impl RemoteImport<'_> {
             }
             // The server may read no more; its answer then says why.
             let refused = lines.as_ref().is_some_and(mpsc::Sender::is_closed);
-            let room = !refused && all_sent && self.waiting.len() < MOST_WAITING;
+            let room = !refused && all_sent && self.waiting.len() < MOST_UNANSWERED;
             // A new upload begins when there is something to send: a server has a timeout for the next line.
             let begins = !self.answered || !reading || !self.waiting.is_empty();
             tokio::select! {
@@ -187,6 +188,13 @@ impl RemoteImport<'_> {
                 rows = self.intake.next(room) => self.waiting.extend(rows),
             }
         }
+    }
+
+    /// Gives up the rows that were not handed on, and tells how many others are under way.
+    fn leave_unsent(&mut self) {
+        let unsent = self.waiting.split_off(self.handed_on);
+        self.give_up(unsent.into_iter().map(|row| (row, false)));
+        self.intake.watch.shown.stopping(self.handed_on, "; a second Ctrl-C does not wait");
     }
 
     /// Rows as lines until the piece is full: they are handed on.

@@ -37,7 +37,7 @@ impl Watch<BadLine> for Summary {
                     self.tell(row.line, &Faults::of_whole(refusal.to_string()));
                 }
             }
-            Event::Came(_) | Event::Progress(_) | Event::Waiting(_) => {}
+            Event::Came(_) | Event::Progress(_) | Event::Waiting(_) | Event::Interrupted(_) => {}
         }
     }
 }

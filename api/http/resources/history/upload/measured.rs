@@ -59,7 +59,7 @@ impl<W: Watch<BadLine> + Send> Watch<BadLine> for MeasuredUpload<'_, W> {
                 self.stored.increment(stored as u64);
                 self.refused.increment(sent.refused().count() as u64);
             }
-            Event::Progress(_) | Event::Waiting(_) => {}
+            Event::Progress(_) | Event::Waiting(_) | Event::Interrupted(_) => {}
         }
         self.inner.hear(event);
     }

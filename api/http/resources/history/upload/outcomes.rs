@@ -189,7 +189,7 @@ impl Watch<BadLine> for Outcomes {
             }
             Event::Bad(bad) => self.bad(bad.line, &bad.why),
             Event::Sent(sent) => self.sent(sent),
-            Event::Progress(_) | Event::Waiting(_) => {}
+            Event::Progress(_) | Event::Waiting(_) | Event::Interrupted(_) => {}
         }
     }
 

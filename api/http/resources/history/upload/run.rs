@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use pagebucket_engine as engine;
 use pagebucket_engine::Engine;
 use pagebucket_model::domain::{IdempotencyKey, OwnerId};
-use pagebucket_streams::ingest::{self, Destination, Report, StreamOptions, Watch};
+use pagebucket_streams::ingest::{self, Destination, Phase, Report, StreamOptions, Watch};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
@@ -170,9 +170,9 @@ impl Upload {
         let _stopping = AbortOnDropHandle::new(tokio::spawn(async move {
             stopping.cancelled().await;
             // Reading stops now, and sending soon after.
-            let _ = stop.send(()).await;
+            let _ = stop.send(Phase::Sending).await;
             tokio::time::sleep(STOPPING).await;
-            let _ = stop.send(()).await;
+            let _ = stop.send(Phase::Finishing).await;
         }));
         let mut measured = MeasuredUpload::new(watch);
         let report =

@@ -1,0 +1,58 @@
+//! The filter of the log.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+const LEVELS: &str = "a level is trace, debug, info, warn, error or off";
+
+/// Refuses what [`EnvFilter`] takes and nobody means: a target without a level, such as `nonsense=` or a mistyped `inof`, which
+/// would turn off the log of everything else.
+///
+/// # Errors
+/// The text is no filter. The sentence says why.
+pub fn log_filter(text: &str) -> Result<String, String> {
+    EnvFilter::try_new(text).map_err(|error| format!("{error}; {LEVELS}"))?;
+    // A filter by fields of spans, such as `[request{id=1}]=debug`, may have commas of its own.
+    let directives = text.split(',').map(str::trim).filter(|_| !text.contains('['));
+    for directive in directives.filter(|directive| !directive.is_empty()) {
+        let (target, level) = directive.rsplit_once('=').unwrap_or(("pagebucket", directive));
+        if target.is_empty() || level.is_empty() || level.parse::<LevelFilter>().is_err() {
+            return Err(format!(
+                "`{directive}` must be a level, or a target with its level, such as pagebucket=debug; {LEVELS}"
+            ));
+        }
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_has_a_level() {
+        for text in [
+            "",
+            "info",
+            "WARN",
+            "off",
+            "info,pagebucket::store=debug",
+            "hyper=warn, info",
+            "[request{id=1}]=debug",
+        ] {
+            assert_eq!(log_filter(text).as_deref(), Ok(text));
+        }
+        for text in [
+            "nonsense=",
+            "nonsense",
+            "inof",
+            "=info",
+            "info,pagebucket=",
+            "pagebucket=loud",
+            "info,,pagebucket",
+        ] {
+            let sentence = log_filter(text).unwrap_err();
+            assert!(sentence.contains("a level is trace, debug,"), "{text}: {sentence}");
+        }
+    }
+}
