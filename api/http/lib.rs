@@ -48,13 +48,15 @@ use auth::access::Access;
 use middleware::admission::Policy;
 use middleware::admission::{self, Admission};
 use middleware::gate::Guard;
+use middleware::measure::Gauges;
 
 /// The whole API, ready to be served.
 pub fn router(api: Api) -> Router {
     let requests = Places::new(api.limits.requests, "requests");
     let counted = (requests.clone(), api.gate.clone());
     let (stop, uploads, gate) = (api.stop.clone(), api.uploads.places.clone(), api.gate.clone());
-    let admission = Arc::new(Admission { stop, requests, uploads, gate });
+    let under_way = Gauges::default();
+    let admission = Arc::new(Admission { stop, requests, uploads, gate, under_way });
     let documentation = if api.gate.open.docs { Access::Everyone } else { Access::Authenticated };
     let site = site::router(api.store.definitions(), &api.gate).layer(Guard::layer(&api.gate, documentation));
     let all = routes::v1(&api.store, &admission)
@@ -65,7 +67,8 @@ pub fn router(api: Api) -> Router {
                 .layer(from_fn_with_state(counted, admission::under_way)),
         )
         .fallback(site::nothing_here);
-    middleware::surround(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
+    let (origins, hosts, proxies) = (api.origins.clone(), api.hosts.clone(), Arc::clone(&api.gate.proxies));
+    middleware::surround(all, api.limits, origins, hosts, proxies).with_state(Arc::new(api))
 }
 
 /// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is inside.
@@ -73,11 +76,14 @@ pub fn router(api: Api) -> Router {
 pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
     let requests = Places::new(limits.requests, "requests");
     let (stop, gate, uploads) = (Default::default(), Gate::unguarded(), requests.clone());
-    let admission = Arc::new(Admission { stop, requests, uploads, gate });
+    let proxies = Arc::clone(&gate.proxies);
+    let under_way = Gauges::default();
+    let admission = Arc::new(Admission { stop, requests, uploads, gate, under_way });
     middleware::surround(
         routes.layer(admission.layer(Policy::Json, Access::Everyone, None)),
         limits,
         origins,
         Hosts::only([]),
+        proxies,
     )
 }

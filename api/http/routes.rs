@@ -6,6 +6,7 @@ pub mod names;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::middleware::map_response;
 use pagebucket_engine::{Engine, Store};
 use pagebucket_model::domain::Scope::{Admin, Append, List, Metrics, Read, Views};
 use utoipa::openapi::Paths;
@@ -13,8 +14,10 @@ use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
 
 use super::auth::access::Access::{self, Erasing, Everyone, OfAllOwners, OfOwner, With};
+use super::middleware::access_log;
 use super::middleware::admission::{Admission, Policy};
 use super::middleware::gate::{Gate, Guard};
+use super::middleware::measure;
 use super::request::body::{CSV, JSON, NDJSON};
 use super::resources::history::{append, export, list, page, upload};
 use super::resources::page_views::{reads, writes};
@@ -80,7 +83,8 @@ pub fn probes() -> Vec<Row> {
 pub fn operators(gate: &Gate) -> Router<Arc<Api>> {
     probes().into_iter().fold(Router::new(), |router, ((_, paths, methods), access)| {
         let guard = Guard::layer(gate, gate.open.access(access));
-        router.route(address(&paths), methods.layer(guard))
+        measure::begin(methods_of(&paths), address(&paths));
+        router.route(address(&paths), methods.layer((map_response(access_log::of_probe), guard)))
     })
 }
 
@@ -92,6 +96,7 @@ pub fn v1(store: &Store, admission: &Arc<Admission>) -> Router<Arc<Api>> {
         rows.into_iter().fold(Router::new(), |router, (((_, paths, methods), access), policy)| {
             let address = address(&paths);
             let address = names.as_ref().map_or_else(|| address.to_owned(), |names| names.fill(address));
+            measure::begin(methods_of(&paths), &address);
             router.route(&address, methods.layer(admission.layer(policy, access, histories)))
         })
     };
@@ -107,6 +112,13 @@ pub fn v1(store: &Store, admission: &Arc<Admission>) -> Router<Arc<Api>> {
 /// The rows of these routes, without what they answer.
 pub fn rows(routes: Admitted) -> impl Iterator<Item = Row> {
     routes.into_iter().map(|(row, _)| row)
+}
+
+/// The methods of a row.
+fn methods_of(paths: &Paths) -> impl Iterator<Item = &'static str> {
+    let route = paths.paths.values().next().expect("each row has an address");
+    let methods = [("GET", &route.get), ("POST", &route.post), ("DELETE", &route.delete)];
+    methods.into_iter().filter(|(_, operation)| operation.is_some()).map(|(method, _)| method)
 }
 
 /// The address of a row.

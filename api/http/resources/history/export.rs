@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
@@ -27,6 +28,7 @@ use crate::client::Client;
 use crate::limits::concurrency::Place;
 use crate::limits::rate::{Class, ClientQuota};
 use crate::limits::unsent::{Account, OWN, Room};
+use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::ExportedItem;
 use crate::problem::{ExportProblems, Kind, Problem};
 use crate::request::body::NDJSON;
@@ -155,10 +157,11 @@ async fn export(
     let head = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")];
     let ready = writer.header().into_bytes();
     let stop = api.stop.clone();
-    let (pages, paid, result) = (0, 0, "abandoned");
     let room = account.overdraw(OWN, None);
     let page_bytes = engine.definition().page_size.get() * engine.definition().max_item_bytes;
     let most = (FIRST / page_bytes).max(1);
+    let (pages, paid, result, items) = (0, 0, "abandoned", ItemCount::default());
+    let answered = Extension(items.clone());
     let rows = Rows {
         owner,
         writer,
@@ -168,6 +171,7 @@ async fn export(
         page_bytes,
         most,
         result,
+        items,
         quota,
         lifetime,
         pages,
@@ -175,7 +179,7 @@ async fn export(
         stop,
         _place: place,
     };
-    Ok((head, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
+    Ok((head, answered, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
 }
 
 /// The rows that are not sent yet.
@@ -192,6 +196,7 @@ struct Rows {
     /// The most pages in the next batch.
     most: usize,
     result: &'static str,
+    items: ItemCount,
     quota: ClientQuota,
     lifetime: Lifetime,
     /// Pages that were read and not taken from the quota yet.
@@ -257,6 +262,7 @@ impl Rows {
         if batch.pages() > 0 {
             (self.page_bytes, self.most) = (self.ready.len() / batch.pages(), usize::MAX);
         }
+        self.items.add(count);
         let collection = Arc::clone(&self.writer.definition().name);
         metrics::counter!(EXPORTED_ITEMS, "collection" => collection).increment(count);
         Ok(true)
