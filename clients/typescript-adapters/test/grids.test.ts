@@ -1,53 +1,33 @@
 import assert from "node:assert/strict";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 
 import { append, trades } from "@pagebucket/client";
-import { build } from "esbuild";
 
-import { Browser, CHROMIUM } from "../../typescript/test/browser.js";
-import { RealService, root, skip } from "../../typescript/test/service.js";
+import { Browser } from "../../typescript/test/browser.js";
+import { RealService } from "../../typescript/test/service.js";
 import type {} from "./pages/grid.js";
+import { directory, site, why } from "./site.js";
 import { manyTrades } from "./walk.js";
 
-const GRIDS = { "ag-grid": "ag-grid.ts", "mui-x": "mui-x.tsx" };
-
-/** A page for each grid. */
-async function site(): Promise<Server> {
-  const directory = join(root, "clients/typescript-adapters");
-  const pages = Object.values(GRIDS).map((page) => join(directory, "test/pages", page));
-  const define = { "process.env.NODE_ENV": '"production"' };
-  const options = { bundle: true, minify: true, format: "esm", target: "es2022", write: false, define, outdir: "/", tsconfig: join(directory, "tsconfig.json") } as const;
-  const { outputFiles } = await build({ entryPoints: pages, ...options });
-  const server = createServer(({ url }, response) => {
-    const script = outputFiles.find(({ path }) => path === url);
-    const page = `<!doctype html><div id="grid"></div><script type="module" src="${url}.js"></script>`;
-    response.writeHead(200, { "content-type": script ? "text/javascript" : "text/html" }).end(script?.contents ?? page);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return server;
-}
-
-const why = skip || (CHROMIUM || process.env["CI"] ? false : "CHROMIUM names no browser");
+const GRIDS = { "ag-grid": "ag-grid.ts", "ag-grid-infinite": "ag-grid-infinite.ts", "mui-x": "mui-x.tsx" };
 
 suite("grids in a browser", { skip: why }, () => {
-  let service: RealService, server: Server, browser: Browser;
+  let service: RealService, pages: Awaited<ReturnType<typeof site>>, browser: Browser;
   let customers = 0;
   before(async () => {
-    [service, server, browser] = await Promise.all([new RealService().start(), site(), Browser.open()]);
+    const modules = Object.values(GRIDS).map((page) => join(directory, "test/pages", page));
+    [service, pages, browser] = await Promise.all([new RealService().start(), site(modules), Browser.open()]);
   });
   after(async () => {
     await browser?.close();
-    server?.close();
-    server?.closeAllConnections();
+    pages?.close();
     await service?.remove();
   });
 
   for (const name of Object.keys(GRIDS)) {
     const open = async () => {
-      await browser.go(`http://127.0.0.1:${(server.address() as AddressInfo).port}/${name}`);
+      await browser.go(`${pages.origin}/${name}`);
       await browser.until("globalThis.walk !== undefined");
       return ++customers;
     };

@@ -1,4 +1,4 @@
-import type { NewTrade, Stored, Trade } from "./types.js";
+import type { NewTrade, Stored, Trade, TradeFilter } from "./types.js";
 
 /** Where the service is, and how it is reached. */
 export interface Service {
@@ -14,31 +14,32 @@ export interface Service {
   readonly fetch?: typeof fetch;
 }
 
-/** The history of one owner: where it is, and the types of what it holds. */
-export interface History<Item extends Stored, NewItem, Owner = unknown> {
+/** The history of one owner: where it is, and the types of what it holds. `Filter` is the names of its filters. */
+export interface History<Item extends Stored, NewItem, Owner = unknown, Filter extends string = string> {
   readonly service: Service;
   /** Its route, such as `/v1/customers/7/trades`. */
   readonly path: string;
   /** Only for the compiler: absent when the program runs. */
-  readonly types?: { item: Item; newItem: NewItem; owner: Owner };
+  readonly types?: { item: Item; newItem: NewItem; owner: Owner; filter: Filter };
 }
 
 /**
  * The history `items` of one owner, by the names of its definition:
  * `history<Message, NewMessage>(service, "rooms", "kitchen", "messages")`.
  *
- * `Owner` is the member that names the owner in answers, such as `{ roomId: string }`.
+ * `Owner` is the member that names the owner in answers, such as `{ roomId: string }`, and `Filter` the properties that the
+ * definition names as filters, such as `"author"`.
  */
-export function history<Item extends Stored, NewItem, Owner = unknown>(
+export function history<Item extends Stored, NewItem, Owner = unknown, Filter extends keyof Item & string = never>(
   service: Service,
   owners: string,
   owner: string | number,
   items: string,
-): History<Item, NewItem, Owner> {
+): History<Item, NewItem, Owner, Filter> {
   return { service, path: "/v1/" + [owners, owner, items].map(encodeURIComponent).join("/") };
 }
 
 /** The trades of a customer: the history that is built in. */
-export function trades(service: Service, customerId: number): History<Trade, NewTrade, { customerId: number }> {
+export function trades(service: Service, customerId: number): History<Trade, NewTrade, { customerId: number }, TradeFilter> {
   return history(service, "customers", customerId, "trades");
 }

@@ -4,5 +4,5 @@ export { append, newKey, NotAcknowledgedError, type AppendOptions } from "./appe
 export { GoneError, HttpError, ProblemError } from "./errors.js";
 export { history, trades, type History, type Service } from "./history.js";
 export { historyKey, infiniteQuery, listQuery, pageQuery } from "./query.js";
-export { item, list, page, pages, windows, type ReadOptions } from "./read.js";
+export { item, list, newest, page, pages, windows, type ReadOptions } from "./read.js";
 export type * from "./types.js";

@@ -14,9 +14,9 @@ export function historyKey({ service, path }: Pick<History<never, never>, "servi
 }
 
 /** For `useQuery`: one page, window or span of time. */
-export function listQuery<Item extends Stored, NewItem, Owner>(
-  history: History<Item, NewItem, Owner>,
-  parameters: ListParameters<Item> = {},
+export function listQuery<Item extends Stored, NewItem, Owner, Filter extends string>(
+  history: History<Item, NewItem, Owner, Filter>,
+  parameters: ListParameters<Item, Filter> = {},
 ) {
   return {
     queryKey: [...historyKey(history), "list", parameters] as const,
@@ -34,9 +34,9 @@ export function pageQuery<Item extends Stored, NewItem, Owner>(history: History<
 }
 
 /** For `useInfiniteQuery`: pages or windows, along their links. */
-export function infiniteQuery<Item extends Stored, NewItem, Owner>(
-  history: History<Item, NewItem, Owner>,
-  parameters: ListParameters<Item> = {},
+export function infiniteQuery<Item extends Stored, NewItem, Owner, Filter extends string>(
+  history: History<Item, NewItem, Owner, Filter>,
+  parameters: ListParameters<Item, Filter> = {},
 ) {
   type Shown = Pick<Listing<Item, Owner>, "links">;
   return {

@@ -7,9 +7,9 @@ export interface ReadOptions {
 }
 
 /** One page, window or span of time, or items with given values: by its parameters, or by a link of another listing. */
-export function list<Item extends Stored, NewItem, Owner>(
-  history: History<Item, NewItem, Owner>,
-  which: ListParameters<Item> | string = {},
+export function list<Item extends Stored, NewItem, Owner, Filter extends string>(
+  history: History<Item, NewItem, Owner, Filter>,
+  which: ListParameters<Item, Filter> | string = {},
   options?: ReadOptions,
 ): Promise<Listing<Item, Owner>> {
   return get(history, typeof which === "string" ? which : history.path + query(which), options);
@@ -33,7 +33,16 @@ export function item<Item extends Stored, NewItem, Owner>(
   return get(history, `${history.path}/${seq}`, options);
 }
 
-/** Page after page: from the first, with `order: "desc"` from the last, or from `page`. */
+/** The newest items, newest first. `links.next` leads to older ones. */
+export function newest<Item extends Stored, NewItem, Owner>(
+  history: History<Item, NewItem, Owner>,
+  limit = 10,
+  options?: ReadOptions,
+): Promise<Listing<Item, Owner>> {
+  return list(history, { order: "desc", limit }, options);
+}
+
+/** Page after page: from the first, with `order: "desc"` from the last, which may be short, or from `page`. */
 export function pages<Item extends Stored, NewItem, Owner>(
   history: History<Item, NewItem, Owner>,
   parameters: PageParameters = {},
@@ -43,21 +52,21 @@ export function pages<Item extends Stored, NewItem, Owner>(
 }
 
 /** Window after window, of 100 items unless `limit` is given, in the direction of `order`. */
-export function windows<Item extends Stored, NewItem, Owner>(
-  history: History<Item, NewItem, Owner>,
-  parameters: WindowParameters<Item> = {},
+export function windows<Item extends Stored, NewItem, Owner, Filter extends string>(
+  history: History<Item, NewItem, Owner, Filter>,
+  parameters: WindowParameters<Item, Filter> = {},
   options?: ReadOptions,
 ): AsyncGenerator<Listing<Item, Owner>, void> {
   // With a limit the service shows a window, never a page.
   return walk(history, { limit: 100, ...parameters }, options);
 }
 
-async function* walk<Item extends Stored, NewItem, Owner>(
-  history: History<Item, NewItem, Owner>,
-  first: ListParameters<Item>,
+async function* walk<Item extends Stored, NewItem, Owner, Filter extends string>(
+  history: History<Item, NewItem, Owner, Filter>,
+  first: ListParameters<Item, Filter>,
   options?: ReadOptions,
 ): AsyncGenerator<Listing<Item, Owner>, void> {
-  for (let next: ListParameters<Item> | string | undefined = first; next; ) {
+  for (let next: ListParameters<Item, Filter> | string | undefined = first; next; ) {
     const listing: { links: Links } & Listing<Item, Owner> = await list(history, next, options);
     yield listing;
     next = listing.links.next;

@@ -24,16 +24,45 @@ export type Page<Item, Owner = unknown> = OfAnyHistory<Schemas["TradePage"], Ite
 /** Where the items of a request are stored. */
 export type Appended<Owner = unknown> = Omit<Schemas["AppendedTrades"], "customerId"> & Owner;
 
-type Query = Omit<NonNullable<operations["listTrades"]["parameters"]["query"]>, "ticker" | "type">;
+type Query = NonNullable<operations["listTrades"]["parameters"]["query"]>;
 
-/** Values that items must have, one or one of several. The service refuses a property that its definition does not name as a filter. */
-type Filters<Item> = {
-  [Name in keyof Item as Item[Name] extends string | undefined ? Name : never]?: Item[Name] | readonly NonNullable<Item[Name]>[];
+/** The parameters of the listings of every history. All others of a listing are filters. */
+type Standard = "page" | "after" | "before" | "offset" | "limit" | "from" | "to" | "asOf" | "order";
+
+/** These parameters, and no other. */
+type Only<Optional extends Standard, Needed extends Standard = never> = Pick<Query, Optional> &
+  Required<Pick<Query, Needed>> & { [Other in Exclude<Standard, Optional | Needed>]?: never };
+
+/** `after` or `before`, with these. */
+type AtCursor<Optional extends Standard> = Only<Optional | "after"> | Only<Optional | "before">;
+
+/** The filters that a history is known to have. Of `History<Item, NewItem>` alone none is known. */
+type Known<Filter extends string> = string extends Filter ? never : Filter;
+/** Values that items must have, one or one of several. */
+type Values<Item, Filter extends string> = {
+  [Name in Known<Filter>]?: Name extends keyof Item ? NonNullable<Item[Name]> | readonly NonNullable<Item[Name]>[] : never;
 };
+type Unfiltered<Filter extends string> = { [Name in Known<Filter>]?: never };
 
-/** Which page, window or span of time is read, or which items by their values. */
-export type ListParameters<Item = unknown> = Query | (Query & Filters<Item>);
-export type PageParameters = Pick<Query, "page" | "order">;
-export type WindowParameters<Item = unknown> = Omit<Query, "page"> | (Omit<Query, "page"> & Filters<Item>);
+/** A page: the first, with `order: "desc"` the last, or `page`. */
+export type PageParameters = Only<"page" | "order">;
+
+type WindowOfMoment = Only<"limit" | "order", "asOf" | "after"> | Only<"limit" | "order", "asOf" | "before">;
+type WindowAtOffset = Only<"limit" | "order" | "asOf", "offset">;
+type SpanOfTime = AtCursor<"limit" | "order" | "from" | "to">;
+
+/** A window, a span of time, or items with given values. */
+export type WindowParameters<Item = unknown, Filter extends string = never> =
+  | ((WindowOfMoment | WindowAtOffset) & Unfiltered<Filter>)
+  | (SpanOfTime & Values<Item, Filter>);
+
+/** What a listing shows: a page, a window, a span of time, or items with given values. What the service refuses together does not compile. */
+export type ListParameters<Item = unknown, Filter extends string = never> =
+  | (PageParameters & Unfiltered<Filter>)
+  | WindowParameters<Item, Filter>;
+
+/** The properties by which trades can be filtered. */
+export type TradeFilter = Exclude<keyof Query, Standard>;
+
 /** Without `fields`: an item is whole, and an export that breaks off is resumed by its `seq`. */
 export type ExportParameters = Omit<NonNullable<operations["exportTradesAsNdjson"]["parameters"]["query"]>, "fields">;

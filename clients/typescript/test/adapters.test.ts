@@ -6,6 +6,7 @@ import { suite, test } from "node:test";
 import { trades } from "@pagebucket/client";
 import { serverSideDatasource } from "@pagebucket/client/adapters/ag-grid";
 import { dataSource } from "@pagebucket/client/adapters/mui-x";
+import { dataProvider as reactAdmin } from "@pagebucket/client/adapters/react-admin";
 import { dataProvider } from "@pagebucket/client/adapters/refine";
 import { tableRows } from "@pagebucket/client/adapters/tanstack-table";
 
@@ -93,5 +94,34 @@ suite("the lists of a data provider", () => {
     assert.equal((await getList(list(2))).total, 35);
     assert.equal((await getList(list(2, "desc", 10, 70))).total, 50);
     assert.deepEqual(asked.slice(3).map(({ url }) => /&asOf=\d+/.exec(url)?.[0]), [undefined, "&asOf=50"]);
+  });
+});
+
+suite("a list with filters", () => {
+  const link = (after: number) => `/v1/customers/7/trades?after=${after}&limit=3&ticker=AMD`;
+  const window = (seqs: number[], next?: number) => json({ customerId: 7, order: "asc", items: seqs.map((seq) => ({ seq })), links: next ? { next: link(next) } : {} });
+  const params = (page: number) => ({ pagination: { page, perPage: 2 }, sort: { field: "seq", order: "ASC" }, filter: { ticker: "AMD" } });
+
+  test("takes short and empty windows along the links until its page is full, and reads none twice", async (t) => {
+    const { baseUrl, asked } = await scripted(t, window([1], 1000), window([], 2000), window([2001, 2002], 2002), window([2003]));
+    const { getList } = reactAdmin(() => trades({ baseUrl }, 7));
+    const read = async (page: number) => {
+      type List = { data: { seq: number }[]; total?: number; pageInfo?: { hasNextPage: boolean } };
+      const { data, total, pageInfo }: List = await getList("trades", params(page));
+      return [data.map(({ seq }) => seq), pageInfo?.hasNextPage, total];
+    };
+    // Pages that are read at the same time share the walk.
+    assert.deepEqual(await Promise.all([read(1), read(2)]), [[[1, 2001], true, undefined], [[2002, 2003], false, 4]]);
+    assert.deepEqual(await read(3), [[], false, 4]);
+    assert.deepEqual(asked.map(({ url }) => url), ["/v1/customers/7/trades?ticker=AMD&order=asc&limit=3", link(1000), link(2000), link(2002)]);
+  });
+
+  test("continues after a window that failed or was no longer wanted", async (t) => {
+    const { baseUrl, asked } = await scripted(t, window([1, 2], 2), problem(500, "internal-error"), window([3]));
+    const { getList } = reactAdmin(() => trades({ baseUrl }, 7));
+    await assert.rejects(getList("trades", params(1)), { status: 500 });
+    await assert.rejects(getList("trades", { ...params(2), signal: AbortSignal.abort() }), { name: "AbortError" });
+    assert.deepEqual((await getList("trades", params(2))).data.map(({ seq }) => seq), [3]);
+    assert.deepEqual(asked.slice(1).map(({ url }) => url), [link(2), link(2)]);
   });
 });

@@ -17,7 +17,7 @@ declare global {
   var client: typeof import("@pagebucket/client");
 }
 
-const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript" };
+const TYPES: Record<string, string> = { ".css": "text/css", ".html": "text/html", ".js": "text/javascript" };
 const BUNDLE = '<!doctype html><title>bundle</title><script type="module">import * as client from "./client.js"; globalThis.client = client</script>';
 
 /** The bundle with everything, and the files of the repository that a page may ask for. */
@@ -166,14 +166,15 @@ suite("in a browser", { skip: why }, () => {
     const history = trades(service, ++customers);
     await append(history, manyTrades(12));
     await browser.go(`${origin}/examples/frontend/?api=${service.baseUrl}&customer=${customers}`);
-    const rows = "[...document.querySelectorAll('tr')].map(row => row.cells[0].innerText).join()";
+    const rows = "[...document.querySelectorAll('tbody tr')].map(row => row.cells[0].innerText).join()";
     const click = (name: string) => browser.value(`document.querySelector('button[name=${name}]').click()`);
-    await browser.until(`${rows} == "12,11"`);
+    await browser.until(`${rows} == "12,11,10,9,8,7,6,5,4,3"`); // a window of ten, whatever is on the last page
     assert.equal(await browser.value("document.querySelector('button[name=prev]').disabled"), true);
+    assert.equal(await browser.value("getComputedStyle(document.querySelector('table')).borderCollapse"), "collapse");
     await click("next");
-    await browser.until(`${rows} == "10,9,8,7,6,5,4,3,2,1"`);
+    await browser.until(`${rows} == "2,1"`);
     await click("first");
-    await browser.until(`${rows} == "12,11"`);
+    await browser.until(`${rows} == "12,11,10,9,8,7,6,5,4,3"`);
 
     const submit = (qty: number) =>
       browser.value(`{
@@ -182,8 +183,8 @@ suite("in a browser", { skip: why }, () => {
         document.forms[0].requestSubmit();
       }`);
     await submit(448);
-    await browser.until(`document.querySelector("output").value == "Stored as number 13." && ${rows} == "13,12,11"`);
-    assert.equal(await browser.value("document.querySelector('tr').innerText.startsWith('13\\tbuy\\tAMD\\t448\\t15.54\\t2')"), true);
+    await browser.until(`document.querySelector("output").value == "Stored as number 13." && ${rows} == "13,12,11,10,9,8,7,6,5,4"`);
+    assert.equal(await browser.value("document.querySelector('tbody tr').innerText.startsWith('13\\tbuy\\tAMD\\t448\\t15.54\\t2')"), true);
     await submit(-1);
     await browser.until(`document.querySelector("output").value.includes("/qty must be a whole number")`);
 

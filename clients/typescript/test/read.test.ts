@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { all, GoneError, history, HttpError, item, list, page, pages, ProblemError, trades, windows, type Stored } from "@pagebucket/client";
+import { all, GoneError, history, HttpError, item, list, newest, page, pages, ProblemError, trades, windows, type Stored } from "@pagebucket/client";
 
 import { cut, json, problem, scripted } from "./scripted.js";
 
@@ -43,10 +43,11 @@ test("a walk asks for the next page when it is wanted", async (t) => {
   assert.deepEqual(asked.map(({ url }) => url), ["/v1/customers/7/trades"]);
 });
 
-test("windows without parameters are windows, not pages", async (t) => {
+test("windows without parameters, and the newest items, are windows, not pages", async (t) => {
   const { baseUrl, asked } = await scripted(t, listing(1, {}));
   await collect(windows(trades({ baseUrl }, 7)));
-  assert.equal(asked[0]?.url, "/v1/customers/7/trades?limit=100");
+  await newest(trades({ baseUrl }, 7), 20);
+  assert.deepEqual(asked.map(({ url }) => url?.split("?")[1]), ["limit=100", "order=desc&limit=20"]);
 });
 
 test("every history has its routes", async (t) => {

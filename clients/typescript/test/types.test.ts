@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { all, append, history, list, page, trades, type Appended, type Listing, type NewTrade, type Page, type Trade } from "@pagebucket/client";
+import { all, append, history, infiniteQuery, list, listQuery, page, pages, trades, windows } from "@pagebucket/client";
+import type { Appended, History, Listing, NewTrade, Page, Trade } from "@pagebucket/client";
 
 // The tests run in `build`, beside `src`.
 const root = join(import.meta.dirname, "..");
@@ -48,6 +49,41 @@ export async function typesAreChecked(): Promise<void> {
   // @ts-expect-error: a listing has no such parameter.
   await list(mine, { pages: 1 });
 
+  // A page, a window, a span of time, or items with given values.
+  const span = { from: "2026-01-01T00:00:00Z", to: "2026-02-01T00:00:00Z" };
+  await list(mine, { page: 1, order: "desc" });
+  await list(mine, { limit: 20, order: "desc" });
+  await list(mine, { after: 3, limit: 20, asOf: 34 });
+  await list(mine, { before: 3 });
+  await list(mine, { offset: 20, limit: 10, asOf: 34, order: "desc" });
+  await list(mine, { ...span, after: 3, limit: 20 });
+  await list(mine, { ticker: "AMD", type: "buy", before: 30, limit: 20, order: "desc" });
+  for await (const _ of windows(mine, { ticker: "AMD", order: "desc" }));
+  // @ts-expect-error: a page is not a window.
+  await list(mine, { page: 1, after: 3, offset: 4 });
+  // @ts-expect-error: a page has its length.
+  await list(mine, { page: 1, limit: 20 });
+  // @ts-expect-error: one cursor.
+  await list(mine, { after: 3, before: 9 });
+  // @ts-expect-error: a cursor or an offset.
+  await list(mine, { after: 3, offset: 4 });
+  // @ts-expect-error: a moment is that of a cursor or an offset.
+  await list(mine, { asOf: 34, limit: 20 });
+  // @ts-expect-error: a span of time has no offset.
+  await list(mine, { ...span, offset: 4 });
+  // @ts-expect-error: a page has no filters.
+  await list(mine, { page: 1, ticker: "AMD" });
+  // @ts-expect-error: an offset has no filters.
+  listQuery(mine, { offset: 4, limit: 10, ticker: "AMD" });
+  // @ts-expect-error: the price is no filter.
+  await list(mine, { price: "15.54" });
+  // @ts-expect-error: no trade has this type.
+  infiniteQuery(mine, { type: "gift" });
+  // @ts-expect-error: a page is not a window.
+  windows(mine, { page: 2 });
+  // @ts-expect-error: a cursor is not a page.
+  pages(mine, { after: 3 });
+
   interface Message {
     seq: number;
     text: string;
@@ -58,6 +94,19 @@ export async function typesAreChecked(): Promise<void> {
   await append(room, { type: "buy", ticker: "MDB", qty: 419 });
   const { roomId, full } = await page(room, 1);
   void [roomId.length, full];
+  // @ts-expect-error: the text is no filter, because none is named.
+  await list(room, { text: "hello" });
+  const filtered = history<Message, Pick<Message, "text">, { roomId: string }, "text">(service, "rooms", "kitchen", "messages");
+  await list(filtered, { text: "hello", limit: 10 });
+  // @ts-expect-error: its value is a text.
+  await list(filtered, { text: 7 });
+  // @ts-expect-error: a message has no author.
+  history<Message, Pick<Message, "text">, unknown, "author">(service, "rooms", "kitchen", "messages");
+  // What takes any history takes those with filters.
+  const any: History<Message, Pick<Message, "text">> = filtered;
+  await list(any, { limit: 10 });
+  // @ts-expect-error: of any history no filter is known.
+  await list(any, { text: "hello" });
   // @ts-expect-error: an item has a sequence number.
   history<{ text: string }, { text: string }>(service, "rooms", "kitchen", "messages");
 }
