@@ -119,14 +119,14 @@ suite("the README's examples of adapters in a browser", { skip: why }, () => {
     await shows(1, 2, 3);
     assert.equal(await browser.value(`document.querySelectorAll("th .MuiTableSortLabel-root").length`), 1);
 
-    await browser.value(`document.querySelector("[aria-label=Create]").click()`);
+    await browser.value(`document.querySelector("a[href$='/trades/create']").click()`);
     await browser.until(`document.querySelector("form input[name=qty]") !== null`);
     await browser.value(`document.querySelector("form [role=combobox]").dispatchEvent(new MouseEvent("mousedown", { bubbles: true }))`);
     await browser.until(`document.querySelector("[role=option][data-value=buy]") !== null`);
     await browser.value(`document.querySelector("[role=option][data-value=buy]").click()`);
     await type("Ticker", "DELL");
     await type("Quantity", "618");
-    await click("SAVE");
+    await browser.value(`document.querySelector("form").requestSubmit()`);
     await browser.until(`location.hash.startsWith("#/trades") && !location.hash.includes("create") && ${ROWS}.length > 0`);
     const [stored] = (await newest(trades(service, 7), 1)).items;
     assert.deepEqual([stored?.seq, stored?.type, stored?.ticker, stored?.qty], [26, "buy", "DELL", 618]);
