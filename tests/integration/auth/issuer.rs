@@ -90,7 +90,7 @@ async fn keys_are_replaced_while_requests_run() {
         issuer: issuer.url.clone(),
         audience: AUDIENCE.to_owned(),
         types: vec!["at+jwt".to_owned()],
-        claims: owners_claim("customers", OwnerType::Integer),
+        claims: [("customers".into(), owners_claim("customers", OwnerType::Integer))].into(),
         keys: Source::parse(&format!("{}/jwks", issuer.url)).expect("an address of this machine"),
         pace: Pace { refresh: Duration::from_millis(500), ..Pace::default() },
     };

@@ -1,6 +1,5 @@
 //! An issuer of access tokens, whose keys are replaced as tests want it.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -120,9 +119,9 @@ pub fn claims(name: &str, scope: &str, customers: Value) -> Value {
     })
 }
 
-/// Owners of a collection are named by the claim of its name.
-pub fn owners_claim(collection: &str, kind: OwnerType) -> BTreeMap<Box<str>, OwnersClaim> {
-    [(collection.into(), OwnersClaim { name: collection.to_owned(), kind })].into()
+/// The claim of this name, for owners whose ids have this type.
+pub fn owners_claim(name: &str, kind: OwnerType) -> OwnersClaim {
+    OwnersClaim { name: name.to_owned(), kind }
 }
 
 /// All scopes, as in a token.
@@ -182,7 +181,7 @@ impl Issuer {
             issuer: ISSUER.to_owned(),
             audience: AUDIENCE.to_owned(),
             types: vec!["at+jwt".to_owned()],
-            claims: owners_claim("customers", OwnerType::Integer),
+            claims: [("customers".into(), owners_claim("customers", OwnerType::Integer))].into(),
             keys: Source::parse(&self.url).expect("an address of this machine"),
             pace: Pace { refresh: Duration::from_secs(3600), ..Pace::default() },
         }

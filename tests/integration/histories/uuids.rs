@@ -20,8 +20,8 @@ async fn either_case_is_the_same_owner(history: &'static History) {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await).of(history.holding_any());
     setup.definitions = Some(directory.0.clone());
-    let claim = owners_claim(history.owners, OwnerType::Uuid);
-    setup.gate = gate(Settings { claims: claim, ..issuer.settings() }, Open::default()).await;
+    let claims_of_owners = [(history.owners.into(), owners_claim(history.owners, OwnerType::Uuid))].into();
+    setup.gate = gate(Settings { claims: claims_of_owners, ..issuer.settings() }, Open::default()).await;
     let service = setup.start().await;
     let with_token = |ids: Value| {
         let mut claims = claims("ann", "append read list", Value::Null);
