@@ -25,7 +25,7 @@ pub use instant::{DateRange, Instant};
 pub use json::{Json, Member, NotJson};
 pub use key::IdempotencyKey;
 pub use number::MAX_SAFE_INTEGER;
-pub use owner::{OwnerId, OwnerType};
+pub use owner::{OwnerId, OwnerType, UUID_RULE, is_uuid};
 pub use page::{PageNumber, PageSize, Seq, SeqRange, Totals};
 pub use page_path::PagePath;
 pub use page_view::{PageView, Preallocation, parse_preallocation, parse_views, parse_views_by_line};

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use pagebucket_http::auth::Authenticator;
-use pagebucket_http::auth::jwt::{Jwt, Pace, Settings, Source};
+use pagebucket_http::auth::jwt::{Jwt, OwnersClaim, Pace, Settings, Source};
 use pagebucket_http::{Gate, Open};
-use pagebucket_model::domain::Clock;
+use pagebucket_model::domain::{Clock, OwnerType};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
@@ -42,11 +42,12 @@ pub fn token_line() -> &'static str {
 pub async fn gate() -> Result<Gate> {
     let file = std::env::temp_dir().join(format!("pagebucket-bench-{}.json", std::process::id()));
     std::fs::write(&file, TOKEN.1.to_string())?;
+    let claim = OwnersClaim { name: "customers".to_owned(), kind: OwnerType::Integer };
     let settings = Settings {
         issuer: "https://issuer.example".to_owned(),
         audience: "https://api.example".to_owned(),
         types: vec!["at+jwt".to_owned()],
-        claims: [("customers".into(), "customers".to_owned())].into(),
+        claims: [("customers".into(), claim)].into(),
         keys: Source::File(file.clone()),
         pace: Pace::default(),
     };

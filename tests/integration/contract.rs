@@ -7,10 +7,11 @@ use std::time::Duration;
 use mongodb::bson::{Document, doc};
 use pagebucket_http::{Open, Version, document};
 use pagebucket_model::definition::Definitions;
+use pagebucket_model::domain::OwnerType;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::harness::tokens::{EVERYTHING, Issuer, claims, gate, now};
+use crate::harness::tokens::{EVERYTHING, Issuer, claims, gate, now, owners_claim};
 use crate::harness::{Service, Setup, TOTAL, shared, skip, test, trade, trade_at};
 
 const EXAMPLES: &str = "examples/histories";
@@ -96,7 +97,8 @@ async fn redocly_and_spectral_find_nothing() {
 async fn guarded(mut setup: Setup, collections: &[&str]) -> (Service, String) {
     let issuer = Issuer::start().await;
     let mut settings = issuer.settings();
-    settings.claims = collections.iter().map(|name| ((*name).into(), "customers".to_owned())).collect();
+    let claim = owners_claim("customers", OwnerType::String);
+    settings.claims = collections.iter().map(|name| ((*name).into(), claim.clone())).collect();
     setup.gate = gate(settings, Open { docs: true, metrics: false }).await;
     let mut service = setup.start().await;
     let mut claims = claims("schemathesis", EVERYTHING, json!("*"));

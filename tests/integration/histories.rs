@@ -7,6 +7,7 @@ mod descriptors;
 pub mod differing;
 mod open_items;
 mod undefined;
+mod uuids;
 
 use serde_json::json;
 

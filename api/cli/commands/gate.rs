@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use pagebucket_engine::Store;
 use pagebucket_http::auth::Authenticator;
-use pagebucket_http::auth::jwt::{Jwt, Pace, Settings, Source};
+use pagebucket_http::auth::jwt::{Jwt, OwnersClaim, Pace, Settings, Source};
 use pagebucket_http::auth::keys::Keys;
 use pagebucket_http::{Gate, Open};
-use pagebucket_model::definition::Definitions;
+use pagebucket_model::definition::{Definitions, Owner};
 use pagebucket_model::domain::Clock;
 
 use super::exit::Failure;
@@ -84,7 +84,7 @@ pub(super) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure
 ///
 /// # Errors
 /// A sentence for the user: a collection has no histories, or more than one claim.
-fn claims(given: &[String], definitions: &Definitions) -> Result<BTreeMap<Box<str>, String>, String> {
+fn claims(given: &[String], definitions: &Definitions) -> Result<BTreeMap<Box<str>, OwnersClaim>, String> {
     let collections = definitions.iter().map(|definition| &definition.owner.collection);
     let mut claims: BTreeMap<Box<str>, Option<String>> =
         collections.map(|collection| (collection.as_str().into(), None)).collect();
@@ -104,7 +104,13 @@ fn claims(given: &[String], definitions: &Definitions) -> Result<BTreeMap<Box<st
             }
         }
     }
-    Ok(claims.into_iter().map(|(of, claim)| (of.clone(), claim.unwrap_or_else(|| of.into()))).collect())
+    let owners = definitions.owners().into_iter();
+    let claim = |owner: &Owner| {
+        let name = claims.get(&*owner.collection).cloned().flatten();
+        let name = name.unwrap_or_else(|| owner.collection.clone());
+        (owner.collection.as_str().into(), OwnersClaim { name, kind: owner.kind })
+    };
+    Ok(owners.map(claim).collect())
 }
 
 #[cfg(test)]
@@ -164,7 +170,7 @@ mod tests {
         let definitions = Definitions::built_in();
         let claim = |given: &[&str]| {
             let given: Vec<_> = given.iter().map(|&given| given.to_owned()).collect();
-            claims(&given, &definitions).map(|claims| claims["customers"].clone())
+            claims(&given, &definitions).map(|claims| claims["customers"].name.clone())
         };
         assert_eq!(claim(&[]).as_deref(), Ok("customers"));
         assert_eq!(claim(&["sub"]).as_deref(), Ok("sub"));

@@ -304,7 +304,7 @@ pub(super) fn owner_bson(owner: &OwnerId) -> Bson {
 pub(super) fn owner_of(value: RawBsonRef<'_>, kind: OwnerType) -> Option<OwnerId> {
     match (value, kind) {
         (RawBsonRef::Int64(id), OwnerType::Integer) => kind.parse(&id.to_string()).ok(),
-        (RawBsonRef::String(id), OwnerType::String) => kind.parse(id).ok(),
+        (RawBsonRef::String(id), kind) if kind.is_text() => kind.parse_stored(id),
         _ => None,
     }
 }

@@ -38,7 +38,7 @@ pub struct KnownHistory {
     pub owners: String,
     /// The field of an owner's id.
     pub owner_field: String,
-    /// The type of an owner's id: `integer` or `string`.
+    /// The type of an owner's id: `integer`, `string` or `uuid`.
     pub owner_type: String,
     /// Items on a full page.
     pub page_size: i64,
@@ -276,6 +276,7 @@ pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
         OwnerType::String => {
             doc! { "bsonType": "string", "minLength": 1, "maxLength": OwnerType::MAX_LEN as i32 }
         }
+        OwnerType::Uuid => doc! { "bsonType": "string", "pattern": OwnerType::STORED_UUID },
     };
     // What an item may hold is the service's business: a schema of items costs a third to twice the server's time of an
     // append, and a stricter one would refuse every append to an open bucket.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Header, Validation, decode, decode_header};
 use moka::sync::Cache;
-use pagebucket_model::domain::{Clock, Instant, Owners, Principal, Scope};
+use pagebucket_model::domain::{Clock, Instant, OwnerType, Owners, Principal, Scope};
 use serde_json::Value;
 
 use super::refusal::Refusal;
@@ -40,11 +40,20 @@ pub struct Settings {
     /// The `typ` of a token may be one of these, compared without regard to case and without `application/`.
     pub types: Vec<String>,
     /// The claim that names the owners whose histories the client may use, for each collection of owners.
-    pub claims: BTreeMap<Box<str>, String>,
+    pub claims: BTreeMap<Box<str>, OwnersClaim>,
     /// Where the issuer's keys are.
     pub keys: Source,
     /// When they are fetched.
     pub pace: Pace,
+}
+
+/// The claim that names owners of one collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnersClaim {
+    /// The name of the claim.
+    pub name: String,
+    /// The type of the owners' ids.
+    pub kind: OwnerType,
 }
 
 /// Verifies the tokens of one issuer.
@@ -147,11 +156,11 @@ impl Jwt {
             return invalid("The iat of the token is in the future.");
         }
         let scopes = claims.get("scope").and_then(Value::as_str).unwrap_or_default();
-        let owners = self.settings.claims.iter().map(|(collection, claim)| {
+        let owners = self.settings.claims.iter().map(|(collection, OwnersClaim { name: claim, kind })| {
             let owners = match claim.as_str() {
                 // A user may be able to choose `sub`: `*` in it must not mean all owners.
-                "sub" => Owners::These([name.into()].into()),
-                claim => owners(claims.get(claim)),
+                "sub" => Owners::These([kind.spelled(name).into()].into()),
+                claim => owners(claims.get(claim), *kind),
             };
             (collection.clone(), owners)
         });
@@ -188,15 +197,15 @@ fn header(token: &str, types: &[String]) -> Result<Header, Refusal> {
 }
 
 /// The owners that a claim names: an id, a number, or an array of these.
-fn owners(claim: Option<&Value>) -> Owners {
+fn owners(claim: Option<&Value>, kind: OwnerType) -> Owners {
     let id = |value: &Value| match value {
-        Value::String(id) => Some(id.as_str().into()),
-        Value::Number(id) => id.as_u64().map(|id| id.to_string().into()),
+        Value::String(id) => Some(id.clone()),
+        Value::Number(id) => id.as_u64().map(|id| id.to_string()),
         _ => None,
     };
     match claim {
-        Some(Value::Array(ids)) => Owners::of_ids::<Box<str>>(ids.iter().filter_map(id)),
-        claim => Owners::of_ids::<Box<str>>(claim.and_then(id)),
+        Some(Value::Array(ids)) => Owners::of_ids(ids.iter().filter_map(id), kind),
+        claim => Owners::of_ids(claim.and_then(id), kind),
     }
 }
 

@@ -12,7 +12,7 @@
 mod key;
 mod owners;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use std::time::Duration;
 use moka::sync::Cache;
 use pagebucket_engine::internal::api_keys::{ApiKeys, KeyHash, KeyRecord};
 use pagebucket_engine::{Deadline, Error, Store};
-use pagebucket_model::domain::{Clock, Instant, Principal};
+use pagebucket_model::domain::{Clock, Instant, OwnerType, Principal};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -57,8 +57,8 @@ const HOUR: i64 = 3_600_000;
 #[derive(Debug)]
 pub struct Keys {
     api_keys: ApiKeys,
-    /// The collections of owners.
-    collections: BTreeSet<Box<str>>,
+    /// The collections of owners, and the types of their ids.
+    collections: BTreeMap<Box<str>, OwnerType>,
     clock: Clock,
     records: Cache<KeyHash, Arc<Remembered>>,
     /// The hashes that the database did not know, and when it was asked.
@@ -83,10 +83,10 @@ struct Remembered {
 impl Keys {
     /// The keys of a store, for the owners of its definitions.
     pub fn new(store: &Store, clock: Clock) -> Self {
-        let collections = store.definitions().iter().map(|definition| &*definition.owner.collection);
+        let owners = store.definitions().owners().into_iter();
         Self {
             api_keys: store.api_keys().clone(),
-            collections: collections.map(Box::from).collect(),
+            collections: owners.map(|owner| (owner.collection.as_str().into(), owner.kind)).collect(),
             clock,
             // Two clocks limit the age: that of the cache runs on when `clock` is set back, and `clock` runs on while the
             // machine sleeps.

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 
 /// An owner, as an address names it. It is read once: the gate decides by its text, and the handler uses its id.
 pub struct AddressedOwner<'a> {
-    /// The text, decoded; empty if it is not UTF-8.
+    /// The text, decoded, as ids of its type are compared; empty if it is not UTF-8.
     pub text: Cow<'a, str>,
     /// The id, if the text is one.
     pub id: Result<OwnerId, Invalid>,
@@ -20,7 +20,11 @@ impl<'a> AddressedOwner<'a> {
         let segment = address.path().split('/').nth(3).unwrap_or_default();
         let text = decoded(segment);
         let id = text.as_ref().map_err(Clone::clone).and_then(|text| kind.parse(text));
-        Self { text: text.unwrap_or_default(), id }
+        let spelled = |text: Cow<'a, str>| match text {
+            Cow::Borrowed(text) => kind.spelled(text),
+            Cow::Owned(text) => Cow::Owned(kind.spelled(&text).into_owned()),
+        };
+        Self { text: text.map(spelled).unwrap_or_default(), id }
     }
 }
 
@@ -53,6 +57,11 @@ mod tests {
             read("/v1/rooms/a-B", OwnerType::String),
             ("a-B".to_owned(), Some(OwnerId::Text("a-B".into())))
         );
+        let (upper, lower) = ("018F3C6E-7B1A-7C3D-9E2F-0123456789AB", "018f3c6e-7b1a-7c3d-9e2f-0123456789ab");
+        let uuid = (lower.to_owned(), Some(OwnerId::Text(lower.into())));
+        for text in [upper, lower, &upper.replace('F', "%46")] {
+            assert_eq!(read(&format!("/v1/rooms/{text}"), OwnerType::Uuid), uuid, "{text}");
+        }
         assert_eq!(read("/v1/rooms/a%5Fb", OwnerType::String), ("a_b".to_owned(), None));
         assert_eq!(read("/v1/rooms/%ff", OwnerType::String), (String::new(), None));
         assert_eq!(read("/v1/customers/007", OwnerType::Integer), ("007".to_owned(), None));

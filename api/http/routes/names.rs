@@ -20,6 +20,7 @@ impl Names {
         let rule = match owner.kind {
             OwnerType::Integer => ": decimal digits, without a sign or a leading zero",
             OwnerType::String => ": 1 to 64 letters, digits and hyphens; upper and lower case differ",
+            OwnerType::Uuid => ": a UUID; upper and lower case do not differ, and answers are in lower case",
         };
         Self(vec![
             // In addresses.

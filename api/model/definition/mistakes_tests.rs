@@ -96,7 +96,7 @@ fn members() {
         ("/owner/field", json!("room_id"), "/owner/field must be 1 to 64 letters and digits that begin with a small letter, such as \"customerId\"".to_owned()),
         ("/owner/field", json!("page"), "/owner/field must not be a name that pages and listings use for something else".to_owned()),
         ("/owner/field", json!("totalItems"), "/owner/field must not be a name that pages and listings use for something else".to_owned()),
-        ("/owner/type", json!("uuid"), "/owner/type must be \"integer\" or \"string\"".to_owned()),
+        ("/owner/type", json!("number"), "/owner/type must be \"integer\", \"string\" or \"uuid\"".to_owned()),
         ("/owner/type", Value::Null, "/owner/type is required".to_owned()),
         ("/owner/name", json!("x"), "/owner/name is not a member of a definition".to_owned()),
         ("/pageSize", json!(1), "/pageSize must be a whole number from 2 to 200".to_owned()),

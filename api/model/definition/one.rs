@@ -207,10 +207,10 @@ impl Owner {
             Ok(field)
         });
         let kind = members.read_required("type", |source| {
-            let kind = [OwnerType::Integer, OwnerType::String]
+            let kind = OwnerType::ALL
                 .into_iter()
                 .find(|kind| source.text().is_ok_and(|name| name == kind.to_string()));
-            kind.ok_or_else(|| source.mistake("must be \"integer\" or \"string\""))
+            kind.ok_or_else(|| source.mistake("must be \"integer\", \"string\" or \"uuid\""))
         });
         Some(Self { collection: collection?, field: field?, kind: kind? })
     }

@@ -113,6 +113,9 @@ fn stored_example(definition: &Definition) -> Option<Value> {
     serde_json::from_slice(&json).ok()
 }
 
+/// The UUID of examples.
+const UUID: &str = "123e4567-e89b-42d3-a456-426614174000";
+
 /// The schema of an owner's id.
 pub fn owner_id(kind: OwnerType) -> Value {
     let mut schema = match kind {
@@ -120,6 +123,8 @@ pub fn owner_id(kind: OwnerType) -> Value {
         OwnerType::String => {
             json!({ "type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$", "maxLength": OwnerType::MAX_LEN })
         }
+        // In requests either case is read, and answers are in lower case.
+        OwnerType::Uuid => json!({ "type": "string", "format": "uuid", "maxLength": UUID.len() }),
     };
     schema["examples"] = json!([owner_example(kind)]);
     schema
@@ -130,6 +135,7 @@ pub fn owner_example(kind: OwnerType) -> Value {
     match kind {
         OwnerType::Integer => json!(7),
         OwnerType::String => json!("7f3a2c"),
+        OwnerType::Uuid => json!(UUID),
     }
 }
 

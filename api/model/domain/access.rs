@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Instant, Invalid};
+use super::{Instant, Invalid, OwnerType};
 
 /// What a client may do. It is shown as its name, in tokens and in flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
@@ -63,7 +63,7 @@ impl FromIterator<Scope> for Scopes {
 pub enum Owners {
     /// Those of every owner: `*`.
     All,
-    /// Those of the owners with these ids, as text.
+    /// Those of the owners with these ids, as text in one spelling.
     These(BTreeSet<Box<str>>),
 }
 
@@ -71,9 +71,9 @@ impl Owners {
     /// The word for all owners.
     pub const EVERY: &str = "*";
 
-    /// Of a list of ids. All owners, if one of the ids is `*`.
-    pub fn of_ids<I: Into<Box<str>>>(ids: impl IntoIterator<Item = I>) -> Self {
-        let ids: BTreeSet<Box<str>> = ids.into_iter().map(Into::into).collect();
+    /// Of a list of ids of this type. All owners, if one of the ids is `*`.
+    pub fn of_ids<I: AsRef<str>>(ids: impl IntoIterator<Item = I>, kind: OwnerType) -> Self {
+        let ids: BTreeSet<Box<str>> = ids.into_iter().map(|id| kind.spelled(id.as_ref()).into()).collect();
         if ids.contains(Self::EVERY) { Self::All } else { Self::These(ids) }
     }
 
@@ -128,7 +128,9 @@ mod tests {
 
     #[test]
     fn owners_are_compared_as_text() {
-        let owners = |ids: &[&str]| Owners::of_ids(ids.iter().copied());
+        let owners = |ids: &[&str]| Owners::of_ids(ids, OwnerType::String);
+        let uuids = Owners::of_ids(["018F3C6E-7B1A-7C3D-9E2F-0123456789AB"], OwnerType::Uuid);
+        assert!(uuids.include("018f3c6e-7b1a-7c3d-9e2f-0123456789ab"));
         let principal = Principal {
             name: "ann".into(),
             scopes: Scopes::default(),

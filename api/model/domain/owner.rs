@@ -1,5 +1,6 @@
 //! The owners of histories: their ids and the types of these.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +15,7 @@ use super::number::{MAX_SAFE_INTEGER, parse_digits, whole};
 pub enum OwnerId {
     /// A whole number from 1 to 2^53 - 1.
     Integer(u64),
-    /// 1 to 64 of the characters `A`-`Z`, `a`-`z`, `0`-`9` and `-`.
+    /// 1 to 64 of the characters `A`-`Z`, `a`-`z`, `0`-`9` and `-`; or a UUID in lower case.
     Text(Arc<str>),
 }
 
@@ -24,15 +25,44 @@ pub enum OwnerId {
 pub enum OwnerType {
     /// [`OwnerId::Integer`]
     Integer,
-    /// [`OwnerId::Text`]
+    /// [`OwnerId::Text`], any
     String,
+    /// [`OwnerId::Text`], a UUID
+    Uuid,
 }
 
 impl OwnerType {
+    /// All types.
+    pub const ALL: [Self; 3] = [Self::Integer, Self::String, Self::Uuid];
+
     /// The longest text of an id, in bytes.
     pub const MAX_LEN: usize = 64;
 
-    /// Accepts one spelling of each id, numbers without a sign or a leading zero, so that each history has one URL.
+    /// The regular expression of a stored UUID.
+    pub const STORED_UUID: &str = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$";
+
+    /// Whether ids are strings in JSON and in the database.
+    pub fn is_text(self) -> bool {
+        self != Self::Integer
+    }
+
+    /// The text as ids of this type are compared: UUIDs in lower case, others as they are.
+    pub fn spelled(self, text: &str) -> Cow<'_, str> {
+        match self {
+            Self::Uuid if text.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+                text.to_ascii_lowercase().into()
+            }
+            _ => text.into(),
+        }
+    }
+
+    /// The id that is stored as this text, which has only one spelling.
+    pub fn parse_stored(self, text: &str) -> Option<OwnerId> {
+        self.parse(text).ok().filter(|_| self.spelled(text) == text)
+    }
+
+    /// Accepts numbers without a sign or a leading zero, and UUIDs in either case: their id is in lower case. Every
+    /// other id has one spelling.
     ///
     /// # Errors
     /// The text is not an id of this type.
@@ -46,8 +76,22 @@ impl OwnerType {
                 }
                 Ok(OwnerId::Text(text.into()))
             }
+            Self::Uuid if is_uuid(text) => Ok(OwnerId::Text(self.spelled(text).into())),
+            Self::Uuid => Err(Invalid::new(UUID_RULE)),
         }
     }
+}
+
+/// The rule that a text breaks which is no UUID.
+pub const UUID_RULE: &str = "must be a UUID, such as \"123e4567-e89b-42d3-a456-426614174000\"";
+
+/// Whether a text is a UUID (RFC 9562), in either case.
+pub fn is_uuid(text: &str) -> bool {
+    let is_right = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(is_right)
 }
 
 impl OwnerId {
@@ -83,6 +127,27 @@ mod tests {
         for text in ["", "a_b", "a.b", "a/b", "ä", "a b", "$a", "a\0", &too_long] {
             assert!(OwnerType::String.parse(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_uuid_is_in_lower_case() {
+        let id = OwnerId::Text("018f3c6e-7b1a-7c3d-9e2f-0123456789ab".into());
+        for text in ["018f3c6e-7b1a-7c3d-9e2f-0123456789ab", "018F3C6E-7B1A-7C3D-9E2F-0123456789aB"] {
+            assert_eq!(OwnerType::Uuid.parse(text).as_ref(), Ok(&id));
+        }
+        assert_eq!(OwnerType::Uuid.parse_stored(&id.to_string()), Some(id));
+        assert_eq!(OwnerType::Uuid.parse_stored("018F3C6E-7B1A-7C3D-9E2F-0123456789AB"), None);
+        for text in [
+            "",
+            "a",
+            "018f3c6e7b1a7c3d9e2f0123456789ab",
+            "018f3c6e-7b1a-7c3d-9e2f-0123456789ag",
+            "018f3c6e-7b1a-7c3d-9e2f-0123456789abc",
+        ] {
+            assert!(OwnerType::Uuid.parse(text).is_err(), "{text:?}");
+        }
+        // Of strings, case counts.
+        assert_eq!(OwnerType::String.parse("A").unwrap().to_string(), "A");
     }
 
     #[test]

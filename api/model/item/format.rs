@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::domain::{Instant, Invalid};
+use crate::domain::{Instant, Invalid, UUID_RULE, is_uuid};
 
 /// What a string stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +40,7 @@ impl StringFormat {
             // They are stored as what they stand for, and checked by that.
             Self::DateTime | Self::Decimal => return Ok(()),
             Self::Date => return Instant::parse_date(text).map(|_| ()),
-            Self::Uuid => {
-                (UUID.is_match(text), "must be a UUID, such as \"123e4567-e89b-42d3-a456-426614174000\"")
-            }
+            Self::Uuid => (is_uuid(text), UUID_RULE),
             Self::Email => (email(text), "must be an email address, such as \"ann@example.org\""),
             Self::Uri => (
                 URI.is_match(text),
@@ -52,8 +50,6 @@ impl StringFormat {
         if accepted { Ok(()) } else { Err(Invalid(rule.to_owned())) }
     }
 }
-
-static UUID: LazyLock<Regex> = LazyLock::new(|| regex("[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"));
 
 /// RFC 5321, section 4.1.2, without quoted strings and address literals. Lengths are bounded by [`email`].
 static EMAIL: LazyLock<Regex> = LazyLock::new(|| {

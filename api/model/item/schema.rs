@@ -380,9 +380,9 @@ fn take_owner(
         (None, _) => Err(Invalid("is required".to_owned())),
         (Some(_), _) if twice => Err(Invalid("must not be given more than once".to_owned())),
         (Some(Json::Number(text)), OwnerType::Integer) => kind.parse(text),
-        (Some(Json::String(text)), OwnerType::String) => kind.parse(&text.unwrap_or_default()),
+        (Some(Json::String(text)), kind) if kind.is_text() => kind.parse(&text.unwrap_or_default()),
         (Some(other), _) => {
-            let wanted = if kind == OwnerType::Integer { "number" } else { "string" };
+            let wanted = if kind.is_text() { "string" } else { "number" };
             Err(Invalid(format!("must be a {wanted}, not {}", other.kind())))
         }
     };

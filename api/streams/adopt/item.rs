@@ -342,12 +342,12 @@ fn identity(value: RawBsonRef<'_>) -> Vec<u8> {
 fn owner_of(value: Option<RawBsonRef<'_>>, kind: OwnerType) -> Result<OwnerId, String> {
     let value = value.ok_or("is missing")?;
     let text = match (kind, value) {
-        (OwnerType::String, RawBsonRef::String(text)) => text.to_owned(),
+        (kind, RawBsonRef::String(text)) if kind.is_text() => text.to_owned(),
         (OwnerType::Integer, decimal @ RawBsonRef::Decimal128(_)) => {
             whole_text(decimal).ok_or("must be a whole number")?
         }
         (OwnerType::Integer, number) => whole(number).ok_or("must be a whole number")?.to_string(),
-        (OwnerType::String, _) => return Err("must be a string".to_owned()),
+        (OwnerType::String | OwnerType::Uuid, _) => return Err("must be a string".to_owned()),
     };
     kind.parse(&text).map_err(|Invalid(rule)| rule)
 }

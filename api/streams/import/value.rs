@@ -84,7 +84,7 @@ impl<'a> CellValue<'a> {
     /// # Errors
     /// It is none of this type.
     pub(super) fn owner(&self, kind: OwnerType) -> Result<OwnerId, Invalid> {
-        if kind == OwnerType::String && !matches!(self, Self::Empty | Self::Text(_) | Self::Date(_)) {
+        if kind.is_text() && !matches!(self, Self::Empty | Self::Text(_) | Self::Date(_)) {
             return Err(Invalid::new("must be a string"));
         }
         kind.parse(self.number()?)

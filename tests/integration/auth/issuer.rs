@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use pagebucket_http::Open;
 use pagebucket_http::auth::jwt::{Pace, Settings, Source};
+use pagebucket_model::domain::OwnerType;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::harness::tokens::{AUDIENCE, gate};
+use crate::harness::tokens::{AUDIENCE, gate, owners_claim};
 use crate::harness::{Setup, eventually, shared, skip, test};
 
 const TRADES: &str = "/v1/customers/7/trades";
@@ -89,7 +90,7 @@ async fn keys_are_replaced_while_requests_run() {
         issuer: issuer.url.clone(),
         audience: AUDIENCE.to_owned(),
         types: vec!["at+jwt".to_owned()],
-        claims: [("customers".into(), "customers".to_owned())].into(),
+        claims: [("customers".into(), owners_claim("customers", OwnerType::Integer))].into(),
         keys: Source::parse(&format!("{}/jwks", issuer.url)).expect("an address of this machine"),
         pace: Pace { refresh: Duration::from_millis(500), ..Pace::default() },
     };

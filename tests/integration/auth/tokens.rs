@@ -1,10 +1,12 @@
 //! Tokens that are accepted, and many that are not.
 
 use pagebucket_http::Open;
-
+use pagebucket_model::domain::OwnerType;
 use serde_json::{Value, json};
 
-use crate::harness::tokens::{AUDIENCE, EVERYTHING, ISSUER, Issuer, Signer, base64url, claims, now};
+use crate::harness::tokens::{
+    AUDIENCE, EVERYTHING, ISSUER, Issuer, Signer, base64url, claims, now, owners_claim,
+};
 use crate::harness::{Service, Setup, shared, test, trade};
 
 const TRADES: &str = "/v1/customers/7/trades";
@@ -236,7 +238,7 @@ async fn owners_are_named_by_a_claim() {
     }
     // One owner a token.
     let mut settings = issuer.settings();
-    settings.claims = [("customers".into(), "sub".to_owned())].into();
+    settings.claims = [("customers".into(), owners_claim("sub", OwnerType::Integer))].into();
     let mut setup = Setup::on(shared().await);
     setup.gate = crate::harness::tokens::gate(settings, Open::default()).await;
     let service = setup.start().await;

@@ -11,9 +11,9 @@ use axum::routing::get;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use pagebucket_http::auth::Authenticator;
-use pagebucket_http::auth::jwt::{Jwt, Pace, Settings, Source};
+use pagebucket_http::auth::jwt::{Jwt, OwnersClaim, Pace, Settings, Source};
 use pagebucket_http::{Gate, Open};
-use pagebucket_model::domain::Clock;
+use pagebucket_model::domain::{Clock, OwnerType};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
@@ -119,6 +119,11 @@ pub fn claims(name: &str, scope: &str, customers: Value) -> Value {
     })
 }
 
+/// The claim of this name, for owners whose ids have this type.
+pub fn owners_claim(name: &str, kind: OwnerType) -> OwnersClaim {
+    OwnersClaim { name: name.to_owned(), kind }
+}
+
 /// All scopes, as in a token.
 pub const EVERYTHING: &str = "read append list views metrics admin";
 
@@ -176,7 +181,7 @@ impl Issuer {
             issuer: ISSUER.to_owned(),
             audience: AUDIENCE.to_owned(),
             types: vec!["at+jwt".to_owned()],
-            claims: [("customers".into(), "customers".to_owned())].into(),
+            claims: [("customers".into(), owners_claim("customers", OwnerType::Integer))].into(),
             keys: Source::parse(&self.url).expect("an address of this machine"),
             pace: Pace { refresh: Duration::from_secs(3600), ..Pace::default() },
         }

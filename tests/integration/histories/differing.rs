@@ -178,10 +178,11 @@ async fn what_pages_depend_on_may_not_change(history: &'static History) {
     before.client.append(1, &history.item(1)).await.expect(201);
     let place = Place::of_service(&before).await;
     type Change = (&'static str, fn(&mut Value));
-    let changes: [Change; 6] = [
+    let changes: [Change; 7] = [
         ("owner", |definition| definition["owner"]["collection"] = "places".into()),
         ("owner", |definition| definition["owner"]["field"] = "placeId".into()),
         ("owner", |definition| definition["owner"]["type"] = "integer".into()),
+        ("owner", |definition| definition["owner"]["type"] = "uuid".into()),
         ("pageSize", |definition| definition["pageSize"] = 3.into()),
         ("date", |definition| {
             definition["item"]["properties"]["readAt"] = json!({ "type": "string", "format": "date-time" });

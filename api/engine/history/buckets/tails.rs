@@ -85,7 +85,7 @@ impl Tails {
 /// The owner of a group. `$in` matches numbers of every type, and also values inside arrays.
 fn owner(group: &RawDocument, kind: OwnerType) -> Option<OwnerId> {
     let number = match group.get("_id").ok()?? {
-        RawBsonRef::String(text) if kind == OwnerType::String => return kind.parse(text).ok(),
+        RawBsonRef::String(text) if kind.is_text() => return kind.parse_stored(text),
         RawBsonRef::Int64(number) => number as f64,
         RawBsonRef::Int32(number) => f64::from(number),
         RawBsonRef::Double(number) => number,

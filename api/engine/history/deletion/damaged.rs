@@ -189,6 +189,7 @@ fn any_owner(of: OfOwner<'_>) -> Document {
         OwnerType::String => {
             doc! { "$type": "string", "$regex": format!("^[A-Za-z0-9-]{{1,{}}}$", OwnerType::MAX_LEN) }
         }
+        OwnerType::Uuid => doc! { "$type": "string", "$regex": OwnerType::STORED_UUID },
     };
     doc! { &*owner.field: id }
 }

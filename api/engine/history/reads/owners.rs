@@ -93,6 +93,6 @@ pub(crate) async fn owner_ids(
 pub(crate) fn before_all(kind: OwnerType) -> OwnerId {
     match kind {
         OwnerType::Integer => OwnerId::Integer(0),
-        OwnerType::String => OwnerId::Text("".into()),
+        OwnerType::String | OwnerType::Uuid => OwnerId::Text("".into()),
     }
 }

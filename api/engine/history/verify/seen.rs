@@ -45,7 +45,7 @@ impl Seen {
         let text = document.get_str("_id").ok();
         let (is_text, id) = (text.is_some(), text.map_or_else(|| shown(document, "_id"), str::to_owned));
         let owner = text.and_then(|id| id.split_once('_'));
-        let owner = owner.and_then(|(owner, _)| definition.owner.kind.parse(owner).ok());
+        let owner = owner.and_then(|(owner, _)| definition.owner.kind.parse_stored(owner));
         let is_placed = owner.as_ref().is_some_and(|owner| BucketId::parse(&id, owner).is_some());
         let kind = Kind::of(document, owner.as_ref());
         let (page, stored_page, filter) =

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pagebucket_model::definition::Definitions;
-use pagebucket_model::domain::{Invalid, Owners};
+use pagebucket_model::domain::{Invalid, OwnerType, Owners};
 
 /// The most entries of a record.
 pub const MOST_OWNERS: usize = 1000;
@@ -33,14 +33,17 @@ pub fn check(entry: &str, definitions: &Definitions) -> Result<(), Invalid> {
 }
 
 /// Whose histories a record with these entries reaches, for each of the collections.
-pub fn reached(entries: Option<&[String]>, collections: &BTreeSet<Box<str>>) -> BTreeMap<Box<str>, Owners> {
-    let of = |collection: &str| {
+pub fn reached(
+    entries: Option<&[String]>,
+    collections: &BTreeMap<Box<str>, OwnerType>,
+) -> BTreeMap<Box<str>, Owners> {
+    let of = |collection: &str, kind: OwnerType| {
         let Some(entries) = entries else { return Owners::All };
         let meant = entries.iter().map(|entry| split(entry));
         let meant = meant.filter(|(of, _)| of.is_none_or(|of| of == collection));
-        Owners::of_ids(meant.map(|(_, id)| id))
+        Owners::of_ids(meant.map(|(_, id)| id), kind)
     };
-    collections.iter().map(|collection| (collection.clone(), of(collection))).collect()
+    collections.iter().map(|(collection, kind)| (collection.clone(), of(collection, *kind))).collect()
 }
 
 #[cfg(test)]
@@ -54,7 +57,8 @@ mod tests {
 
     #[test]
     fn an_entry_means_one_collection_or_all() {
-        let collections = BTreeSet::from(["customers".into(), "rooms".into()]);
+        let collections =
+            BTreeMap::from([("customers".into(), OwnerType::Integer), ("rooms".into(), OwnerType::String)]);
         let of = |entries: &[&str]| {
             let entries: Vec<String> = entries.iter().map(|entry| (*entry).to_owned()).collect();
             reached(Some(&entries), &collections)
@@ -65,6 +69,9 @@ mod tests {
         assert_eq!(reached(None, &collections), both(Owners::All, Owners::All));
         assert_eq!(of(&["7", "8"]), both(these(&["7", "8"]), these(&["7", "8"])));
         assert_eq!(of(&["customers=7", "rooms=a", "9"]), both(these(&["7", "9"]), these(&["a", "9"])));
+        let id = "018F3C6E-7B1A-7C3D-9E2F-0123456789AB";
+        let uuids = reached(Some(&[format!("teams={id}")]), &[("teams".into(), OwnerType::Uuid)].into());
+        assert_eq!(uuids["teams"], these(&[&id.to_lowercase()]));
         assert_eq!(of(&["customers=*"]), both(Owners::All, these(&[])));
         assert_eq!(of(&["7", "*"]), both(Owners::All, Owners::All));
         assert_eq!(of(&["teams=7"]), both(these(&[]), these(&[])));

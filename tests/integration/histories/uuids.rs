@@ -1,0 +1,68 @@
+//! Owners whose ids are UUIDs: upper and lower case mean the same owner, wherever an owner is named.
+
+use pagebucket_http::Open;
+use pagebucket_http::auth::jwt::Settings;
+use pagebucket_model::domain::OwnerType;
+use serde_json::{Value, json};
+
+use super::differing::Directory;
+use crate::commands::program::{Place, pagebucket, run};
+use crate::harness::tokens::{Issuer, claims, gate, owners_claim};
+use crate::harness::{History, NOTES, Setup, shared, test_over};
+use crate::uploads::upload;
+
+const LOWER: &str = "018f3c6e-7b1a-7c3d-9e2f-0123456789ab";
+const UPPER: &str = "018F3C6E-7B1A-7C3D-9E2F-0123456789AB";
+
+#[test_over(&[NOTES])]
+async fn either_case_is_the_same_owner(history: &'static History) {
+    let directory = Directory::changed(history, |definition| definition["owner"]["type"] = "uuid".into());
+    let issuer = Issuer::start().await;
+    let mut setup = Setup::on(shared().await).of(history.holding_any());
+    setup.definitions = Some(directory.0.clone());
+    let claims_of_owners = [(history.owners.into(), owners_claim(history.owners, OwnerType::Uuid))].into();
+    setup.gate = gate(Settings { claims: claims_of_owners, ..issuer.settings() }, Open::default()).await;
+    let service = setup.start().await;
+    let with_token = |ids: Value| {
+        let mut claims = claims("ann", "append read list", Value::Null);
+        claims[history.owners] = ids;
+        service.client.with_token(issuer.signer.sign(&claims))
+    };
+    let (ann, everyone) = (with_token(json!([UPPER])), with_token(json!("*")));
+    let path = |id: &str| format!("{}/{id}/{}", history.owners_path(), history.name);
+
+    for (number, id) in [(1, UPPER), (2, LOWER)] {
+        let answer = ann.post_text(&path(id), history.item(number).to_string()).await;
+        assert_eq!(answer.expect(201)[history.owner_field], LOWER);
+        assert_eq!(answer.header("location"), format!("{}/{number}", path(LOWER)));
+        assert_eq!(ann.get(&path(id)).await.expect(200)[history.owner_field], LOWER);
+    }
+    ann.get(&path(&LOWER.replace("ab", "ac"))).await.problem(403, "forbidden");
+    everyone.get(&path("general")).await.problem(400, "invalid-parameter");
+
+    let mut line = history.item(3);
+    line[history.owner_field] = UPPER.into();
+    let summary = upload(&everyone, &history.of_many(), line.to_string()).await.expect(200);
+    assert_eq!(summary["stored"], 1, "{summary}");
+
+    let place = Place::of_service(&service).await;
+    let histories = directory.0.to_str().expect("UTF-8");
+    let flags = ["--mongodb-uri", &place.uri, "--database", &place.name, "--histories", histories];
+    let file = std::env::temp_dir().join(format!("{}-uuids.csv", place.name));
+    std::fs::write(&file, format!("{},author,number\n{UPPER},ann,4\n", history.owner_field)).expect("a file");
+    let file_name = file.to_string_lossy();
+    let imported =
+        run(&mut pagebucket(&[&["import", &*file_name, "--history", history.name], &flags[..]].concat()))
+            .await;
+    std::fs::remove_file(&file).expect("the file");
+    assert_eq!(imported.status, Some(0), "{imported:?}");
+    let exported = run(&mut pagebucket(
+        &[&["export", "--owner", UPPER, "--history", history.name], &flags[..]].concat(),
+    ))
+    .await;
+    assert_eq!((exported.status, exported.out.matches(LOWER).count()), (Some(0), 4), "{exported:?}");
+
+    let owners = everyone.get(&history.owners_path()).await.expect(200);
+    assert_eq!(owners["items"].as_array().map(Vec::len), Some(1), "{owners}");
+    assert_eq!(owners["items"][0][history.owner_field], LOWER, "{owners}");
+}
