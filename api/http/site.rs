@@ -1,5 +1,6 @@
-//! Pages for people: a home page, the problems, the OpenAPI document, Swagger UI. All are files inside the binary, and
-//! are sent plain or as gzip. Each is compressed once: Swagger UI by the build, the others by the first request.
+//! Pages for people: a home page, the problems, the OpenAPI document, Swagger UI, and the JSON Schema of definitions.
+//! All are files inside the binary, and are sent plain or as gzip. Each is compressed once: Swagger UI by the build,
+//! the others by the first request.
 
 use std::io::Read;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -11,7 +12,7 @@ use axum::routing::get;
 use axum::{Extension, Json, Router};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
-use pagebucket_model::definition::{Definition, Definitions};
+use pagebucket_model::definition::{Definition, Definitions, JSON_SCHEMA};
 use pagebucket_model::domain::Scope;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -117,6 +118,7 @@ static FILES: LazyLock<Vec<Arc<File>>> = LazyLock::new(|| {
         File::new("/site.css", CSS, include_str!("../../web/site.css").into(), false),
         File::new("/home.js", JAVASCRIPT, include_str!("../../web/home.js").into(), false),
         File::new("/problems", HTML, problem_page().into(), false),
+        File::new("/definition.schema.json", "application/schema+json", JSON_SCHEMA.into(), false),
     ];
     // The validator would be an external service.
     let config = Arc::new(Config::from("/openapi.json").validator_url("none"));

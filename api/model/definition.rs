@@ -3,6 +3,7 @@
 //! | File | What it knows |
 //! |---|---|
 //! | `one.rs` | one definition, read from JSON |
+//! | `definition.schema.json` | the JSON Schema of definitions, which is published |
 //! | `all.rs` | all definitions of a server, which must agree |
 //! | `names.rs` | which names a definition may use |
 //! | `openapi.rs` | the schemas and examples of its items for the OpenAPI document |
@@ -20,4 +21,4 @@ mod oracle_tests;
 
 pub use all::{Definitions, LoadError};
 pub use names::{OF_LISTINGS, camel_case, capitalised};
-pub use one::{DateProperty, Definition, Owner};
+pub use one::{DateProperty, Definition, JSON_SCHEMA, Owner};

@@ -1,12 +1,13 @@
 //! Each mistake in a definition has its sentence.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
 use super::all::Definitions;
-use super::names::OF_LISTINGS;
-use super::one::Definition;
+use super::names::{OF_LISTINGS, OUR_FIELDS, OUR_ROUTES, RESERVED};
+use super::one::{Definition, JSON_SCHEMA};
 use crate::domain::OwnerType;
 
 fn good() -> Value {
@@ -42,10 +43,47 @@ fn with(pointer: &str, value: Value) -> String {
     definition.to_string()
 }
 
+/// The published schema of definitions.
+pub(super) fn published() -> &'static jsonschema::Validator {
+    static PUBLISHED: LazyLock<jsonschema::Validator> =
+        LazyLock::new(|| jsonschema::validator_for(&serde_json::from_str(JSON_SCHEMA).unwrap()).unwrap());
+    &PUBLISHED
+}
+
+/// Rules that JSON Schema has no words for.
+const BEYOND_JSON_SCHEMA: [&str; 21] = [
+    "/pageSize must be a whole number",
+    "so that a page of",
+    "must not be the name of a history",
+    "must name a property",
+    "must name one of the properties",
+    "must name a schema",
+    "must be { \"type\"",
+    "has a name that is reserved",
+    "is refused by its own schema",
+    "is no item",
+    "must not be less than",
+    "leaves no",
+    "may have groups",
+    "has an escape",
+    "is not a regular expression",
+    "is too large",
+    "must not lead back",
+    "declares items",
+    "is nested deeper",
+    "means nothing for a required property",
+    "a missing date is the time of arrival",
+];
+
 #[track_caller]
 fn expect(text: &str, sentence: &str) {
     let mistakes = Definition::parse(text).err().unwrap_or_else(|| panic!("accepted: {text}"));
     assert_eq!(mistakes.to_string(), sentence, "{text}");
+    let is_accepted = serde_json::from_str(text).is_ok_and(|definition| published().is_valid(&definition));
+    assert!(
+        !is_accepted || BEYOND_JSON_SCHEMA.iter().any(|rule| sentence.contains(rule)),
+        "the published schema accepts {text}: {sentence}"
+    );
 }
 
 #[test]
@@ -114,6 +152,7 @@ fn members() {
         ("/filters", json!(["text", "other"]), format!("/filters/1 {filter}")),
         ("/filters", json!(["text", "text"]), "/filters/1 must not be given more than once".to_owned()),
         ("/item", Value::Null, "/item is required".to_owned()),
+        ("/$schema", json!(1), "/$schema must be a string".to_owned()),
         ("/indexes", json!([]), "/indexes is not a member of a definition: did you mean \"filters\", which need no index?".to_owned()),
     ] {
         expect(&with(pointer, value), &sentence);
@@ -126,6 +165,38 @@ fn members() {
     );
     let long = format!("{{\"history\":\"{}\"}}", "x".repeat(1 << 20));
     expect(&long, "the document must have at most 1048576 bytes");
+}
+
+#[test]
+fn the_published_schema_has_the_names_that_are_taken() {
+    let schema: Value = serde_json::from_str(JSON_SCHEMA).unwrap();
+    for (pointer, names) in [
+        ("/properties/owner/properties/field/not/enum", &OUR_FIELDS[..]),
+        ("/properties/filters/items/not/enum", &OF_LISTINGS),
+        ("/$defs/route/not/enum", &OUR_ROUTES),
+        ("/$defs/item/properties/properties/propertyNames/not/enum", &RESERVED),
+    ] {
+        assert_eq!(schema.pointer(pointer), Some(&json!(names)), "{pointer}");
+    }
+}
+
+#[test]
+fn the_published_schema_accepts_definitions() {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut all = vec![good(), serde_json::from_str(Definition::trades_text()).unwrap()];
+    for directory in ["examples/histories", "tests/data/histories"] {
+        for file in std::fs::read_dir(checkout.join(directory)).unwrap() {
+            all.push(serde_json::from_str(&std::fs::read_to_string(file.unwrap().path()).unwrap()).unwrap());
+        }
+    }
+    assert!(all.len() > 5);
+    all.push(serde_json::from_str(&with("/$schema", json!("definition.schema.json"))).unwrap());
+    for definition in all {
+        assert!(Definition::parse(&definition.to_string()).is_ok(), "{definition}");
+        if let Err(error) = published().validate(&definition) {
+            panic!("{} {error}", error.instance_path());
+        }
+    }
 }
 
 /// Slips that are likely have a hint.

@@ -12,6 +12,10 @@ use crate::item::{Frame, Members, Mistake, Mistakes, Noun, Schema, Source, did_y
 /// The history of trades, which a server has without a directory of definitions.
 const TRADES: &str = include_str!("trades.json");
 
+/// The JSON Schema of definitions, for editors. It refuses what [`Definition::parse`] refuses, as far as JSON Schema
+/// has words for it.
+pub const JSON_SCHEMA: &str = include_str!("definition.schema.json");
+
 /// Bytes of a full page: the most that `pageSize` times `maxItemBytes` may be.
 const MAX_PAGE_BYTES: usize = 4 << 20;
 /// Bytes of an item, where the definition does not say.
@@ -81,8 +85,11 @@ impl Definition {
 
     /// Reads all of a definition, so that all mistakes are found. `None` if something is missing.
     fn read(source: &Source<'_>) -> Option<Self> {
-        let known = ["history", "title", "owner", "pageSize", "maxItemBytes", "date", "filters", "item"];
+        let known =
+            ["$schema", "history", "title", "owner", "pageSize", "maxItemBytes", "date", "filters", "item"];
         let mut members = members(source, "an object, which is a definition", &known)?;
+        // Editors read it.
+        members.read("$schema", Source::text);
         let name = members.read_required("history", route);
         let title = members.read_required("title", |source| {
             let rule = "must be 1 to 64 letters and digits that begin with a capital, such as \"Trade\"";

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use generated::{candidate, item_schema};
 
 use super::all::Definitions;
+use super::mistakes_tests::published;
 use super::one::Definition;
 use super::openapi;
 use crate::domain::Instant;
@@ -29,7 +30,10 @@ fn definition(schema: &Value) -> Option<Definition> {
     })
     .to_string();
     match Definition::parse(&text) {
-        Ok(definition) => Some(definition),
+        Ok(definition) => {
+            assert!(published().is_valid(&serde_json::from_str(&text).unwrap()), "{text}");
+            Some(definition)
+        }
         // What only a generator writes: values that their own schema refuses, and bounds without a number between them.
         Err(mistakes)
             if mistakes.kept().iter().all(|mistake| {

@@ -188,6 +188,7 @@ async fn documentation_and_metrics_may_be_open() {
         "/openapi.json",
         "/openapi-3.0.json",
         "/problems",
+        "/definition.schema.json",
         "/site.css",
     ];
     for (docs, metrics) in [(false, false), (true, false), (false, true)] {

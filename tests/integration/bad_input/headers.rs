@@ -49,6 +49,7 @@ async fn sniffing() {
         "/",
         "/docs/",
         "/problems",
+        "/definition.schema.json",
         "/openapi.json",
         "/openapi-3.0.json",
         "/livez",
@@ -201,11 +202,12 @@ async fn compression() {
 }
 
 /// All that `/docs/` loads, and the other pages.
-const SITE: [&str; 14] = [
+const SITE: [&str; 15] = [
     "/",
     "/site.css",
     "/home.js",
     "/problems",
+    "/definition.schema.json",
     "/openapi.json",
     "/openapi-3.0.json",
     "/docs/",
