@@ -5,6 +5,7 @@ mod before;
 mod bytes;
 mod descriptors;
 pub mod differing;
+mod filled_in;
 mod open_items;
 mod undefined;
 mod uuids;

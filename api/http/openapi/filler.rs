@@ -130,6 +130,7 @@ impl<'a> Filler<'a> {
             let mut schema = properties[name].clone();
             if let Some(schema) = schema.as_object_mut() {
                 schema.retain(|keyword, _| !["description", "examples"].contains(&keyword.as_str()));
+                without_null(schema);
                 let longest = schema.get("maxLength").and_then(Value::as_u64);
                 if longest.is_none_or(|longest| longest > MOST_FILTER_BYTES as u64) && !schema.contains_key("enum") {
                     schema.insert("maxLength".to_owned(), json!(MOST_FILTER_BYTES));
@@ -183,6 +184,18 @@ fn texts(definition: &Definition) -> Vec<(&'static str, String)> {
         ("faultPointer", pointer),
         ("faultDetail", detail),
     ]
+}
+
+/// The schema of the texts alone: a parameter has no word for `null`.
+fn without_null(schema: &mut Map<String, Value>) {
+    for keyword in ["type", "enum"] {
+        if let Some(Value::Array(values)) = schema.get_mut(keyword) {
+            values.retain(|value| !value.is_null() && (keyword != "type" || value != "null"));
+        }
+    }
+    if let Some([only]) = schema.get("type").and_then(Value::as_array).map(Vec::as_slice) {
+        schema["type"] = only.clone();
+    }
 }
 
 /// A file of one row. `None` if items are no rows of a table.

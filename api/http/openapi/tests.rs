@@ -13,8 +13,9 @@ use crate::problem::MEDIA_TYPE;
 use crate::routes::names::Names;
 use crate::routes::{Row, address, of_history, of_owners, of_page_views, probes, rows};
 
-/// A history whose names have hyphens, whose items need no member, and another one of the same owners.
-const AUDITS: [&str; 2] = [
+/// A history whose names have hyphens, whose items need no member, and another one of the same owners; and one whose
+/// owners are UUIDs, and whose properties are filled in, may be `null`, or are open.
+const AUDITS: [&str; 3] = [
     r#"{ "history": "audit-entries", "title": "AuditEntry", "date": "at", "pageSize": 2,
         "owner": { "collection": "chat-rooms", "field": "chatRoomId", "type": "string" },
         "item": { "type": "object", "properties": { "at": { "type": "string", "format": "date-time" } } } }"#,
@@ -26,6 +27,14 @@ const AUDITS: [&str; 2] = [
                 "legs": { "type": "array", "minItems": 1, "items": { "$ref": "#/$defs/leg" } } },
             "$defs": { "leg": { "type": "object", "properties": {
                 "item": { "type": "string", "format": "decimal", "description": "As in {item}." } } } } } }"##,
+    r#"{ "history": "events", "title": "Event", "date": "at", "filters": ["level", "topic", "phase"],
+        "owner": { "collection": "devices", "field": "deviceId", "type": "uuid" },
+        "item": { "type": "object", "properties": {
+            "at": { "type": "string", "format": "date-time" },
+            "level": { "type": "string", "enum": ["info", "warn"], "default": "info" },
+            "topic": { "type": ["string", "null"], "maxLength": 20 },
+            "phase": { "type": ["string", "null"], "enum": ["a", "b", null] },
+            "data": {} } } }"#,
 ];
 
 fn documents() -> Vec<(Definitions, Value)> {
@@ -240,6 +249,19 @@ fn filters_are_beside_all_other_parameters_of_listings() {
             assert_eq!(names, OF_LISTINGS.into_iter().chain(filters).chain(["page"]).collect());
         }
     }
+}
+
+/// `null` has no spelling in an address, and a filter has no default.
+#[test]
+fn a_filter_is_a_text() {
+    let (_, document) = documents().pop().unwrap();
+    let parameters =
+        document["paths"]["/v1/devices/{deviceId}/events"]["get"]["parameters"].as_array().unwrap();
+    let schema =
+        |name: &str| &parameters.iter().find(|parameter| parameter["name"] == name).unwrap()["schema"];
+    assert_eq!(*schema("level"), json!({ "type": "string", "enum": ["info", "warn"] }));
+    assert_eq!(*schema("topic"), json!({ "type": "string", "maxLength": 20 }));
+    assert_eq!(*schema("phase"), json!({ "type": "string", "enum": ["a", "b"] }));
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Drop for Directory {
 }
 
 /// An instance with this definition, on a new database or on that of another one.
-async fn instance(history: &'static History, directory: &Directory, beside: Option<&Service>) -> Service {
+pub async fn instance(history: &'static History, directory: &Directory, beside: Option<&Service>) -> Service {
     let mut setup = Setup::on(shared().await).of(history.holding_any());
     setup.definitions = Some(directory.0.clone());
     match beside {
