@@ -198,11 +198,13 @@ fn rewritten(schema: &Value, definition: &Definition, form: Form) -> Value {
     bound_integers(&mut written);
     rewrite_format(&mut written, form);
     bound_sizes(&mut written, definition.max_item_bytes);
+    let is_listed = ["enum", "const", "$ref"].iter().any(|keyword| schema.contains_key(*keyword));
     if form == Form::New
-        && schema.contains_key("type")
+        && !is_listed
         && may_be(schema, "object")
         && written.get("additionalProperties") != Some(&json!(false))
     {
+        // As the checker refuses them in every object.
         written.insert("propertyNames".to_owned(), json!({ "pattern": r"^([^$.\u0000][^.\u0000]*)?$" }));
     }
     Value::Object(written)

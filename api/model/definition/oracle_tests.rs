@@ -143,6 +143,36 @@ proptest! {
     }
 }
 
+#[test]
+fn names_that_are_refused_are_documented() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "at": { "type": "string", "format": "date-time" },
+            "typed": { "type": ["object", "null"] },
+            "mapped": { "type": "object", "additionalProperties": { "type": "integer" } },
+            "free": {},
+            "list": { "type": "array", "items": {} },
+        },
+    });
+    let definition = definition(&schema).unwrap();
+    let documented = oracle(&documented(&definition, "NewThing"));
+    for (name, accepted) in
+        [("a", true), ("_a", true), ("", true), ("a.b", false), ("$a", false), ("a\u{0}", false)]
+    {
+        let object = json!({ name: 1 });
+        for item in [
+            json!({ "typed": object }),
+            json!({ "mapped": object }),
+            json!({ "free": object }),
+            json!({ "list": [object] }),
+        ] {
+            let parsed = definition.item.parse_drafts(item.to_string().as_bytes(), 1);
+            assert_eq!((parsed.is_ok(), documented.is_valid(&item)), (accepted, accepted), "{item}");
+        }
+    }
+}
+
 /// Generated clients would send it, demand it, or show it where it is not stored.
 #[test]
 fn a_default_is_documented_in_words() {
