@@ -280,6 +280,8 @@ export interface paths {
          *     keeps the customer's id from being used again. A customer that never existed gets the same answers, and a tombstone. Copies
          *     that clients have kept stay with them.
          *
+         *     Without authentication it is 403, unless the server was started with `--allow-erase`.
+         *
          *     Needs the scope `admin`, for this customer.
          */
         delete: operations["eraseCustomer"];
@@ -834,7 +836,6 @@ export interface components {
          * @example [
          *       {
          *         "path": "/index.htm",
-         *         "at": "2014-01-01T10:01:14.000Z",
          *         "views": 3
          *       },
          *       {
@@ -1163,7 +1164,7 @@ export interface components {
          *       "type": "/problems#invalid-parameter",
          *       "title": "Invalid parameter",
          *       "status": 400,
-         *       "detail": "A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.",
+         *       "detail": "`page` must be a whole number from 1 to 9007199254740991.",
          *       "instance": "/v1/customers/7/trades",
          *       "requestId": "3f9c2b7a51d84e06",
          *       "errors": [
@@ -1181,7 +1182,7 @@ export interface components {
             title: string;
             /** Format: int32 */
             status: number;
-            /** @description What went wrong this time. */
+            /** @description What went wrong this time: of several faults the first. */
             detail: string;
             /** @description The path of the request. */
             instance: string;
@@ -1282,7 +1283,7 @@ export interface components {
             title: string;
             /** Format: int32 */
             status: number;
-            /** @description What went wrong this time. */
+            /** @description What went wrong this time: of several faults the first. */
             detail: string;
             /** @description The path of the request. */
             instance?: string;
@@ -1955,31 +1956,31 @@ export interface operations {
     listTrades: {
         parameters: {
             query?: {
-                /** @description Permanent number of the page, the same in either order. Default: the first page that is there, or with `order=desc` the last page. Only `order` may be combined with it. */
+                /** @description Permanent number of the page, the same in either order. Default: the first page that is there, or with `order=desc` the last page. Only `order` may be combined with it. Example: `1`. */
                 page?: number;
-                /** @description The nearest trades after this sequence number; 0 is the beginning: the first trade that is there. After the last trade the answer has no items, which is not an error. */
+                /** @description The nearest trades after this sequence number; 0 is the beginning: the first trade that is there. After the last trade the answer has no items, which is not an error. Example: `0`. */
                 after?: number;
-                /** @description The nearest trades before this sequence number. Not together with `after`. */
+                /** @description The nearest trades before this sequence number. Not together with `after`. Example: `1`. */
                 before?: number;
-                /** @description How many trades to skip in `order`. At or beyond the end the answer has no items, which is not an error. Not together with `after`, `before`, `from` or `to`. */
+                /** @description How many trades to skip in `order`. At or beyond the end the answer has no items, which is not an error. Not together with `after`, `before`, `from` or `to`. Example: `0`. */
                 offset?: number;
-                /** @description Most trades in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: the oldest trades, or the newest. Default for windows: 10. */
+                /** @description Most trades in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: the oldest trades, or the newest. Default for windows: 10. Example: `1`. */
                 limit?: number;
-                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. The trades are still in order of `seq`, and the answer has no totals. */
+                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. The trades are still in order of `seq`, and the answer has no totals. Example: `2004-01-09T00:00:00.000Z`. */
                 from?: string;
-                /** @description Reads the history as it was when this was its last sequence number, and so its `totalItems`; the links `next` and `prev` of a window set it. Such an answer never changes. If the history has no such trade yet, `asOf` is ignored. Only together with `after`, `before`, `offset` or the header `Range`, not with `from` or `to`. */
+                /** @description Reads the history as it was when this was its last sequence number, and so its `totalItems`; the links `next` and `prev` of a window set it. Such an answer never changes. If the history has no such trade yet, `asOf` is ignored. Only together with `after`, `before`, `offset` or the header `Range`, not with `from` or `to`. Example: `1`. */
                 asOf?: number;
-                /** @description Only trades dated before this moment, which must not be before `from`. */
+                /** @description Only trades dated before this moment, which must not be before `from`. Example: `2004-01-09T00:00:00.000Z`. */
                 to?: string;
                 /** @description `asc`: oldest first. `desc`: newest first. It applies to the items and to the links. */
                 order?: "asc" | "desc";
-                /** @description Only trades with this `ticker`, or with one of several: repeat the parameter for each value. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages, with `from` or `to` only such as may hold trades of that span: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset` or `asOf`. */
+                /** @description Only trades with this `ticker`, or with one of several: repeat the parameter for each value. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages, with `from` or `to` only such as may hold trades of that span: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset` or `asOf`. Example: `["MDB"]`. */
                 ticker?: string[];
-                /** @description Only trades with this `type`, or with one of several: repeat the parameter for each value. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages, with `from` or `to` only such as may hold trades of that span: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset` or `asOf`. */
+                /** @description Only trades with this `type`, or with one of several: repeat the parameter for each value. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages, with `from` or `to` only such as may hold trades of that span: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset` or `asOf`. Example: `["buy"]`. */
                 type?: ("buy" | "sell")[];
             };
             header?: {
-                /** @description `items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 trades, with both ends; only in a GET, and not together with parameters that select something else. Other units are ignored, and so is the header together with `If-Range`. */
+                /** @description `items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 trades, with both ends; only in a GET, and not together with parameters that select something else. Other units are ignored, and so is the header together with `If-Range`. Example: `items=0-9`. */
                 Range?: string;
             };
             path: {
@@ -2119,7 +2120,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2201,7 +2202,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2282,7 +2283,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2342,7 +2343,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -2399,7 +2400,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. */
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -2454,13 +2455,13 @@ export interface operations {
     exportTradesAsNdjson: {
         parameters: {
             query?: {
-                /** @description Only trades after this sequence number; 0 is the beginning: the first trade that is there. To continue an export that failed, give the `seq` of its last complete row. */
+                /** @description Only trades after this sequence number; 0 is the beginning: the first trade that is there. To continue an export that failed, give the `seq` of its last complete row. Example: `0`. */
                 after?: number;
-                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. */
+                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. Example: `2004-01-09T00:00:00.000Z`. */
                 from?: string;
-                /** @description Only trades dated before this moment, which must not be before `from`. */
+                /** @description Only trades dated before this moment, which must not be before `from`. Example: `2004-01-09T00:00:00.000Z`. */
                 to?: string;
-                /** @description Only these fields of each row, with commas between their names; the rows keep the order of fields that they have without it. To be able to continue an export that failed, ask for `seq` too. Default: all that there are. */
+                /** @description Only these fields of each row, with commas between their names; the rows keep the order of fields that they have without it. To be able to continue an export that failed, ask for `seq` too. Default: all that there are. Example: `["customerId","seq","type","ticker","qty","price","date"]`. */
                 fields?: ("customerId" | "seq" | "type" | "ticker" | "qty" | "price" | "date")[];
             };
             header?: never;
@@ -2512,13 +2513,13 @@ export interface operations {
     exportTradesAsCsv: {
         parameters: {
             query?: {
-                /** @description Only trades after this sequence number; 0 is the beginning: the first trade that is there. To continue an export that failed, give the `seq` of its last complete row. */
+                /** @description Only trades after this sequence number; 0 is the beginning: the first trade that is there. To continue an export that failed, give the `seq` of its last complete row. Example: `0`. */
                 after?: number;
-                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. */
+                /** @description Only trades dated at this moment or later: RFC 3339 with an offset. Example: `2004-01-09T00:00:00.000Z`. */
                 from?: string;
-                /** @description Only trades dated before this moment, which must not be before `from`. */
+                /** @description Only trades dated before this moment, which must not be before `from`. Example: `2004-01-09T00:00:00.000Z`. */
                 to?: string;
-                /** @description Only these fields of each row, with commas between their names; the rows keep the order of fields that they have without it. To be able to continue an export that failed, ask for `seq` too. Default: all that there are. */
+                /** @description Only these fields of each row, with commas between their names; the rows keep the order of fields that they have without it. To be able to continue an export that failed, ask for `seq` too. Default: all that there are. Example: `["customerId","seq","type","ticker","qty","price","date"]`. */
                 fields?: ("customerId" | "seq" | "type" | "ticker" | "qty" | "price" | "date")[];
             };
             header?: never;
@@ -2719,7 +2720,7 @@ export interface operations {
     listCustomers: {
         parameters: {
             query?: {
-                /** @description Only customers with greater ids than this one. The id itself need not exist. Default: from the lowest id. */
+                /** @description Only customers with greater ids than this one. The id itself need not exist. Default: from the lowest id. Example: `7`. */
                 after?: number;
                 /** @description Most customers in the answer. */
                 limit?: number;
@@ -2862,10 +2863,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /**
-                 * @description The customer's id: decimal digits, without a sign or a leading zero.
-                 * @example 7
-                 */
+                /** @description The customer's id: decimal digits, without a sign or a leading zero. Example: `7`. */
                 customerId: number;
             };
             cookie?: never;
@@ -2910,7 +2908,23 @@ export interface operations {
             };
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
+            /**
+             * @description `forbidden`: The token or key lacks the scope that the request needs, or does not allow access to these histories. The answer is the same whether they exist or not. Nothing was done.
+             *
+             *     `erasing-off`: This server does not authenticate its clients, and was not started with `--allow-erase`: no client may erase. An operator can, by the command `pagebucket erase`. Nothing was erased.
+             */
+            403: {
+                headers: {
+                    /** @description What is wrong with the token (RFC 6750). */
+                    "WWW-Authenticate"?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             406: components["responses"]["NotAcceptable"];
             421: components["responses"]["MisdirectedRequest"];
             429: components["responses"]["TooManyRequests"];
@@ -2926,9 +2940,9 @@ export interface operations {
                  * @example /index.htm
                  */
                 path: string;
-                /** @description Only views at this moment or later: RFC 3339 with an offset. Default: 60 points before the end of the last point. */
+                /** @description Only views at this moment or later: RFC 3339 with an offset. Default: 60 points before the end of the last point. Example: `2004-01-09T00:00:00.000Z`. */
                 from?: string;
-                /** @description Only views before this moment. Default: now. */
+                /** @description Only views before this moment. Default: now. Example: `2004-01-09T00:00:00.000Z`. */
                 to?: string;
                 /** @description The span of one point; hours and days are those of UTC. Default: `minute`. */
                 resolution?: "second" | "minute" | "hour" | "day";
@@ -3035,6 +3049,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "path": "/index.htm",
+                 *       "at": "2014-01-01T10:01:14.000Z",
                  *       "views": 3
                  *     }
                  */
@@ -3133,9 +3148,9 @@ export interface operations {
     listTopPages: {
         parameters: {
             query?: {
-                /** @description Only views at this moment or later: RFC 3339 with an offset. Default: an hour before `to`. */
+                /** @description Only views at this moment or later: RFC 3339 with an offset. Default: an hour before `to`. Example: `2004-01-09T00:00:00.000Z`. */
                 from?: string;
-                /** @description Only views before this moment. Default: now. */
+                /** @description Only views before this moment. Default: now. Example: `2004-01-09T00:00:00.000Z`. */
                 to?: string;
                 /** @description Most pages in the answer. */
                 limit?: number;
