@@ -5,8 +5,8 @@ use tracing_subscriber::filter::LevelFilter;
 
 const LEVELS: &str = "a level is trace, debug, info, warn, error or off";
 
-/// Refuses what [`EnvFilter`] takes and nobody means: a target without a level, such as `nonsense=` or a mistyped `inof`, which
-/// would turn off the log of everything else.
+/// Checks a filter. [`EnvFilter`] accepts a target without a level, such as `nonsense=` or the mistyped level `inof`, which turns
+/// off the log of everything else: that is refused.
 ///
 /// # Errors
 /// The text is no filter. The sentence says why.

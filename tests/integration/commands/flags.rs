@@ -308,7 +308,7 @@ async fn a_mistake_is_told_with_an_example() {
     assert!(ended.err.contains("Usage: pagebucket import [OPTIONS] <FILE>\n"), "{ended:?}");
 }
 
-/// Forty flags in a row are read by nobody.
+/// Forty flags in a row are hard to read.
 #[test]
 async fn flags_of_a_server_are_in_groups() {
     let help = run(&mut pagebucket(&["serve", "--help"])).await.out;

@@ -99,7 +99,7 @@ async fn an_address_in_use_is_usage() {
     assert!(!data.exists(), "{ended:?}");
 }
 
-/// Its words are for nobody: people read what it means.
+/// People read what the server's error means, not its words.
 #[test]
 async fn a_full_disk_is_told() {
     const OUT_OF_DISK_SPACE: i32 = 14031;
