@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use mongodb::bson::{DateTime, Document, doc};
-use pagebucket_engine::{Erasure, Reopening, Store};
+use pagebucket_engine::{Erasure, Error, Reopening, Store};
 
 use super::{PATIENCE, Place, append, engine_of, erase, page, pages_left, seqs, soon};
 use crate::commands::program::{self, run};
@@ -101,6 +101,10 @@ async fn a_damaged_tombstone_is_put_right(history: &'static History) {
     let id = |owner: u64| format!("{}_:", history.id(owner));
     for (owner, change) in owners.iter().zip(changes) {
         damage(&place, doc! { "_id": id(*owner) }, change).await;
+    }
+    for owner in [1, 2] {
+        let step = engine_of(&store, &place).go_on_erasing(&place.owner(owner), soon()).await;
+        assert!(matches!(step, Err(Error::Corrupt(_))), "housekeeping says that it cannot go on: {step:?}");
     }
     // The last has another `_id`.
     let buckets = place.database.collection::<Document>(history.name);

@@ -248,6 +248,38 @@ async fn a_reopening_uses_no_number_of_a_page_that_came_late_meanwhile(history: 
     assert_eq!(seqs(&told), [3 * history.page_size + 1], "after the page that came late");
 }
 
+/// Its tombstone does not say which page follows; only another request puts it right.
+#[test_over(&[TRADES, NOTES])]
+async fn an_owner_with_a_damaged_tombstone_keeps_no_other_from_the_late_walk(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    for owner in [1, 2] {
+        append(&place, &store, owner, 1, 2 * history.page_size).await.expect("stored");
+        erase(&place, &store, owner).await;
+    }
+    let buckets = place.database.collection::<Document>(history.name);
+    let damaged = buckets
+        .update_one(doc! { "_id": format!("{}_:", history.id(1)) }, doc! { "$unset": { "firstPage": 1 } })
+        .bypass_document_validation(true)
+        .await;
+    assert_eq!(damaged.expect("an answer").modified_count, 1);
+    come_late(&place, 2, 3).await;
+    let mut ownerless = history.bucket(2, 1_700_000_007, 4, &[(1, DateTime::now())]);
+    ownerless.remove(history.owner_field);
+    buckets.insert_one(ownerless).bypass_document_validation(true).await.expect("a bucket");
+    let of_other = doc! { "_id": { "$regex": format!("^{}_", history.id(2)) } };
+    eventually("what came late is deleted", PATIENCE, async || {
+        store.keep_house(&Default::default()).await.expect("an answer");
+        buckets.count_documents(of_other.clone()).await.expect("an answer") == 1
+    })
+    .await;
+    place.is_erased(2).await;
+    let (items, owner) = (engine_of(&store, &place), place.owner(2));
+    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    let told = append(&place, &store, 2, 1, 1).await.expect("stored");
+    assert_eq!(seqs(&told), [4 * history.page_size + 1], "after all pages that were ever opened");
+}
+
 /// The clock of a command stands still while it waits. So its time is limited, and a replay has the time of its own begin.
 #[test_over(&[TRADES, NOTES])]
 async fn a_locked_server_ends_commands_that_open_pages(history: &'static History) {

@@ -109,14 +109,14 @@ impl Erasures {
             self.key_scans.forget(owner);
             let is_clean = match begins {
                 Some(_) => look_behind(of, &tombstone, None).await?,
-                // Pages that came late all the same. No marker: that of a reopening under way may be there.
-                None => delete_numbered(of, &tombstone).await?,
+                // What came late all the same. A reopening may be under way.
+                None => delete_pages(of, &tombstone, Some(reopening(&tombstone))).await?,
             };
             return Ok(if is_clean { Erasure::Swept } else { Erasure::Erasing });
         }
         let aged = of.source.is_aged(tombstone.since);
         let scan = (owner.clone(), tombstone.since, aged);
-        let done = delete_pages(of, &tombstone).await? && self.key_scans.go_on(of, scan, began).await?;
+        let done = delete_pages(of, &tombstone, None).await? && self.key_scans.go_on(of, scan, began).await?;
         match (done, aged) {
             (false, _) => Ok(Erasure::Erasing),
             (true, false) => Ok(Erasure::Erased),
@@ -210,10 +210,18 @@ impl Erasures {
 }
 
 /// The tombstone, if the owner is erased. No other bucket is read: it may be damaged.
+///
+/// # Errors
+/// The database does not answer in time, or the tombstone is damaged.
 async fn tombstone(of: OfOwner<'_>) -> Result<Option<Marker>> {
     let mut command = of.at_most(doc! { "page": TOMBSTONE }, 1);
     command.insert("projection", marker::fields());
-    Ok(of.find(command, |bucket| Ok(Marker::read(bucket)?)).await?.pop().flatten())
+    let read = |bucket: &RawDocument| {
+        let damage =
+            || Corruption::of(bucket, "count", "is not 0, though the bucket has the place of a tombstone");
+        Ok(Marker::read(bucket)?.ok_or_else(damage)?)
+    };
+    Ok(of.find(command, read).await?.pop())
 }
 
 /// The marker of the beginning that a reopening writes before it lifts this tombstone.
@@ -317,12 +325,12 @@ async fn look_behind(of: OfOwner<'_>, tombstone: &Marker, spared: Option<Documen
     Ok(false)
 }
 
-/// Deletes pages, and then what is left beside them. Returns whether none is left.
-async fn delete_pages(of: OfOwner<'_>, tombstone: &Marker) -> Result<bool> {
+/// Deletes pages, and then what is left beside them but what is `spared`. Returns whether none is left.
+async fn delete_pages(of: OfOwner<'_>, tombstone: &Marker, spared: Option<Document>) -> Result<bool> {
     if !delete_numbered(of, tombstone).await? {
         return Ok(false);
     }
-    let left = damaged::find(of, None).await?;
+    let left = damaged::find(of, spared).await?;
     if !left.is_empty() {
         use_up(of, tombstone, left.numbers).await?;
         return left.delete(of).await;
