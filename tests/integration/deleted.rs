@@ -557,6 +557,8 @@ async fn what_is_deleted_is_no_damage(history: &'static History) {
     );
     assert_eq!((found.status, found.out.lines().count()), (Some(1), 1), "{found:?}");
     assert!(found.out.starts_with(&line), "{found:?}");
+    let found = run(&mut place.pagebucket("verify", &["--repair"])).await;
+    assert!(found.out.ends_with("\n  not repaired: erase the owner again\n"), "{found:?}");
     let unused = doc! { history.owner_field: history.owner_bson(2), "page": 4_i64 };
     buckets.delete_one(unused).await.expect("an answer");
 
