@@ -1,10 +1,13 @@
 //! Damage keeps no owner from being erased.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
-use mongodb::bson::{DateTime, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Erasure, Error, Reopening, Store};
 
-use super::{PATIENCE, Place, append, engine_of, erase, page, pages_left, seqs, soon};
+use super::{PATIENCE, Place, SHORT, append, engine_of, erase, page, pages_left, seqs, soon};
 use crate::commands::program::{self, run};
 use crate::harness::{
     ALL, Harm, History, Proxy, Setup, TRADES, Way, eventually, fill, shared, test, test_over,
@@ -204,4 +207,20 @@ async fn what_is_left_after_the_sweep_is_erased_by_another_request() {
     })
     .await;
     assert_eq!(items.history(owner, soon()).await.expect("a history").first_page(), page(10));
+}
+
+/// Zero would have instances go on with pages that are deleted.
+#[test]
+async fn a_damaged_number_of_markers_counts_as_unknown() {
+    let place = Place::new(TRADES).await;
+    let histories = place.database.collection::<Document>("histories");
+    for (markers, may) in
+        [(Bson::Null, true), ("2".into(), true), (Bson::Int64(-1), true), (0_i64.into(), false)]
+    {
+        let set = doc! { "$set": { "markers": &markers } };
+        histories.update_one(doc! { "_id": "trades" }, set).await.expect("an answer");
+        let hour = Duration::from_secs(3_600);
+        let store = place.store_with(Ages { poll: hour, tail: hour, ..SHORT }).await;
+        assert_eq!(engine_of(&store, &place).may_have_lost_pages(), may, "{markers}");
+    }
 }
