@@ -22,6 +22,7 @@ mod damage;
 mod erasure;
 mod fence;
 mod killed;
+mod late;
 mod retirement;
 mod stale;
 

@@ -21,13 +21,13 @@ use crate::harness::{
 };
 
 /// Long enough for the fence, which goes by whole seconds.
-const LATE: Ages = Ages { tail: Duration::from_secs(1), marker: Duration::from_secs(5), ..SHORT };
+pub(super) const LATE: Ages = Ages { tail: Duration::from_secs(1), marker: Duration::from_secs(5), ..SHORT };
 
 /// Its commands are never late.
 const CONTROL: Ages = Ages { tail: Duration::from_secs(3600), ..LATE };
 
 /// An instance whose commands can be held back.
-async fn delayed(place: &Place, ages: Ages) -> (Proxy, Store) {
+pub(super) async fn delayed(place: &Place, ages: Ages) -> (Proxy, Store) {
     let proxy = Proxy::before(shared().await).await;
     let setup = Setup::at(&proxy.uri()).of(place.history).in_database(&place.database).aging(ages);
     let store = setup.store().await;
@@ -35,7 +35,7 @@ async fn delayed(place: &Place, ages: Ages) -> (Proxy, Store) {
 }
 
 /// An append that is held back until what happens meanwhile has ended: it must not give up before.
-async fn held(
+pub(super) async fn held(
     place: &Place,
     late: &Store,
     owner: u64,
@@ -45,7 +45,7 @@ async fn held(
 }
 
 /// Holds back the next append or marker of this history.
-fn hold(place: &Place, proxy: &Proxy) {
+pub(super) fn hold(place: &Place, proxy: &Proxy) {
     proxy.harm(format!("update {}", place.history.name), Way::There, Harm::Hold, 1);
 }
 
@@ -312,7 +312,7 @@ async fn a_locked_server_ends_commands_that_open_pages(history: &'static History
 }
 
 /// Has the clock of the set leap ahead by an hour: it follows the greatest time that a member or a client has.
-async fn leap(client: &Client) {
+pub(super) async fn leap(client: &Client) {
     let admin = client.database("admin");
     let ping = admin.run_command(doc! { "ping": 1 }).await.expect("an answer");
     let mut time = ping.get_document("$clusterTime").expect("the time of a set").clone();
@@ -324,7 +324,7 @@ async fn leap(client: &Client) {
 }
 
 /// Instances on a set of their own: one whose commands can be held back by `proxy`, and another.
-async fn beside(history: &'static History, late: &str, uri: &str) -> (Place, Store, Store) {
+pub(super) async fn beside(history: &'static History, late: &str, uri: &str) -> (Place, Store, Store) {
     let setup = Setup::at(uri).of(history).aging(LATE);
     let database = Client::with_uri_str(uri).await.expect("a client").database(&setup.connection.database);
     let other = setup.store().await;

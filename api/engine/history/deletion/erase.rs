@@ -24,7 +24,7 @@ use super::erased_keys::{KeyScans, ScanTurn};
 use super::erasure_log::{self, LoggedErasure};
 use crate::history::buckets::bucket_id::BucketId;
 use crate::history::buckets::marker::{self, Marker, TOMBSTONE, tombstone_id};
-use crate::history::collection::fence::{self, ReadTime, is_before};
+use crate::history::collection::fence::{self, Fence, ReadTime};
 use crate::history::collection::{OfOwner, Source, owner_in};
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::values::{date, whole_number};
@@ -287,7 +287,7 @@ async fn write(
         "first": DateTime::from_millis(0),
         "last": DateTime::from_millis(0),
         // A marker with an item fails the validator.
-        "history": { "$cond": [is_before(source.topology(), until), [], [0]] },
+        "history": { "$cond": [Fence::until(source.topology(), until).is_open(), [], [0]] },
         "firstPage": { "$max": ["$firstPage", marker.first_page.get() as i64] },
         "second": { "$max": ["$second", marker.second as i64] },
         "since": { "$ifNull": ["$since", fence::now(source.topology())] },
