@@ -366,6 +366,38 @@ async fn a_clock_that_leaps_ahead_opens_no_page_again(history: &'static History)
     mongod.remove().await;
 }
 
+/// Its clock is that of its machine.
+#[test_over(&[TRADES, NOTES])]
+async fn a_standalone_server_refuses_late_commands_too(history: &'static History) {
+    let mongod = Mongod::standalone().await;
+    let proxy = Proxy::before(&mongod).await;
+    let (place, late, other) = beside(history, &proxy.uri(), mongod.uri()).await;
+    let size = history.page_size;
+    for owner in [1, 2] {
+        append(&place, &late, owner, 1, size).await.expect("stored");
+    }
+    proxy.harm(format!("update {}", history.name), Way::There, Harm::Hold, 2);
+    let meanwhile = async {
+        proxy.struck(2).await;
+        append(&place, &other, 2, 1_000, 5 * size).await.expect("stored");
+        erase(&place, &other, 1).await;
+        retire_to(&place, &other, 2, keep(2), 4).await;
+        proxy.relent();
+    };
+    // One after the other: together they might go in one command.
+    let second = async {
+        proxy.struck(1).await;
+        held(&place, &late, 2, 2_000).await
+    };
+    let appends = async { tokio::join!(held(&place, &late, 1, 2_000), second) };
+    let (erased, retired) = tokio::join!(appends, meanwhile).0;
+    refused_as_erased(erased);
+    place.is_erased(1).await;
+    assert_eq!(seqs(&retired.expect("stored")), [6 * size + 1], "at the end");
+    assert_eq!(stored(&place.database, history, 2).await.first_page, 4);
+    mongod.remove().await;
+}
+
 #[test_over(&[TRADES])]
 async fn a_leap_of_the_clock_outlives_a_failover(history: &'static History) {
     let set = ReplicaSet::start(Wires::Harmable).await;
