@@ -259,7 +259,7 @@ pub struct LogArgs {
     #[arg(default_value = "pretty", global = true)]
     pub log_format: LogFormat,
 
-    /// What is logged: a level, or a filter such as `info,pagebucket::store=debug`.
+    /// What is logged: a level, or a filter such as `info,pagebucket::store=debug`. Erasures are always logged.
     #[arg(long, env = "PAGEBUCKET_LOG", value_name = "FILTER", default_value = "info", global = true)]
     pub log: String,
 }
