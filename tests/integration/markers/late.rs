@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mongodb::bson::{Bson, Timestamp, doc};
+use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
 use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Error, Reopening};
 use pagebucket_model::domain::{IdempotencyKey, Instant};
 
-use super::fence::{LATE, delayed, held, hold};
+use super::fence::{LATE, delayed, held, hold, leap};
 use super::{PATIENCE, Place, SHORT, append, clock, engine_of, erase, seqs, soon};
 use crate::harness::{
-    Harm, History, NOTES, Nth, Proxy, Setup, TRADES, Way, engine, eventually, shared, stored,
+    Harm, History, Mongod, NOTES, Nth, Proxy, Setup, TRADES, Way, engine, eventually, shared, stored,
     test_over,
 };
 
@@ -139,4 +139,42 @@ async fn a_tail_that_ages_during_a_search_is_read_before_a_page_is_opened(histor
     let (refused, reads_tail, searches) = (nth("update", 0), nth("aggregate", 0), nth("find", 0));
     let (reads_it_again, opens) = (nth("aggregate", 1), nth("update", 1));
     assert_eq!(commands.collect::<Vec<_>>(), [refused, reads_tail, searches, reads_it_again, opens]);
+}
+
+/// The clock of the command that writes a tombstone stands still. Reads that do not show it yet are justified by a later time.
+#[test_over(&[TRADES])]
+async fn a_tombstone_ages_from_when_it_is_there(history: &'static History) {
+    let mongod = Mongod::own().await;
+    let proxy = Proxy::before(&mongod).await;
+    let ages = Ages { command: Duration::from_secs(20), ..LATE };
+    let setup = Setup::at(&proxy.uri()).of(history).aging(ages);
+    let client = mongod.client().await;
+    let (database, admin) = (client.database(&setup.connection.database), client.database("admin"));
+    let place = Place { history, database };
+    let store = setup.store().await;
+    append(&place, &store, 1, 1, 1).await.expect("stored");
+    hold(&place, &proxy);
+    let began = DateTime::now();
+    let meanwhile = async {
+        proxy.struck(1).await;
+        admin.run_command(doc! { "fsync": 1, "lock": true }).await.expect("a lock");
+        proxy.relent();
+        let waits = doc! { "currentOp": 1, "command.update": history.name, "waitingForLock": true };
+        eventually("it waits for the lock", PATIENCE, async || {
+            let found = admin.run_command(waits.clone()).await.expect("an answer");
+            found.get_array("inprog").is_ok_and(|found| !found.is_empty())
+        })
+        .await;
+        leap(&client).await;
+        admin.run_command(doc! { "fsyncUnlock": 1 }).await.expect("no lock");
+    };
+    let owner = place.owner(1);
+    let (erased, ()) = tokio::join!(engine_of(&store, &place).erase(&owner, soon()), meanwhile);
+    erased.expect("an answer");
+    let tombstones = place.database.collection::<Document>(history.name);
+    let tombstone =
+        tombstones.find_one(doc! { "swept": false }).await.expect("an answer").expect("a tombstone");
+    let since = tombstone.get_datetime("since").expect("a date").timestamp_millis();
+    assert!(since >= began.timestamp_millis() + 3_500_000, "after the leap by an hour: {tombstone}");
+    mongod.remove().await;
 }

@@ -251,6 +251,11 @@ pub(crate) async fn bury(
     let more = doc! { "erased": erased, "swept": { "$ifNull": ["$swept", false] } };
     let place = (doc! { "_id": tombstone_id(of.owner), "page": TOMBSTONE }, doc! { "_id": 1 });
     write(of, read, place, tombstone, more).await?;
+    // It ages from when it is there. The clock of the command that has written it stood still meanwhile: if the database's clock has
+    // leapt, reads that did not show it are justified until later.
+    let there = doc! { "_id": tombstone_id(of.owner), "swept": false };
+    let since = doc! { "$max": ["$since", fence::now(of.source.topology())] };
+    of.update(there, vec![doc! { "$set": { "since": since } }], doc! { "_id": 1 }).await?;
     // Again: an instance may have asked, and read a tail, before the tombstone was there.
     of.source.raise_markers(of.deadline).await?;
     Ok(if last.is_some() { Erasure::Erasing } else { Erasure::Nothing })
