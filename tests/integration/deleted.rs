@@ -532,6 +532,7 @@ async fn what_is_deleted_is_no_damage(history: &'static History) {
     let service = retired(history).await;
     let place = Place::of_service(&service).await;
     let verify = async || run(&mut place.pagebucket("verify", &[])).await;
+    assert_eq!(run(&mut place.pagebucket("migrate", &[])).await.status, Some(0), "old records are deleted");
     service.client.append_all(2, 1..=history.pages(2.5)).await;
     delete(&service, 2).await;
     let found = verify().await;

@@ -144,6 +144,9 @@ async fn a_command_erases_and_reopens_what_the_database_remembers() {
     for (collection, left) in [("trades", 1), ("notes", 1), ("idempotency_keys", 0)] {
         assert_eq!(count(&database, collection).await, left, "{collection}");
     }
+    let verified = run(&mut place.pagebucket("verify", &[])).await;
+    let told = "these histories have no definition here: notes, and the records of idempotency keys";
+    assert!(verified.err.contains(told), "{verified:?}");
     let reopened = run(&mut place.pagebucket("erase", &["--owner", "5", "--reopen"])).await;
     assert_eq!(reopened.status, Some(0), "{reopened:?}");
     for history in ["trades", "notes"] {

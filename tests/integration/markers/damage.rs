@@ -150,6 +150,7 @@ async fn a_bucket_of_another_owner_stays_and_is_named(history: &'static History)
     assert_eq!(erased.status, Some(0), "{erased:?}");
     let (from, to) = (format!("bucket {id}_"), format!("{field}: is another owner's id: the bucket stays"));
     assert!(erased.err.contains(&from) && erased.err.contains(&to), "{erased:?}");
+    assert_eq!(run(&mut program.pagebucket("migrate", &[])).await.status, Some(0), "old records are deleted");
     let found = run(&mut program.pagebucket("verify", &[])).await;
     let (named, why) = (format!("{} {id}_", history.name), "is left, though its owner is erased");
     assert!(found.out.starts_with(&named) && found.out.contains(why), "{found:?}");
