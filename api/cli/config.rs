@@ -266,7 +266,7 @@ pub struct LogArgs {
     #[arg(default_value = "pretty", global = true)]
     pub log_format: LogFormat,
 
-    /// What is logged: a level, or a filter such as `info,pagebucket::store=debug`.
+    /// What is logged: a level, or a filter such as `info,pagebucket_engine=debug`. Erasures are always logged.
     #[arg(long, help_heading = heading::LOG, env = "PAGEBUCKET_LOG", value_name = "FILTER", default_value = "info", global = true, value_parser = log_filter)]
     pub log: String,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_process::Collector;
+use pagebucket_engine::internal::ErasureLine;
 use pagebucket_model::metric;
 use tracing_subscriber::EnvFilter;
 
@@ -17,6 +18,9 @@ use crate::config::{LogArgs, LogFormat};
 /// The filter is invalid. The sentence says why.
 pub fn start(args: &LogArgs) -> Result<(), String> {
     let filter = EnvFilter::try_new(&args.log).map_err(|error| format!("--log is not a filter: {error}"))?;
+    // What the log does not have cannot be erased again after a restore.
+    let erasures = format!("{}=warn", ErasureLine::TARGET).parse().expect("a directive");
+    let filter = filter.add_directive(erasures);
     // A line that cannot be written is lost. By default the log would report that on standard error, and panic if that is closed.
     let log = tracing_subscriber::fmt().log_internal_errors(false);
     let log = log.with_env_filter(filter);

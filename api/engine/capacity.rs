@@ -56,3 +56,16 @@ impl Default for Capacity {
         Self { queued_bytes: 32 << 20, commit_time: COMMIT, catalog_owners: 100_000, ages: Ages::default() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `docs/architecture.md` adds them up.
+    #[test]
+    fn a_marker_is_aged_when_nothing_can_come_any_more() {
+        let Ages { poll, tail, command, marker, late } = Ages::default();
+        assert!(marker >= tail + 2 * command + Duration::from_secs(2));
+        assert_eq!([poll, tail, command, marker, late].map(|age| age.as_secs()), [2, 60, 10, 120, 3_600]);
+    }
+}

@@ -12,6 +12,7 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::Error as DriverError;
 use pagebucket_model::definition::Definitions;
 
+use super::history::RECORDS;
 use super::migrations::histories;
 use super::{api_keys, page_views};
 use crate::mongo::connection::{ConnectError, describe};
@@ -91,6 +92,18 @@ pub(super) async fn differences(
                 found.push(error.to_string());
             }
             checked => checked?,
+        }
+    }
+    match list_indexes(database, RECORDS).await {
+        Err(error @ ConnectError::Missing(_)) => found.push(error.to_string()),
+        indexes => {
+            let forgets = |index: &Document| {
+                let key = index.get_document("key");
+                index.contains_key("expireAfterSeconds") && key.is_ok_and(|key| key.keys().eq(["touched"]))
+            };
+            if !indexes?.iter().any(forgets) {
+                found.push(format!("{RECORDS}: its index on touched, which deletes old records, is missing"));
+            }
         }
     }
     Ok(found)

@@ -41,8 +41,8 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
     let number = |history: &RawDocument| {
         let history = Document::try_from(history).map_err(|error| Error::Internal(error.to_string()))?;
         let name = history.get_str("_id").unwrap_or_default().to_owned();
-        let number = |field| history.get(field).and_then(whole_number).unwrap_or(0);
-        Ok((name, number("markers"), number("maxItemBytes")))
+        let bytes = history.get("maxItemBytes").and_then(whole_number).unwrap_or(0);
+        Ok((name, histories::markers(&history), bytes))
     };
     match reads.find(Query::new(command, deadline), number).await {
         Ok(found) => {
@@ -56,7 +56,7 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
             }
             for (engine, asked) in engines.iter().zip(asked) {
                 let known = found.iter().find(|(name, ..)| **name == *engine.definition().name);
-                let (markers, bytes) = known.map_or((0, 0), |(_, markers, bytes)| (*markers, *bytes));
+                let (markers, bytes) = known.map_or((Some(0), 0), |(_, markers, bytes)| (*markers, *bytes));
                 engine.learn_markers(markers, asked, reads.newest());
                 engine.learn_item_bytes(bytes);
             }

@@ -17,7 +17,6 @@ use super::migrations::histories::{self, KnownHistory};
 use crate::capacity::Capacity;
 use crate::mongo::majority::{MonotonicReads, Query};
 use crate::mongo::session::Sessions;
-use crate::mongo::values::whole_number;
 use crate::mongo::{Deadline, Error, Result};
 
 /// What the engines of such histories are made from.
@@ -92,8 +91,11 @@ impl Unserved {
                 return Err(Error::Unavailable(sentence));
             }
             let engine = self.engine(&known)?;
-            let markers = document.get("markers").and_then(whole_number).unwrap_or(0);
-            engine.learn_markers(markers, engine.read_time_if_known(), self.reads.newest());
+            engine.learn_markers(
+                histories::markers(document),
+                engine.read_time_if_known(),
+                self.reads.newest(),
+            );
             engines.push(engine);
         }
         Ok(engines)

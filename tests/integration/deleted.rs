@@ -558,6 +558,7 @@ async fn what_is_deleted_is_no_damage(history: &'static History) {
     let service = retired(history).await;
     let place = Place::of_service(&service).await;
     let verify = async || run(&mut place.pagebucket("verify", &[])).await;
+    assert_eq!(run(&mut place.pagebucket("migrate", &[])).await.status, Some(0), "old records are deleted");
     service.client.append_all(2, 1..=history.pages(2.5)).await;
     delete(&service, 2).await;
     let found = verify().await;
@@ -583,6 +584,8 @@ async fn what_is_deleted_is_no_damage(history: &'static History) {
     );
     assert_eq!((found.status, found.out.lines().count()), (Some(1), 1), "{found:?}");
     assert!(found.out.starts_with(&line), "{found:?}");
+    let found = run(&mut place.pagebucket("verify", &["--repair"])).await;
+    assert!(found.out.ends_with("\n  not repaired: erase the owner again\n"), "{found:?}");
     let unused = doc! { history.owner_field: history.owner_bson(2), "page": 4_i64 };
     buckets.delete_one(unused).await.expect("an answer");
 

@@ -25,7 +25,7 @@ pub use history::{
     ALL, ENABLED, History, INVALID_ITEM, ITEM_NOT_FOUND, NOTES, READINGS, SMALL, TOTAL, TRACES, TRADES, same,
 };
 pub use invariants::{Stored, stored, try_stored};
-pub use mongod::{Mongod, free_port, shared};
+pub use mongod::{Mongod, SteppedClock, free_port, shared};
 pub use pagebucket_test_macros::{test, test_over};
 pub use proxy::{Harm, Nth, Proxy, Way};
 pub use replica_set::{ReplicaSet, Wires};

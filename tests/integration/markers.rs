@@ -22,13 +22,17 @@ mod damage;
 mod erasure;
 mod fence;
 mod killed;
+mod late;
 mod retirement;
 mod stale;
+mod stepped;
+mod stopped;
 
 /// Longer than anything here takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Short enough to wait for, and long enough for what must happen within them.
+/// Short enough to wait for, and long enough for what must happen within them. A marker ages sooner than is safe: no command is late
+/// in tests that have these ages.
 const SHORT: Ages = Ages {
     poll: Duration::from_millis(50),
     tail: Duration::from_millis(300),

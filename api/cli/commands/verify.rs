@@ -119,9 +119,12 @@ impl<'a> Verification<'a> {
         }
         let known = opened.store.known_histories().await.map_err(failed)?;
         let is_served = |name: &str| opened.store.history(name).is_some();
-        if !known.iter().all(|history| is_served(&history.name)) {
+        let undefined: Vec<_> =
+            known.iter().map(|history| &*history.name).filter(|name| !is_served(name)).collect();
+        if !undefined.is_empty() {
             self.progress.line(format_args!(
-                "the records of idempotency keys are not verified: some are of histories that have no definition here"
+                "not verified, because these histories have no definition here: {}, and the records of idempotency keys",
+                undefined.join(", "),
             ));
         } else if is_everything {
             self.records(opened.store.histories()).await.map_err(failed)?;

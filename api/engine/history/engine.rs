@@ -492,13 +492,13 @@ impl Engine {
     }
 
     /// Learns how many markers were written, read at `read`. The answer came at the cluster time `at`.
-    pub(crate) fn learn_markers(&self, count: i64, read: Option<ReadTime>, at: Option<Timestamp>) {
+    pub(crate) fn learn_markers(&self, count: Option<i64>, read: Option<ReadTime>, at: Option<Timestamp>) {
         let source = &self.reader.source;
         source.reads.learn(at);
         if let Some(at) = at {
             source.learn_clock(millis(at));
         }
-        if source.markers.learn(count, read) && count > 0 {
+        if source.markers.learn(count, read) && count != Some(0) {
             self.shared.appender.forget();
             self.reader.forget();
         }

@@ -132,6 +132,12 @@ pub fn is_complete(stored: &Document) -> bool {
     stored.get_bool("ready").unwrap_or(false)
 }
 
+/// How many markers of deleted pages a history has, by its document; `None` if the number is damaged.
+pub(crate) fn markers(history: &Document) -> Option<i64> {
+    // Earlier versions did not count.
+    history.get("markers").map_or(Some(0), whole_number).filter(|markers| *markers >= 0)
+}
+
 /// A new history, in a list of migrations.
 pub fn pending_name(history: &Definition) -> String {
     format!("history {}", history.name)

@@ -245,7 +245,7 @@ async fn lines_that_cannot_be_replayed_are_named() {
     assert!(missing.sentence(2).starts_with("--replay /no/such/audit.log: "), "{missing:?}");
 }
 
-/// The steps that the runbook has, as it has them.
+/// The steps that the runbook has, as it has them. The log has the format of a server without flags, and lets only errors pass.
 #[test]
 async fn the_runbook_restores_a_backup() {
     let Some(here) = Here::new() else { return };
@@ -256,8 +256,8 @@ async fn the_runbook_restores_a_backup() {
         steps.split_once("\npagebucket serve --data-dir data &\n").expect("a server is started");
 
     let serve = async || {
-        let flags = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--log-format", "json"];
-        let flags = [&flags[..], &["--allow-erase"]].concat();
+        let flags =
+            ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--log", "error", "--allow-erase"];
         Serving::start(TRADES, &mut here.pagebucket(&flags)).await
     };
     let serving = serve().await;
@@ -288,6 +288,7 @@ async fn the_runbook_restores_a_backup() {
         said,
         [
             "the epoch is renewed; a server that runs has to be started again",
+            "owners that were erased since the backup are back: erase them again with erase --replay",
             "nothing was pending",
             "trades of customers=9: erased",
             "the last sweep is left to a running server",

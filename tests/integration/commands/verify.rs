@@ -257,6 +257,11 @@ async fn verify_compares_collections_with_what_migrations_create() {
         is_sound().await;
     }
 
+    command(doc! { "dropIndexes": "idempotency_keys", "index": "touched_1" }).await;
+    finds(&[], &["idempotency_keys: its index on touched, which deletes old records, is missing"]).await;
+    migrate().await;
+    is_sound().await;
+
     bury(TRADES, &database.collection("trades"), 7, true).await;
     let missing = "histories trades: data model: markers is missing, not the number of its markers";
     finds(&[], &[missing]).await;

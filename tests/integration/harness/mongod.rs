@@ -1,6 +1,7 @@
 //! A mongod of the tests' own: in a container where an engine answers, else as a process.
 
 mod process;
+mod stepped_clock;
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
@@ -23,6 +24,7 @@ use tokio::sync::OnceCell;
 
 use super::times;
 use process::Process;
+pub use stepped_clock::SteppedClock;
 
 /// Makes a mongod a member of a set, once that is initiated.
 const REPLICATION: &[&str] = &["--replSet", "rs0", "--setParameter", QUICK_CLOCK];
@@ -164,6 +166,23 @@ impl Mongod {
     /// The same without replication.
     pub async fn failing_standalone() -> Self {
         Self::launch(TEST_COMMANDS).await.that_answers().await
+    }
+
+    /// A process whose clock a test steps, with replication or without it. It has to be removed.
+    pub async fn with_stepped_clock(replicated: bool) -> (Self, SteppedClock) {
+        let binary =
+            pagebucket::embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref());
+        let (port, arguments) = (free_port(), if replicated { REPLICATION } else { &[] });
+        let clock = SteppedClock::new(&format!("pagebucket-test-{}-{port}", std::process::id()));
+        let process = Process::new(binary.expect("a mongod: see scripts/fetch-mongod"), port, arguments);
+        let process = process.with_environment(clock.environment());
+        process.start();
+        let mongod =
+            Self { uri: direct(port), backend: Backend::Process(Box::new(process)) }.that_answers().await;
+        if replicated {
+            mongod.until_primary().await;
+        }
+        (mongod, clock)
     }
 
     async fn that_answers(self) -> Self {

@@ -43,6 +43,8 @@ pub enum Harm {
     Cut,
     /// It waits for [`Proxy::relent`], and everything behind it on its connection.
     Hold,
+    /// It waits for [`Proxy::relent`], and is lost then, and its connection with it.
+    HoldAndCut,
 }
 
 struct Wire {
@@ -281,7 +283,7 @@ impl Wire {
         if harm == Harm::Cut {
             return false;
         }
-        relented.changed().await.is_ok()
+        relented.changed().await.is_ok() && harm == Harm::Hold
     }
 }
 

@@ -74,7 +74,7 @@ async fn a_step_of_the_servers_clock_retires_no_page_of_today() {
     retires_what_is_old(&place, &store).await;
 }
 
-/// From the first round on: it has no other evidence.
+/// From the first round on.
 #[test]
 async fn an_instance_whose_clock_is_wrong_retires_nothing() {
     let place = of_today().await;
@@ -90,9 +90,7 @@ async fn an_instance_whose_clock_is_wrong_retires_nothing() {
         assert_eq!(pages_left(&place, 2).await.len(), 5, "nothing at all is retired");
         // Put right.
         later(-ahead * i64::from(DAY) * 1000);
-        let rounds = [waits(&store).await, waits(&store).await];
-        // A clock that was behind has leapt, as far as the instance can tell.
-        assert_eq!(rounds, [ahead < 0; 2], "{ahead} days");
+        assert_eq!([waits(&store).await, waits(&store).await], [false; 2], "{ahead} days");
         let buckets = place.database.collection::<mongodb::bson::Document>("trades");
         buckets.delete_many(mongodb::bson::doc! { "customerId": 2_i64 }).await.expect("an answer");
     }
@@ -117,4 +115,24 @@ async fn a_step_of_both_clocks_retires_no_page_of_today() {
     proxy.put_ahead(0);
     later(-60 * i64::from(DAY) * 1000);
     retires_what_is_old(&place, &store).await;
+}
+
+/// The database remembers an earlier time.
+#[test]
+async fn an_instance_that_starts_while_both_clocks_are_wrong_retires_no_page_of_today() {
+    let (place, proxy) = (of_today().await, Proxy::before(shared().await).await);
+    assert!(!waits(&place.store().await).await);
+    let (clock, later) = clock();
+    let mut setup = Setup::at(&proxy.uri()).of(TRADES).in_database(&place.database).aging(SHORT);
+    setup.clock = clock;
+    proxy.put_ahead(60 * DAY);
+    later(60 * i64::from(DAY) * 1000);
+    for _ in 0..2 {
+        let store = setup.store().await;
+        assert!(waits(&store).await && waits(&store).await);
+    }
+    is_whole(&place).await;
+    proxy.put_ahead(0);
+    later(-60 * i64::from(DAY) * 1000);
+    retires_what_is_old(&place, &setup.store().await).await;
 }

@@ -1,10 +1,13 @@
 //! Damage keeps no owner from being erased.
 
-use futures_util::future::join_all;
-use mongodb::bson::{DateTime, Document, doc};
-use pagebucket_engine::{Erasure, Reopening, Store};
+use std::time::Duration;
 
-use super::{PATIENCE, Place, append, engine_of, erase, page, pages_left, seqs, soon};
+use futures_util::future::join_all;
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use pagebucket_engine::internal::Ages;
+use pagebucket_engine::{Erasure, Error, Reopening, Store};
+
+use super::{PATIENCE, Place, SHORT, append, engine_of, erase, page, pages_left, seqs, soon};
 use crate::commands::program::{self, run};
 use crate::harness::{
     ALL, Harm, History, Proxy, Setup, TRADES, Way, eventually, fill, shared, test, test_over,
@@ -102,6 +105,10 @@ async fn a_damaged_tombstone_is_put_right(history: &'static History) {
     for (owner, change) in owners.iter().zip(changes) {
         damage(&place, doc! { "_id": id(*owner) }, change).await;
     }
+    for owner in [1, 2] {
+        let step = engine_of(&store, &place).go_on_erasing(&place.owner(owner), soon()).await;
+        assert!(matches!(step, Err(Error::Corrupt(_))), "housekeeping says that it cannot go on: {step:?}");
+    }
     // The last has another `_id`.
     let buckets = place.database.collection::<Document>(history.name);
     let moved = buckets.find_one_and_delete(doc! { "_id": id(6) }).await.expect("an answer");
@@ -143,6 +150,7 @@ async fn a_bucket_of_another_owner_stays_and_is_named(history: &'static History)
     assert_eq!(erased.status, Some(0), "{erased:?}");
     let (from, to) = (format!("bucket {id}_"), format!("{field}: is another owner's id: the bucket stays"));
     assert!(erased.err.contains(&from) && erased.err.contains(&to), "{erased:?}");
+    assert_eq!(run(&mut program.pagebucket("migrate", &[])).await.status, Some(0), "old records are deleted");
     let found = run(&mut program.pagebucket("verify", &[])).await;
     let (named, why) = (format!("{} {id}_", history.name), "is left, though its owner is erased");
     assert!(found.out.starts_with(&named) && found.out.contains(why), "{found:?}");
@@ -200,4 +208,20 @@ async fn what_is_left_after_the_sweep_is_erased_by_another_request() {
     })
     .await;
     assert_eq!(items.history(owner, soon()).await.expect("a history").first_page(), page(10));
+}
+
+/// Zero would have instances go on with pages that are deleted.
+#[test]
+async fn a_damaged_number_of_markers_counts_as_unknown() {
+    let place = Place::new(TRADES).await;
+    let histories = place.database.collection::<Document>("histories");
+    for (markers, may) in
+        [(Bson::Null, true), ("2".into(), true), (Bson::Int64(-1), true), (0_i64.into(), false)]
+    {
+        let set = doc! { "$set": { "markers": &markers } };
+        histories.update_one(doc! { "_id": "trades" }, set).await.expect("an answer");
+        let hour = Duration::from_secs(3_600);
+        let store = place.store_with(Ages { poll: hour, tail: hour, ..SHORT }).await;
+        assert_eq!(engine_of(&store, &place).may_have_lost_pages(), may, "{markers}");
+    }
 }

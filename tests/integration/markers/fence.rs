@@ -12,8 +12,8 @@ use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Erasure, Error, Reopening, Store};
 
 use super::{
-    PATIENCE, Place, SHORT, append, append_within, engine_of, erase, keep, pages_left, refused_as_erased,
-    retire_to, seqs, soon,
+    PATIENCE, Place, SHORT, append, append_within, engine_of, erase, int, keep, pages_left,
+    refused_as_erased, retire_to, seqs, soon,
 };
 use crate::harness::{
     ALL, Harm, History, Mongod, NOTES, Proxy, ReplicaSet, Setup, TRADES, Way, Wires, engine, eventually,
@@ -21,13 +21,13 @@ use crate::harness::{
 };
 
 /// Long enough for the fence, which goes by whole seconds.
-const LATE: Ages = Ages { tail: Duration::from_secs(1), marker: Duration::from_secs(5), ..SHORT };
+pub(super) const LATE: Ages = Ages { tail: Duration::from_secs(1), marker: Duration::from_secs(5), ..SHORT };
 
 /// Its commands are never late.
 const CONTROL: Ages = Ages { tail: Duration::from_secs(3600), ..LATE };
 
 /// An instance whose commands can be held back.
-async fn delayed(place: &Place, ages: Ages) -> (Proxy, Store) {
+pub(super) async fn delayed(place: &Place, ages: Ages) -> (Proxy, Store) {
     let proxy = Proxy::before(shared().await).await;
     let setup = Setup::at(&proxy.uri()).of(place.history).in_database(&place.database).aging(ages);
     let store = setup.store().await;
@@ -35,7 +35,7 @@ async fn delayed(place: &Place, ages: Ages) -> (Proxy, Store) {
 }
 
 /// An append that is held back until what happens meanwhile has ended: it must not give up before.
-async fn held(
+pub(super) async fn held(
     place: &Place,
     late: &Store,
     owner: u64,
@@ -45,7 +45,7 @@ async fn held(
 }
 
 /// Holds back the next append or marker of this history.
-fn hold(place: &Place, proxy: &Proxy) {
+pub(super) fn hold(place: &Place, proxy: &Proxy) {
     proxy.harm(format!("update {}", place.history.name), Way::There, Harm::Hold, 1);
 }
 
@@ -144,12 +144,12 @@ async fn a_late_tombstone_does_not_erase_a_reopened_owner(history: &'static Hist
 }
 
 /// A page that came behind a swept tombstone, past the fence.
-async fn come_late(place: &Place, page: i64) {
+async fn come_late(place: &Place, owner: u64, page: i64) {
     let history = place.history;
     let item = Document::try_from(engine::dated(history, 7, super::DATE).document()).expect("BSON");
     let bucket = doc! {
-        "_id": format!("{}_{:010}", history.id(1), 1_700_000_000 + page), history.owner_field: history.owner_bson(1),
-        "page": page, "count": 1, "first": DateTime::from_millis(super::DATE),
+        "_id": format!("{}_{:010}", history.id(owner), 1_700_000_000 + page),
+        history.owner_field: history.owner_bson(owner), "page": page, "count": 1, "first": DateTime::from_millis(super::DATE),
         "last": DateTime::from_millis(super::DATE), "history": [item],
     };
     place.database.collection::<Document>(history.name).insert_one(bucket).await.expect("a page");
@@ -163,21 +163,24 @@ async fn what_came_late_is_deleted(history: &'static History) {
     erase(&place, &store, 1).await;
     // One that had been deleted, and the next that was never opened.
     for page in [2, 3] {
-        come_late(&place, page).await;
+        come_late(&place, 1, page).await;
     }
     let (items, owner) = (engine_of(&store, &place), place.owner(1));
     assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing, "again");
     erase(&place, &store, 1).await;
     place.is_erased(1).await;
-    // A reopening under way has written its marker, and not yet lifted the tombstone.
-    let id = format!("{}_{:010}", history.id(1), 1_800_000_000);
+    // A reopening has written its marker, and has not lifted the tombstone.
+    let buckets = place.database.collection::<Document>(history.name);
+    let tombstone =
+        buckets.find_one(doc! { "_id": format!("{}_:", history.id(1)) }).await.expect("an answer");
+    let (first_page, second) = tombstone.map(|it| (int(&it, "firstPage"), int(&it, "second"))).expect("it");
     let marker = doc! {
-        "_id": id, history.owner_field: history.owner_bson(1), "page": 1_i64, "count": 0,
+        "_id": format!("{}_{second:010}", history.id(1)), history.owner_field: history.owner_bson(1), "page": 1_i64, "count": 0,
         "first": DateTime::from_millis(0), "last": DateTime::from_millis(0), "history": [],
-        "firstPage": 4_i64, "second": 1_800_000_000_i64, "since": DateTime::now(), "swept": true,
+        "firstPage": first_page, "second": second, "since": DateTime::now(), "swept": true,
     };
-    place.database.collection::<Document>(history.name).insert_one(marker).await.expect("a marker");
-    come_late(&place, 2).await;
+    buckets.insert_one(marker).await.expect("a marker");
+    come_late(&place, 1, 9).await;
     let record = |key: u8, owner: u64| {
         let id = Binary { subtype: BinarySubtype::Generic, bytes: vec![key; 32] };
         doc! { "_id": id, history.owner_field: history.owner_bson(owner), "from": 0_i64, "touched": DateTime::now() }
@@ -188,16 +191,93 @@ async fn what_came_late_is_deleted(history: &'static History) {
     eventually("housekeeping looks behind the tombstone", PATIENCE, async || {
         store.keep_house(&Default::default()).await.expect("an answer");
         let left = records.count_documents(doc! {}).await.expect("an answer");
-        !pages_left(&place, 1).await.contains(&2) && left == 1
+        !pages_left(&place, 1).await.contains(&9) && left == 1
     })
     .await;
     let other = doc! { history.owner_field: history.owner_bson(2) };
     assert!(records.find_one(other).await.expect("an answer").is_some(), "a record of another owner");
     assert_eq!(pages_left(&place, 1).await.len(), 2, "the tombstone, and the marker of the reopening");
-    let lifted = doc! { "_id": format!("{}_:", history.id(1)) };
-    place.database.collection::<Document>(history.name).delete_one(lifted).await.expect("an answer");
+    // The next one comes to the end of it.
+    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
     let told = append(&place, &place.store().await, 1, 1, 1).await.expect("stored");
-    assert_eq!(seqs(&told), [3 * history.page_size + 1], "after all pages that were ever opened");
+    assert_eq!(seqs(&told), [9 * history.page_size + 1], "after all pages that were ever opened");
+}
+
+/// Housekeeping looks for it once an hour. A reopening shows a late page to readers, so it looks, too.
+#[test_over(&[TRADES, NOTES])]
+async fn a_reopening_waits_for_what_came_late(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    append(&place, &store, 1, 1, 2 * history.page_size).await.expect("stored");
+    erase(&place, &store, 1).await;
+    come_late(&place, 1, 3).await;
+    let (items, owner) = (engine_of(&store, &place), place.owner(1));
+    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::NotSwept);
+    eventually("the sweep", PATIENCE, async || {
+        items.go_on_erasing(&owner, soon()).await.expect("an answer") == Erasure::Swept
+    })
+    .await;
+    place.is_erased(1).await;
+    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    let told = append(&place, &store, 1, 1, 1).await.expect("stored");
+    assert_eq!(seqs(&told), [3 * history.page_size + 1], "after the page that came late");
+}
+
+#[test_over(&[TRADES, NOTES])]
+async fn a_reopening_uses_no_number_of_a_page_that_came_late_meanwhile(history: &'static History) {
+    let place = Place::new(history).await;
+    let (proxy, reopening) = delayed(&place, SHORT).await;
+    let store = place.store().await;
+    append(&place, &store, 1, 1, 2 * history.page_size).await.expect("stored");
+    erase(&place, &store, 1).await;
+    let (items, owner) = (engine_of(&reopening, &place), place.owner(1));
+    proxy.harm(format!("delete {}", history.name), Way::There, Harm::Hold, 1);
+    let meanwhile = async {
+        proxy.struck(1).await;
+        come_late(&place, 1, 3).await;
+        eventually("housekeeping looks behind the tombstone", PATIENCE, async || {
+            store.keep_house(&Default::default()).await.expect("an answer");
+            !pages_left(&place, 1).await.contains(&3)
+        })
+        .await;
+        proxy.relent();
+    };
+    let (reopened, ()) = tokio::join!(items.reopen(&owner, Deadline::within(3 * PATIENCE)), meanwhile);
+    assert_eq!(reopened.expect("an answer"), Reopening::Reopened);
+    let told = append(&place, &store, 1, 1, 1).await.expect("stored");
+    assert_eq!(seqs(&told), [3 * history.page_size + 1], "after the page that came late");
+}
+
+/// Its tombstone does not say which page follows; only another request puts it right.
+#[test_over(&[TRADES, NOTES])]
+async fn an_owner_with_a_damaged_tombstone_keeps_no_other_from_the_late_walk(history: &'static History) {
+    let place = Place::new(history).await;
+    let store = place.store().await;
+    for owner in [1, 2] {
+        append(&place, &store, owner, 1, 2 * history.page_size).await.expect("stored");
+        erase(&place, &store, owner).await;
+    }
+    let buckets = place.database.collection::<Document>(history.name);
+    let damaged = buckets
+        .update_one(doc! { "_id": format!("{}_:", history.id(1)) }, doc! { "$unset": { "firstPage": 1 } })
+        .bypass_document_validation(true)
+        .await;
+    assert_eq!(damaged.expect("an answer").modified_count, 1);
+    come_late(&place, 2, 3).await;
+    let mut ownerless = history.bucket(2, 1_700_000_007, 4, &[(1, DateTime::now())]);
+    ownerless.remove(history.owner_field);
+    buckets.insert_one(ownerless).bypass_document_validation(true).await.expect("a bucket");
+    let of_other = doc! { "_id": { "$regex": format!("^{}_", history.id(2)) } };
+    eventually("what came late is deleted", PATIENCE, async || {
+        store.keep_house(&Default::default()).await.expect("an answer");
+        buckets.count_documents(of_other.clone()).await.expect("an answer") == 1
+    })
+    .await;
+    place.is_erased(2).await;
+    let (items, owner) = (engine_of(&store, &place), place.owner(2));
+    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    let told = append(&place, &store, 2, 1, 1).await.expect("stored");
+    assert_eq!(seqs(&told), [4 * history.page_size + 1], "after all pages that were ever opened");
 }
 
 /// The clock of a command stands still while it waits. So its time is limited, and a replay has the time of its own begin.
@@ -232,7 +312,7 @@ async fn a_locked_server_ends_commands_that_open_pages(history: &'static History
 }
 
 /// Has the clock of the set leap ahead by an hour: it follows the greatest time that a member or a client has.
-async fn leap(client: &Client) {
+pub(super) async fn leap(client: &Client) {
     let admin = client.database("admin");
     let ping = admin.run_command(doc! { "ping": 1 }).await.expect("an answer");
     let mut time = ping.get_document("$clusterTime").expect("the time of a set").clone();
@@ -244,7 +324,7 @@ async fn leap(client: &Client) {
 }
 
 /// Instances on a set of their own: one whose commands can be held back by `proxy`, and another.
-async fn beside(history: &'static History, late: &str, uri: &str) -> (Place, Store, Store) {
+pub(super) async fn beside(history: &'static History, late: &str, uri: &str) -> (Place, Store, Store) {
     let setup = Setup::at(uri).of(history).aging(LATE);
     let database = Client::with_uri_str(uri).await.expect("a client").database(&setup.connection.database);
     let other = setup.store().await;
@@ -268,6 +348,38 @@ async fn a_clock_that_leaps_ahead_opens_no_page_again(history: &'static History)
         engine_of(&other, &place).erase(&place.owner(1), soon()).await.expect("an answer");
         engine_of(&other, &place).retire(keep(2), soon()).await.expect("an answer");
         leap(&mongod.client().await).await;
+        erase(&place, &other, 1).await;
+        retire_to(&place, &other, 2, keep(2), 4).await;
+        proxy.relent();
+    };
+    // One after the other: together they might go in one command.
+    let second = async {
+        proxy.struck(1).await;
+        held(&place, &late, 2, 2_000).await
+    };
+    let appends = async { tokio::join!(held(&place, &late, 1, 2_000), second) };
+    let (erased, retired) = tokio::join!(appends, meanwhile).0;
+    refused_as_erased(erased);
+    place.is_erased(1).await;
+    assert_eq!(seqs(&retired.expect("stored")), [6 * size + 1], "at the end");
+    assert_eq!(stored(&place.database, history, 2).await.first_page, 4);
+    mongod.remove().await;
+}
+
+/// Its clock is that of its machine.
+#[test_over(&[TRADES, NOTES])]
+async fn a_standalone_server_refuses_late_commands_too(history: &'static History) {
+    let mongod = Mongod::standalone().await;
+    let proxy = Proxy::before(&mongod).await;
+    let (place, late, other) = beside(history, &proxy.uri(), mongod.uri()).await;
+    let size = history.page_size;
+    for owner in [1, 2] {
+        append(&place, &late, owner, 1, size).await.expect("stored");
+    }
+    proxy.harm(format!("update {}", history.name), Way::There, Harm::Hold, 2);
+    let meanwhile = async {
+        proxy.struck(2).await;
+        append(&place, &other, 2, 1_000, 5 * size).await.expect("stored");
         erase(&place, &other, 1).await;
         retire_to(&place, &other, 2, keep(2), 4).await;
         proxy.relent();

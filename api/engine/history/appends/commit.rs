@@ -8,18 +8,17 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use mongodb::bson::RawDocumentBuf;
 use pagebucket_model::domain::OwnerId;
 use pagebucket_model::metric::COMMIT_ITEMS;
 
 use super::batch::{Appends, Batch, MOST_OF_A_COMMAND, Settled};
 use super::request::{Cause, Request};
-use super::statement::{open, push};
+use super::statement::update;
 use crate::group_commit::Handle;
 use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::tails::Tails;
 use crate::history::collection::Source;
-use crate::history::collection::fence::is_before;
+use crate::history::collection::fence::Fence;
 use crate::history::dedup::{Goal, confirm, keep_looked, near, scan};
 use crate::mongo::reply::{Answer, Verdict};
 use crate::mongo::session::{Command, Unanswered, durable};
@@ -57,20 +56,20 @@ pub(crate) async fn run(source: Arc<Source>, batches: Vec<Batch>, committer: Han
     join_all(commands.into_iter().map(|batches| send(&source, batches, &report))).await;
 }
 
-/// A batch, and until when its pages may be opened, if it opens any: in milliseconds since 1970, by the database's clock.
-type Fenced = (Batch, Option<i64>);
+/// A batch, and the fence of the pages that it opens.
+type Fenced = (Batch, Fence);
 
 /// The batch with its fence. If what was known is too old by now, it is placed again, and its tail is read.
 fn fenced(source: &Source, batch: Batch, report: &impl Fn(Settled)) -> Option<Fenced> {
-    if !batch.opens() {
-        return Some((batch, None));
+    let topology = source.topology();
+    match batch.read.and_then(|read| source.markers.open_until(read, &source.clock)) {
+        Some(until) => Some((batch, Fence::until(topology, until))),
+        None if batch.opens() => {
+            report(batch.again());
+            None
+        }
+        None => Some((batch, Fence::closed(topology))),
     }
-    let until = batch.read.and_then(|read| source.markers.open_until(read, &source.clock));
-    if until.is_none() {
-        report(batch.again());
-        return None;
-    }
-    Some((batch, until))
 }
 
 /// Reads the tails that are not in the catalog, all in one query, then plans the statements of each batch.
@@ -184,26 +183,18 @@ async fn catch_up(
 /// Sends one command: an unordered one for many owners with one statement each, or an ordered one for one
 /// owner, which stops at its first failure.
 async fn send(source: &Source, fenced: Vec<Fenced>, report: &impl Fn(Settled)) {
-    let (batches, fences): (Vec<Batch>, Vec<Option<i64>>) = fenced.into_iter().unzip();
+    let (batches, fences): (Vec<Batch>, Vec<Fence>) = fenced.into_iter().unzip();
     let ordered = batches.len() == 1;
     let deadline = deadline(&batches);
     let definition = &source.definition;
     // Lazily, one after the other, because statements take much memory as documents.
-    let topology = source.sessions.topology();
-    let updates = batches.iter().zip(&fences).flat_map(|(batch, until)| {
+    let updates = batches.iter().zip(&fences).flat_map(|(batch, fence)| {
         let items: Vec<_> = batch.marked().collect();
-        let in_time = until.map(|until| is_before(topology, until));
-        let in_time = in_time.map(|in_time| RawDocumentBuf::try_from(&in_time).expect("no NUL in it"));
-        batch.statements.iter().map(move |statement| {
-            let update = match in_time.as_ref().filter(|_| statement.opens()) {
-                Some(in_time) => open(definition, &batch.owner, statement, &items, in_time),
-                None => push(definition, &batch.owner, statement, &items),
-            };
-            Ok(update.into())
-        })
+        let each = batch.statements.iter();
+        each.map(move |statement| Ok(update(definition, &batch.owner, statement, &items, *fence).into()))
     });
     let mut command = Command::update(&definition.name, updates, ordered, durable(deadline));
-    if fences.iter().any(Option::is_some) {
+    if batches.iter().any(Batch::opens) {
         command = command.running_at_most(deadline.or_within(source.markers.ages.command).remaining());
     }
     let items: usize =

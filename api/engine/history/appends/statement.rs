@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use mongodb::bson::{RawDocument, RawDocumentBuf};
+use mongodb::bson::RawDocumentBuf;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Instant, OwnerId, PageNumber, PageSize, SeqRange};
 
 use crate::history::buckets::bucket_id::{BucketId, Tail};
 use crate::history::buckets::document::Marked;
+use crate::history::collection::fence::Fence;
 use crate::mongo::bson_writer::{Fields, document};
 
 /// One conditional upsert: appends items to a bucket that holds exactly as many as it expects.
@@ -84,12 +85,26 @@ pub(crate) fn plan(
     Ok(statements)
 }
 
-/// The statement that appends to an open bucket, as a part of an `update` command. `items` are all items of the append to the
-/// history of `owner`.
+/// The statement as a part of an `update` command. `items` are all items of the append to the history of `owner`. `fence` says until
+/// when the statement may open its bucket, if it opens it.
+pub(crate) fn update(
+    definition: &Definition,
+    owner: &OwnerId,
+    statement: &Statement,
+    items: &[Marked<'_>],
+    fence: Fence,
+) -> RawDocumentBuf {
+    match statement.opens() {
+        true => open(definition, owner, statement, items, fence),
+        false => push(definition, owner, statement, items),
+    }
+}
+
+/// The statement that appends to an open bucket.
 ///
 /// The types in `q` decide the types in the stored bucket, `count` int32 and the owner's: the server copies them on
 /// insert, and the validator refuses what is inserted.
-pub(crate) fn push(
+fn push(
     definition: &Definition,
     owner: &OwnerId,
     statement: &Statement,
@@ -113,15 +128,16 @@ pub(crate) fn push(
     })
 }
 
-/// The statement that opens a bucket while `in_time` holds. Later it would store a bucket without its items, and the validator
+/// The statement that opens a bucket while its fence is open. Later it would store a bucket without its items, and the validator
 /// refuses that by its `$expr` alone, as it refuses every statement from an old tail.
-pub(crate) fn open(
+fn open(
     definition: &Definition,
     owner: &OwnerId,
     statement: &Statement,
     items: &[Marked<'_>],
-    in_time: &RawDocument,
+    fence: Fence,
 ) -> RawDocumentBuf {
+    let in_time = RawDocumentBuf::try_from(&fence.is_open()).expect("no NUL in it");
     let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
     let (first, last) = dates(items);
     let id = bucket.id(owner).to_string();
@@ -148,7 +164,7 @@ pub(crate) fn open(
             stages.document(name, |stage| {
                 stage.document("$replaceWith", |with| {
                     with.array("$cond", 0..3, |branches, name, branch| match branch {
-                        0 => branches.copy(name, in_time),
+                        0 => branches.copy(name, &in_time),
                         1 => stored(branches, name, items),
                         _ => stored(branches, name, &[]),
                     });

@@ -78,17 +78,36 @@ impl ServerClock {
     }
 }
 
-/// The condition, inside of a command, that the database's clock is before `until`, in milliseconds since 1970.
-pub(crate) fn is_before(topology: Topology, until: i64) -> Document {
-    let (clock, until): (_, Bson) = match topology {
-        Topology::Standalone => ("$$NOW", DateTime::from_millis(until).into()),
-        Topology::Replicated | Topology::Sharded => {
-            // Both times have lost their fractions of a second.
-            let time = u32::try_from(until.div_euclid(1000) + 2).unwrap_or(u32::MAX);
-            ("$$CLUSTER_TIME", Timestamp { time, increment: 0 }.into())
-        }
-    };
-    doc! { "$lt": [clock, until] }
+/// Until when a command may open a page, or write a marker, by the database's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fence {
+    topology: Topology,
+    /// In milliseconds since 1970.
+    until: i64,
+}
+
+impl Fence {
+    pub(crate) fn until(topology: Topology, until: i64) -> Self {
+        Self { topology, until }
+    }
+
+    /// The fence of what needs none. The database refuses everything that has it.
+    pub(crate) fn closed(topology: Topology) -> Self {
+        Self { topology, until: 0 }
+    }
+
+    /// The condition, inside of a command, that the database's clock is before the end.
+    pub(crate) fn is_open(self) -> Document {
+        let (clock, until): (_, Bson) = match self.topology {
+            Topology::Standalone => ("$$NOW", DateTime::from_millis(self.until).into()),
+            Topology::Replicated | Topology::Sharded => {
+                // Both times have lost their fractions of a second.
+                let time = (self.until.div_euclid(1000) + 2).clamp(0, u32::MAX.into()) as u32;
+                ("$$CLUSTER_TIME", Timestamp { time, increment: 0 }.into())
+            }
+        };
+        doc! { "$lt": [clock, until] }
+    }
 }
 
 /// The database's time, inside of a command, as a date.
@@ -144,9 +163,13 @@ mod tests {
 
     #[test]
     fn the_condition_is_of_the_clock_that_the_database_has() {
-        let cluster = Timestamp { time: 62, increment: 0 };
-        assert_eq!(is_before(Topology::Replicated, 60_999), doc! { "$lt": ["$$CLUSTER_TIME", cluster] });
-        let now = doc! { "$lt": ["$$NOW", DateTime::from_millis(60_999)] };
-        assert_eq!(is_before(Topology::Standalone, 60_999), now);
+        let cluster = |time| doc! { "$lt": ["$$CLUSTER_TIME", Timestamp { time, increment: 0 }] };
+        assert_eq!(Fence::until(Topology::Replicated, 60_999).is_open(), cluster(62));
+        assert_eq!(Fence::until(Topology::Replicated, i64::MAX).is_open(), cluster(u32::MAX));
+        assert_eq!(Fence::until(Topology::Replicated, i64::MIN).is_open(), cluster(0));
+        assert_eq!(Fence::closed(Topology::Sharded).is_open(), cluster(2), "of 1970");
+        let now = |millis| doc! { "$lt": ["$$NOW", DateTime::from_millis(millis)] };
+        assert_eq!(Fence::until(Topology::Standalone, 60_999).is_open(), now(60_999));
+        assert_eq!(Fence::closed(Topology::Standalone).is_open(), now(0));
     }
 }

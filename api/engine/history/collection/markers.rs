@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::fence::ReadTime;
 use crate::capacity::Ages;
 
-/// Before the first answer, and after a read has met a marker that is not counted here yet.
+/// Before the first answer, while the number is damaged, and after a read has met a marker that is not counted here yet.
 const UNKNOWN: i64 = -1;
 
 /// The markers of one history, as far as this instance knows.
@@ -44,8 +44,9 @@ impl Markers {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Learns the number, which was read at `read` if that is known. Returns whether it has changed.
-    pub(crate) fn learn(&self, count: i64, read: Option<ReadTime>) -> bool {
+    /// Learns the number, which was read at `read` if that is known; `None` if it is damaged. Returns whether it has changed.
+    pub(crate) fn learn(&self, count: Option<i64>, read: Option<ReadTime>) -> bool {
+        let count = count.unwrap_or(UNKNOWN);
         *self.none.lock() = read.filter(|_| count == 0);
         let changed = self.count.swap(count, Ordering::Relaxed) != count;
         if changed {

@@ -129,15 +129,17 @@ impl Left {
     }
 }
 
-/// Finds buckets of the owner that are left beside pages: a marker of the beginning, and damaged ones.
+/// Finds buckets of the owner that are left beside pages: a marker of the beginning, and damaged ones. One for which `spared` holds
+/// is none of them.
 ///
 /// # Errors
 /// The database does not answer in time.
-pub(crate) async fn find(of: OfOwner<'_>) -> Result<Left> {
+pub(crate) async fn find(of: OfOwner<'_>, spared: Option<Document>) -> Result<Left> {
     let unreadable = doc! { "$nor": [any_owner(of)] };
     let mut by_id = prefix(of);
     by_id.extend(unreadable.clone());
-    let by_field = of.filter(doc! { "_id": { "$ne": tombstone_id(of.owner) } });
+    let mut by_field = of.filter(doc! { "_id": { "$ne": tombstone_id(of.owner) } });
+    by_field.extend(spared.map(|spared| ("$nor".to_owned(), vec![spared].into())));
     let mut left = Left { deletes: Vec::new(), numbers: UNUSED };
     for (condition, hint, same) in
         [(by_field, of.source.by_page(), of.filter(Document::new())), (by_id, doc! { "_id": 1 }, unreadable)]

@@ -9,6 +9,9 @@
 //! Every step may be repeated, and any instance may go on where another has stopped. An erasure that is late, because its
 //! instance stood still, must not delete what was appended after a reopening: it deletes only pages up to one that a tombstone,
 //! not yet swept, has just covered. Damage does not keep an owner from being erased ([`damaged`]).
+//!
+//! A reopening shows what came late behind the tombstone to readers, for good. So it looks behind it first. If a page comes while
+//! it is under way, the tombstone has other numbers than those that were read, and is not lifted.
 
 use std::sync::Arc;
 
@@ -21,7 +24,7 @@ use super::erased_keys::{KeyScans, ScanTurn};
 use super::erasure_log::{self, LoggedErasure};
 use crate::history::buckets::bucket_id::BucketId;
 use crate::history::buckets::marker::{self, Marker, TOMBSTONE, tombstone_id};
-use crate::history::collection::fence::{self, ReadTime, is_before};
+use crate::history::collection::fence::{self, Fence, ReadTime};
 use crate::history::collection::{OfOwner, Source, owner_in};
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::values::{date, whole_number};
@@ -104,16 +107,16 @@ impl Erasures {
         }
         if tombstone.swept {
             self.key_scans.forget(owner);
-            return match begins {
-                Some(_) => look_behind(of, &tombstone).await,
-                // Pages that came late all the same. No marker: that of a reopening under way may be there.
-                None if delete_numbered(of, &tombstone).await? => Ok(Erasure::Swept),
-                None => Ok(Erasure::Erasing),
+            let is_clean = match begins {
+                Some(_) => look_behind(of, &tombstone, None).await?,
+                // What came late all the same. A reopening may be under way.
+                None => delete_pages(of, &tombstone, Some(reopening(&tombstone))).await?,
             };
+            return Ok(if is_clean { Erasure::Swept } else { Erasure::Erasing });
         }
         let aged = of.source.is_aged(tombstone.since);
         let scan = (owner.clone(), tombstone.since, aged);
-        let done = delete_pages(of, &tombstone).await? && self.key_scans.go_on(of, scan, began).await?;
+        let done = delete_pages(of, &tombstone, None).await? && self.key_scans.go_on(of, scan, began).await?;
         match (done, aged) {
             (false, _) => Ok(Erasure::Erasing),
             (true, false) => Ok(Erasure::Erased),
@@ -158,22 +161,28 @@ impl Erasures {
         let of = source.of(owner, deadline);
         let read = source.read_time(deadline).await?;
         let Some(tombstone) = tombstone(of).await? else { return Ok(Reopening::NotErased) };
-        if !tombstone.swept {
+        if !tombstone.swept || !look_behind(of, &tombstone, Some(reopening(&tombstone))).await? {
             return Ok(Reopening::NotSwept);
         }
         let erasure = LoggedErasure::read(of).await?;
         source.raise_markers(deadline).await?;
         // Without a page before it the history is as if it had never been.
         if tombstone.first_page > PageNumber::FIRST {
-            let id = BucketId { owner: owner.clone(), second: tombstone.second };
-            write(of, read, &id.to_string(), 1, tombstone, doc! { "swept": true }).await?;
+            let id = BucketId { owner: owner.clone(), second: tombstone.second }.to_string();
+            // By its page: an attempt that did not come to its end has perhaps left it with another `_id`.
+            let place = (doc! { "page": 1_i64, "count": 0 }, source.by_page());
+            let more = doc! { "_id": { "$ifNull": ["$_id", id] }, "swept": true };
+            write(of, read, place, tombstone, more).await?;
         }
-        let tombstone = doc! { "q": of.filter(the_tombstone(owner, &tombstone)), "limit": 1 };
+        let mut as_read = the_tombstone(owner, &tombstone);
+        as_read.insert("firstPage", tombstone.first_page.get() as i64);
+        as_read.insert("second", tombstone.second as i64);
+        let tombstone = doc! { "q": of.filter(as_read), "limit": 1 };
         let delete = doc! { "delete": source.collection(), "deletes": [tombstone] };
         let lifted = source.write(delete, deadline).await?;
-        // If it was not there any more, another instance has lifted it, or has begun the erasure again.
+        // If it was not there any more, another instance has lifted it, has begun the erasure again, or has found a late page.
         if lifted.get("n").and_then(whole_number) != Some(1) && self::tombstone(of).await?.is_some() {
-            return Err(Error::Unavailable(format!("{owner} was erased again meanwhile")));
+            return Err(Error::Unavailable(format!("the tombstone of {owner} has changed meanwhile")));
         }
         erasure.into_iter().for_each(|erasure| erasure.write(of, true));
         source.raise_markers(deadline).await?;
@@ -201,10 +210,26 @@ impl Erasures {
 }
 
 /// The tombstone, if the owner is erased. No other bucket is read: it may be damaged.
+///
+/// # Errors
+/// The database does not answer in time, or the tombstone is damaged.
 async fn tombstone(of: OfOwner<'_>) -> Result<Option<Marker>> {
     let mut command = of.at_most(doc! { "page": TOMBSTONE }, 1);
     command.insert("projection", marker::fields());
-    Ok(of.find(command, |bucket| Ok(Marker::read(bucket)?)).await?.pop().flatten())
+    let read = |bucket: &RawDocument| {
+        let damage =
+            || Corruption::of(bucket, "count", "is not 0, though the bucket has the place of a tombstone");
+        Ok(Marker::read(bucket)?.ok_or_else(damage)?)
+    };
+    Ok(of.find(command, read).await?.pop())
+}
+
+/// The marker of the beginning that a reopening writes before it lifts this tombstone.
+fn reopening(tombstone: &Marker) -> Document {
+    doc! {
+        "page": 1_i64, "count": 0, "swept": true, "since": { "$type": "date" },
+        "firstPage": { "$lte": tombstone.first_page.get() as i64 },
+    }
 }
 
 /// Writes the tombstone because of what was read at `read`, with these numbers or greater ones. `erased` is the time of an erasure that
@@ -224,7 +249,13 @@ pub(crate) async fn bury(
         None => doc! { "$ifNull": ["$erased", "$$NOW"] },
     };
     let more = doc! { "erased": erased, "swept": { "$ifNull": ["$swept", false] } };
-    write(of, read, &tombstone_id(of.owner), TOMBSTONE, tombstone, more).await?;
+    let place = (doc! { "_id": tombstone_id(of.owner), "page": TOMBSTONE }, doc! { "_id": 1 });
+    write(of, read, place, tombstone, more).await?;
+    // It ages from when it is there. The clock of the command that has written it stood still meanwhile: if the database's clock has
+    // leapt, reads that did not show it are justified until later.
+    let there = doc! { "_id": tombstone_id(of.owner), "swept": false };
+    let since = doc! { "$max": ["$since", fence::now(of.source.topology())] };
+    of.update(there, vec![doc! { "$set": { "since": since } }], doc! { "_id": 1 }).await?;
     // Again: an instance may have asked, and read a tail, before the tombstone was there.
     of.source.raise_markers(of.deadline).await?;
     Ok(if last.is_some() { Erasure::Erasing } else { Erasure::Nothing })
@@ -245,31 +276,29 @@ fn plain() -> Document {
 }
 
 /// Writes a marker where there is no bucket, or raises its numbers, because of what was read at `read`. If it is late, the database
-/// refuses it: an erasure, its sweep and a reopening may have come between.
+/// refuses it: an erasure, its sweep and a reopening may have come between. The place is a condition and the index that finds it.
 async fn write(
     of: OfOwner<'_>,
     read: ReadTime,
-    id: &str,
-    page: i64,
+    (place, hint): (Document, Document),
     marker: Marker,
     more: Document,
 ) -> Result<()> {
     let source = of.source;
     let until = read.server.saturating_add(source.markers.ages.tail.as_millis() as i64);
-    let query = of.filter(doc! { "_id": id, "page": page });
     let mut set = doc! {
         "count": 0,
         // Dates of nothing.
         "first": DateTime::from_millis(0),
         "last": DateTime::from_millis(0),
         // A marker with an item fails the validator.
-        "history": { "$cond": [is_before(source.topology(), until), [], [0]] },
+        "history": { "$cond": [Fence::until(source.topology(), until).is_open(), [], [0]] },
         "firstPage": { "$max": ["$firstPage", marker.first_page.get() as i64] },
         "second": { "$max": ["$second", marker.second as i64] },
         "since": { "$ifNull": ["$since", fence::now(source.topology())] },
     };
     set.extend(more);
-    let update = doc! { "q": query, "u": [{ "$set": set }], "upsert": true, "hint": { "_id": 1 } };
+    let update = doc! { "q": of.filter(place), "u": [{ "$set": set }], "upsert": true, "hint": hint };
     let limit = of.deadline.or_within(source.markers.ages.command).remaining_millis();
     let command = doc! { "update": source.collection(), "updates": [update], "maxTimeMS": limit };
     let written = source.write(command, of.deadline).await;
@@ -288,24 +317,25 @@ async fn change(of: OfOwner<'_>, tombstone: &Marker, change: impl Into<Bson>) ->
     of.update(the_tombstone(of.owner, tombstone), change, doc! { "_id": 1 }).await
 }
 
-/// Begins the erasure of an owner again whose tombstone is swept, if something is left.
-async fn look_behind(of: OfOwner<'_>, tombstone: &Marker) -> Result<Erasure> {
-    if damaged::find(of).await?.is_empty() {
+/// Begins the erasure of an owner again whose tombstone is swept, if something is left but what is `spared`. Returns whether nothing
+/// is left.
+async fn look_behind(of: OfOwner<'_>, tombstone: &Marker, spared: Option<Document>) -> Result<bool> {
+    if damaged::find(of, spared).await?.is_empty() {
         damaged::name_others(of).await?;
-        return Ok(Erasure::Swept);
+        return Ok(true);
     }
     let again = vec![doc! { "$set": { "swept": false, "since": fence::now(of.source.topology()) } }];
     // If the tombstone is not found, another instance was faster, or the owner was reopened.
     change(of, tombstone, again).await?;
-    Ok(Erasure::Erasing)
+    Ok(false)
 }
 
-/// Deletes pages, and then what is left beside them. Returns whether none is left.
-async fn delete_pages(of: OfOwner<'_>, tombstone: &Marker) -> Result<bool> {
+/// Deletes pages, and then what is left beside them but what is `spared`. Returns whether none is left.
+async fn delete_pages(of: OfOwner<'_>, tombstone: &Marker, spared: Option<Document>) -> Result<bool> {
     if !delete_numbered(of, tombstone).await? {
         return Ok(false);
     }
-    let left = damaged::find(of).await?;
+    let left = damaged::find(of, spared).await?;
     if !left.is_empty() {
         use_up(of, tombstone, left.numbers).await?;
         return left.delete(of).await;

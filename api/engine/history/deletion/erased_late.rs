@@ -1,7 +1,8 @@
 //! What came behind a swept tombstone all the same.
 //!
 //! The fence refuses what is late ([`crate::history::collection::fence`]). It fails where the clock of a standalone server is set back, and earlier
-//! versions have none. So housekeeping looks behind the tombstones of the last day.
+//! versions have none. So housekeeping looks behind the tombstones of the last day, and leaves only the marker that a reopening writes
+//! before it lifts a tombstone.
 
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ struct LateWalk {
 pub(crate) struct LateErasures(Mutex<LateWalk>);
 
 impl LateErasures {
-    /// One step of a walk over the owners that were erased less than a day ago: deletes pages and records of keys that came late.
+    /// One step of a walk over the owners that were erased less than a day ago: deletes buckets and records of keys that came late.
     /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the one before.
     ///
     /// # Errors
@@ -71,11 +72,15 @@ impl LateErasures {
         let owners: Vec<OwnerId> = found.into_iter().flatten().collect();
         let mut without_keys = Vec::new();
         for owner in &owners {
-            if walk.records.is_none() {
-                erasures.go_on(owner, deadline).await?;
-            }
-            if unerased(source.of(owner, deadline)).await?.is_none() {
-                without_keys.push(owner_bson(owner));
+            match clean(erasures, owner, walk.records.is_none(), deadline).await {
+                Ok(true) => without_keys.push(owner_bson(owner)),
+                Ok(false) => {}
+                Err(error) if deadline.passed() => return Err(error),
+                // An owner that cannot be cleaned must not keep the others.
+                Err(error) => {
+                    let history = source.collection();
+                    tracing::warn!(history, %owner, %error, "what came late behind a tombstone was not deleted");
+                }
             }
         }
         let from = walk.records.take();
@@ -90,4 +95,12 @@ impl LateErasures {
         *self.0.lock() = walk;
         Ok(goes_on)
     }
+}
+
+/// Deletes the buckets of an owner that came late, if `buckets` says so. Returns whether the records of its keys may be deleted.
+async fn clean(erasures: &Erasures, owner: &OwnerId, buckets: bool, deadline: Deadline) -> Result<bool> {
+    if buckets {
+        erasures.go_on(owner, deadline).await?;
+    }
+    Ok(unerased(erasures.source.of(owner, deadline)).await?.is_none())
 }

@@ -1,7 +1,7 @@
 //! Erasures in the audit log: what erases owners once more after an older backup of the database was restored.
 //!
 //! The log is kept outside of the database, where no restore reaches it. A line of it, as JSON:
-//! `{"target": "pagebucket::audit", "event": "owner-erased", "owners": "customers", "owner": "7", "history": "trades",
+//! `{"target": "pagebucket::audit::erasures", "event": "owner-erased", "owners": "customers", "owner": "7", "history": "trades",
 //! "first_page": 7, "second": 1698349623, "erased": "2026-11-20T12:00:00.000Z"}`. It is written
 //!
 //! - when the tombstone is durable, before the erasure is answered;
@@ -9,12 +9,13 @@
 //! - when the owner is reopened, as `owner-reopened`.
 //!
 //! `erased`, the time in the tombstone, identifies the erasure. So the lines of several instances may be read in any order, and
-//! more than once.
+//! more than once. Lines of the format for people are read, too: what a client may choose is quoted and escaped there.
 
 use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
 use pagebucket_model::domain::{Instant, PageNumber};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::history::buckets::bucket_id::BucketId;
 use crate::history::buckets::marker::TOMBSTONE;
@@ -24,6 +25,9 @@ use crate::mongo::values::instant;
 
 const ERASED: &str = "owner-erased";
 const REOPENED: &str = "owner-reopened";
+
+/// The target of the lines. It is their own, so that a log can admit them whatever else it leaves out.
+const TARGET: &str = "pagebucket::audit::erasures";
 
 /// The erasure of an owner in one history, as its tombstone and the log have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +68,7 @@ impl LoggedErasure {
         let owners = &*of.source.definition.owner.collection;
         let (event, what) = if reopened { (REOPENED, "reopened") } else { (ERASED, "erased") };
         tracing::warn!(
-            target: "pagebucket::audit",
+            target: TARGET,
             event, owners, owner = %of.owner, history = of.source.collection(), first_page = first_page.get(), second, %erased,
             "an owner is {what}"
         );
@@ -97,52 +101,83 @@ pub struct ErasureLine {
     pub reopened: bool,
 }
 
+/// What a line says of itself.
+#[derive(Deserialize)]
+struct Fields {
+    event: String,
+    owners: String,
+    owner: String,
+    history: String,
+    first_page: u64,
+    second: u64,
+    erased: String,
+}
+
 impl ErasureLine {
+    /// The target of the lines in a log.
+    pub const TARGET: &str = TARGET;
+
     /// Reads a line of a log. `None` if it is about something else.
     ///
     /// # Errors
     /// The line names an erasure, and cannot be read. The sentence says why; its subject is the line.
     pub fn parse(line: &str) -> Result<Option<Self>, String> {
-        #[derive(Deserialize)]
-        struct Fields {
-            owners: String,
-            owner: String,
-            history: String,
-            first_page: u64,
-            second: u64,
-            erased: String,
-        }
         if ![ERASED, REOPENED].iter().any(|event| line.contains(event)) {
             return Ok(None);
         }
-        let members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)
-            .map_err(|_| "names an erasure, but is not a JSON object".to_owned())?;
-        let reopened = match members.get("event").and_then(|event| event.as_str()) {
-            Some(ERASED) => false,
-            Some(REOPENED) => true,
-            // Another line of ours that quotes the name, such as the path of a request.
-            _ if members.contains_key("target") => return Ok(None),
-            _ => return Err("names an erasure, but not as its `event`".to_owned()),
-        };
-        let fields: Fields =
+        let members = if line.trim_start().starts_with('{') { of_json(line)? } else { of_pretty(line)? };
+        let Some(members) = members else { return Ok(None) };
+        let Fields { event, owners, owner, history, first_page, second, erased } =
             serde_json::from_value(members.into()).map_err(|error| format!("is damaged: {error}"))?;
         let erased =
-            Instant::parse_rfc3339(&fields.erased).map_err(|rule| format!("is damaged: `erased` {rule}"))?;
+            Instant::parse_rfc3339(&erased).map_err(|rule| format!("is damaged: `erased` {rule}"))?;
         // After it there must be one for a page.
-        let first_page = PageNumber::new(fields.first_page).ok().filter(|page| page.get() < TOMBSTONE as u64);
+        let first_page = PageNumber::new(first_page).ok().filter(|page| page.get() < TOMBSTONE as u64);
         let first_page = first_page.ok_or("is damaged: `first_page` must be the number of a page")?;
-        if fields.second > BucketId::LAST_SECOND {
+        if second > BucketId::LAST_SECOND {
             return Err("is damaged: `second` must have at most ten digits".to_owned());
         }
-        let Fields { owners, owner, history, second, .. } = fields;
-        Ok(Some(Self {
-            owners,
-            owner,
-            history,
-            erasure: LoggedErasure { erased, first_page, second },
-            reopened,
-        }))
+        let erasure = LoggedErasure { erased, first_page, second };
+        Ok(Some(Self { owners, owner, history, erasure, reopened: event == REOPENED }))
     }
+}
+
+type Members = serde_json::Map<String, Value>;
+
+/// The members of a line in JSON; `None` if it is another one of ours.
+fn of_json(line: &str) -> Result<Option<Members>, String> {
+    let members: Members =
+        serde_json::from_str(line).map_err(|_| "names an erasure, but is not a JSON object".to_owned())?;
+    match members.get("event").and_then(Value::as_str) {
+        Some(ERASED | REOPENED) => Ok(Some(members)),
+        // One that quotes the name, such as the path of a request.
+        _ if members.contains_key("target") => Ok(None),
+        _ => Err("names an erasure, but not as its `event`".to_owned()),
+    }
+}
+
+/// The same of a line in the format for people: `… WARN pagebucket::audit::erasures: an owner is erased event="owner-erased" …`.
+fn of_pretty(line: &str) -> Result<Option<Members>, String> {
+    const LEVELS: [&str; 5] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR"];
+    let Some((_, line)) = line.trim_end().rsplit_once(&format!("{TARGET}: an owner is ")) else {
+        let is_ours = line.split_whitespace().nth(1).is_some_and(|level| LEVELS.contains(&level));
+        return if is_ours {
+            Ok(None)
+        } else {
+            Err("names an erasure, but is no line of the log".to_owned())
+        };
+    };
+    // No value has a space.
+    let members = line.split(' ').skip(1).map(|field| {
+        let (name, value) = field.split_once('=')?;
+        let text = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
+        let number = text.parse::<u64>().ok().filter(|_| ["first_page", "second"].contains(&name));
+        Some((name.to_owned(), number.map_or_else(|| text.into(), Value::from)))
+    });
+    let members: Option<Members> = members.collect();
+    let members = members
+        .filter(|members| matches!(members.get("event").and_then(Value::as_str), Some(ERASED | REOPENED)));
+    members.map(Some).ok_or_else(|| "is damaged: its fields cannot be read".to_owned())
 }
 
 #[cfg(test)]
@@ -151,7 +186,12 @@ mod tests {
 
     const LINE: &str = r#"{"timestamp":"2026-11-20T12:00:00.1Z","level":"WARN","message":"an owner is erased","event":"owner-erased",
         "owners":"customers","owner":"7","history":"trades","first_page":7,"second":1698349623,"erased":"2026-11-20T12:00:00.000Z",
-        "target":"pagebucket::audit"}"#;
+        "target":"pagebucket::audit::erasures"}"#;
+
+    /// The same in the format for people.
+    const PRETTY: &str = "2026-11-20T12:00:00.123456Z  WARN request{id=\"7f\"}: pagebucket::audit::erasures: an owner is erased \
+        event=\"owner-erased\" owners=\"customers\" owner=7 history=\"trades\" first_page=7 second=1698349623 \
+        erased=2026-11-20T12:00:00.000Z";
 
     #[test]
     fn a_line_is_read() {
@@ -167,7 +207,10 @@ mod tests {
             erasure,
             reopened: false,
         };
-        assert_eq!(ErasureLine::parse(LINE), Ok(Some(line)));
+        let line = Ok(Some(line));
+        assert_eq!(ErasureLine::parse(LINE), line);
+        assert_eq!(ErasureLine::parse(PRETTY), line);
+        assert_eq!(ErasureLine::parse(&format!("Nov 20 host pagebucket[1]: {PRETTY}\r")), line);
         // Without what the log adds.
         let bare = r#"{"event":"owner-reopened","owners":"rooms","owner":"kitchen","history":"notes","first_page":1,"second":0,
             "erased":"2026-11-20T12:00:00.000Z"}"#;
@@ -182,6 +225,7 @@ mod tests {
             r#"{"message":"an owner is to be erased","owner":"7","target":"pagebucket::audit"}"#,
             r#"{"path":"/v1/owner-erased","event":"other","target":"pagebucket::http"}"#,
             r#"{"path":"/v1/owner-erased","target":"pagebucket::http"}"#,
+            r#"2026-11-20T12:00:00.1Z  INFO request{id="7f"}: pagebucket::http: answered path="/v1/owner-erased""#,
         ] {
             assert_eq!(ErasureLine::parse(line), Ok(None), "{line}");
         }
@@ -191,10 +235,13 @@ mod tests {
     fn a_line_of_an_erasure_is_never_left_out_silently() {
         let quoted = serde_json::to_string(LINE).unwrap();
         for (line, part) in [
-            (
-                r#"WARN pagebucket::audit: an owner is erased event="owner-erased" owner=7"#.to_owned(),
-                "not a JSON object",
-            ),
+            ("an owner is erased: owner-erased".to_owned(), "no line of the log"),
+            // As a principal would have it written: what it quotes is escaped.
+            (PRETTY.replace('"', "\\\""), "its fields cannot be read"),
+            (PRETTY[..PRETTY.len() - 43].to_owned(), "its fields cannot be read"),
+            (PRETTY[..PRETTY.len() - 32].to_owned(), "missing field `erased`"),
+            (format!("{PRETTY} and more"), "its fields cannot be read"),
+            (PRETTY.replace("=7 second", "=x second"), "invalid type"),
             (LINE[..LINE.len() - 9].to_owned(), "not a JSON object"),
             // As a container engine wraps it.
             (format!(r#"{{"log":{quoted},"stream":"stderr"}}"#), "not as its `event`"),

@@ -3,12 +3,27 @@
 //! Two clocks must agree on the time, that of the server and that of this instance, and the earlier one counts. And the time
 //! must go on as the monotonic clock does: after a leap ahead, which would retire far more than the last round, rounds wait. If
 //! the time stays so for a day, it is right: the machine has slept.
+//!
+//! The database remembers the last time that was not in doubt, for an instance that starts while both clocks are wrong. To that
+//! instance a service that was stopped for more than a day has leapt, too.
 
 use std::time::Duration;
 
-use pagebucket_model::domain::Clock;
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Bson, DateTime, doc};
 use parking_lot::Mutex;
 use tokio::time::Instant;
+
+use crate::history::collection::Source;
+use crate::migrations::COLLECTION;
+use crate::mongo::majority::{Query, at_most};
+use crate::mongo::{Deadline, Result};
+
+/// The `_id` of what the database remembers, beside the lock of housekeeping.
+const ID: &str = "retention";
+
+/// How far the remembered time may be behind.
+const REMEMBER: Duration = Duration::from_secs(3_600);
 
 /// By how much the two clocks may differ.
 const TOLERANCE: Duration = Duration::from_secs(3_600);
@@ -35,34 +50,87 @@ pub enum Doubt {
     Leap(i64),
 }
 
+/// The clock by which pages are retired, of all histories of a database.
+#[derive(Debug, Default)]
+pub(crate) struct RetentionClock(Mutex<Option<Known>>);
+
+/// What an instance knows, and what the database remembers of it.
 #[derive(Debug)]
-pub(crate) struct RetentionClock(Mutex<Last>);
+struct Known {
+    last: Last,
+    remembered: Option<Remembered>,
+}
+
+/// What the database remembers, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Remembered {
+    /// The last time that was not in doubt.
+    certain: i64,
+    /// The time to which the clocks have leapt since.
+    leapt: Option<i64>,
+}
 
 /// The last time that was not in doubt.
 #[derive(Debug)]
 struct Last {
     millis: i64,
     at: Instant,
-    /// Since when the time has leapt.
-    leapt: Option<Instant>,
+    leapt: Option<Leap>,
+}
+
+/// A leap of the time.
+#[derive(Debug, Clone, Copy)]
+struct Leap {
+    /// The time to which it has leapt.
+    millis: i64,
+    /// When; `None` if an earlier process has met it.
+    at: Option<Instant>,
 }
 
 impl RetentionClock {
-    /// Begins with the time of this instance.
-    pub(crate) fn new(own: &Clock) -> Self {
-        Self(Mutex::new(Last { millis: own.now().millis(), at: Instant::now(), leapt: None }))
-    }
-
-    /// The time, in milliseconds since 1970, by the server's clock and by that of this instance.
+    /// The time, in milliseconds since 1970, by the server's clock and by that of this instance; or why it is in doubt.
     ///
     /// # Errors
-    /// It is in doubt.
-    pub(crate) fn time(&self, server: i64, own: &Clock) -> Result<i64, Doubt> {
-        self.0.lock().next(server, own.now().millis(), Instant::now())
+    /// The database does not answer in time.
+    pub(crate) async fn time(&self, source: &Source, deadline: Deadline) -> Result<Result<i64, Doubt>> {
+        if self.0.lock().is_none() {
+            let remembered = remembered(source, deadline).await?;
+            let last = Last::begin(remembered, source.clock.now().millis(), Instant::now());
+            self.0.lock().get_or_insert(Known { last, remembered });
+        }
+        let server = source.server_time(deadline).await?;
+        let (time, changed) = {
+            let mut known = self.0.lock();
+            let known = known.as_mut().expect("it is known from the first call on");
+            let time = known.last.next(server, source.clock.now().millis(), Instant::now());
+            let new =
+                Remembered { certain: known.last.millis, leapt: known.last.leapt.map(|leap| leap.millis) };
+            let is_known = !matches!(time, Err(Doubt::Ahead(_) | Doubt::Behind(_)));
+            (time, Some(new).filter(|new| is_known && new.is_news(known.remembered)))
+        };
+        if let Some(changed) = changed {
+            remember(source, changed, deadline).await?;
+            self.0.lock().iter_mut().for_each(|known| known.remembered = Some(changed));
+        }
+        Ok(time)
+    }
+}
+
+impl Remembered {
+    /// Whether the database should remember this instead of what it remembers.
+    fn is_news(self, old: Option<Self>) -> bool {
+        let is_behind = |old: Self| self.certain.abs_diff(old.certain) >= REMEMBER.as_millis() as u64;
+        old.is_none_or(|old| old.leapt != self.leapt || is_behind(old))
     }
 }
 
 impl Last {
+    /// Begins with what the database remembers, or else with the time of this instance.
+    fn begin(remembered: Option<Remembered>, own: i64, at: Instant) -> Self {
+        let Remembered { certain, leapt } = remembered.unwrap_or(Remembered { certain: own, leapt: None });
+        Self { millis: certain, at, leapt: leapt.map(|millis| Leap { millis, at: None }) }
+    }
+
     fn next(&mut self, server: i64, own: i64, at: Instant) -> Result<i64, Doubt> {
         let (ahead, millis) = (server.saturating_sub(own), server.min(own));
         if ahead.unsigned_abs() > TOLERANCE.as_millis() as u64 {
@@ -71,14 +139,41 @@ impl Last {
         let elapsed = at.saturating_duration_since(self.at).as_millis() as i64;
         let leap = millis.saturating_sub(self.millis.saturating_add(elapsed));
         if leap > LEAP.as_millis() as i64 {
-            let leapt = *self.leapt.get_or_insert(at);
-            if at.saturating_duration_since(leapt) < WAIT {
+            // One to a later time was another one.
+            let known = self.leapt.filter(|leapt| leapt.at.is_some() || leapt.millis <= millis);
+            let leapt = *self.leapt.insert(known.unwrap_or(Leap { millis, at: Some(at) }));
+            let waited = match leapt.at {
+                Some(begin) => at.saturating_duration_since(begin),
+                None => Duration::from_millis(millis.abs_diff(leapt.millis)),
+            };
+            if waited < WAIT {
                 return Err(Doubt::Leap(hours(leap)));
             }
         }
         *self = Self { millis, at, leapt: None };
         Ok(millis)
     }
+}
+
+/// Reads what the database remembers. What is damaged is not relied on.
+async fn remembered(source: &Source, deadline: Deadline) -> Result<Option<Remembered>> {
+    let command = at_most(COLLECTION, doc! { "_id": ID }, 1, doc! { "_id": 1 });
+    let read = |found: &RawDocument| {
+        let millis = |field| found.get_datetime(field).ok().map(|date| date.timestamp_millis());
+        Ok(millis("certain").map(|certain| Remembered { certain, leapt: millis("leapt") }))
+    };
+    Ok(source.reads.find(Query::new(command, deadline), read).await?.pop().flatten())
+}
+
+async fn remember(
+    source: &Source,
+    Remembered { certain, leapt }: Remembered,
+    deadline: Deadline,
+) -> Result<()> {
+    let leapt = leapt.map_or(Bson::Null, |leapt| DateTime::from_millis(leapt).into());
+    let new = doc! { "$set": { "certain": DateTime::from_millis(certain), "leapt": leapt } };
+    let update = doc! { "q": { "_id": ID }, "u": new, "upsert": true };
+    source.write(doc! { "update": COLLECTION, "updates": [update] }, deadline).await.map(drop)
 }
 
 fn hours(millis: i64) -> i64 {
@@ -143,6 +238,43 @@ mod tests {
         assert_eq!(rounds.next(3 * DAY, 3 * DAY), Ok(3 * DAY));
         // Back is never too far: less is retired.
         assert_eq!(rounds.next(0, 0), Ok(0));
+    }
+
+    #[test]
+    fn an_instance_begins_with_what_the_database_remembers() {
+        let at = Instant::now();
+        let begin = |certain, leapt| Last::begin(Some(Remembered { certain, leapt }), BEGIN, at);
+        let next = |mut last: Last, days: i64| {
+            let now = BEGIN + days * DAY;
+            let time = last.next(now, now, at).map(|time| (time - BEGIN) / DAY);
+            (time, last.leapt.map(|leap| (leap.millis - BEGIN) / DAY))
+        };
+        assert_eq!(next(begin(BEGIN, None), 1), (Ok(1), None));
+        assert_eq!(
+            next(begin(BEGIN, None), 60),
+            (Err(Doubt::Leap(1_440)), Some(60)),
+            "both clocks are wrong"
+        );
+        assert_eq!(next(begin(BEGIN, Some(BEGIN + 3 * DAY)), 3), (Err(Doubt::Leap(72)), Some(3)));
+        assert_eq!(next(begin(BEGIN, Some(BEGIN + 3 * DAY)), 4), (Ok(4), None), "it has stayed so for a day");
+        assert_eq!(
+            next(begin(BEGIN, Some(BEGIN + 60 * DAY)), 5),
+            (Err(Doubt::Leap(120)), Some(5)),
+            "another leap"
+        );
+        assert_eq!(next(begin(BEGIN, Some(BEGIN + 60 * DAY)), 0), (Ok(0), None), "it was wrong");
+    }
+
+    #[test]
+    fn it_is_written_once_an_hour_and_when_a_leap_begins_or_ends() {
+        let known = |hours: i64, leapt| Remembered { certain: BEGIN + hours * 3_600_000, leapt };
+        assert!(known(0, None).is_news(None));
+        assert!(!known(0, None).is_news(Some(known(0, None))));
+        assert!(known(1, None).is_news(Some(known(0, None))) && known(0, None).is_news(Some(known(1, None))));
+        assert!(
+            known(0, Some(1)).is_news(Some(known(0, None)))
+                && known(0, None).is_news(Some(known(0, Some(1))))
+        );
     }
 
     #[test]

@@ -64,8 +64,7 @@ pub(crate) struct Retirement {
 
 impl Retirement {
     pub(crate) fn new(source: Arc<Source>) -> Self {
-        let clock = RetentionClock::new(&source.clock);
-        Self { source, walk: Mutex::default(), clock }
+        Self { source, walk: Mutex::default(), clock: RetentionClock::default() }
     }
 
     /// Retires pages of the next owners, a bounded number of them, and deletes pages that were retired before, also if nothing
@@ -81,8 +80,7 @@ impl Retirement {
         let mut markers = beginnings(source, &ids, deadline).await?;
         let mut limits = (retention, None);
         if let Some(days) = retention.days {
-            let server = source.server_time(deadline).await?;
-            match self.clock.time(server, &source.clock) {
+            match self.clock.time(source, deadline).await? {
                 Ok(now) => limits.1 = Some(now - i64::from(days.get()) * 86_400_000),
                 // Also where a number of pages is given: a page is kept if either keeps it.
                 Err(doubt) => (limits.0, retired.doubt) = (Retention::default(), Some(doubt)),

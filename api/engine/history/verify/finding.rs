@@ -54,7 +54,7 @@ impl Mend {
     pub(super) const WHOSE: Self = Self::No("nothing else says whose bucket it is");
     pub(super) const ITEMS: Self = Self::No("no item is changed, moved or removed");
     pub(super) const ORDER: Self = Self::No("the order of its pages is not certain");
-    pub(super) const ERASED: Self = Self::No("lift the tombstone and erase the owner again");
+    pub(super) const ERASED: Self = Self::No("erase the owner again");
     pub(super) const LOST: Self = Self::No("what is missing is not in this database");
     pub(super) const TWICE: Self = Self::No("readers may have kept both places for a year");
     pub(super) const DATES: Self =

@@ -14,6 +14,7 @@ pub struct Process {
     pub directory: PathBuf,
     port: u16,
     arguments: &'static [&'static str],
+    environment: Vec<(&'static str, PathBuf)>,
     child: Mutex<Option<Child>>,
 }
 
@@ -21,13 +22,20 @@ impl Process {
     pub fn new(binary: PathBuf, port: u16, arguments: &'static [&'static str]) -> Self {
         let directory = std::env::temp_dir().join(format!("pagebucket-test-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory for data");
-        Self { binary, directory, port, arguments, child: Mutex::new(None) }
+        Self { binary, directory, port, arguments, environment: Vec::new(), child: Mutex::new(None) }
+    }
+
+    /// The same with these variables in its environment.
+    pub fn with_environment(mut self, environment: Vec<(&'static str, PathBuf)>) -> Self {
+        self.environment = environment;
+        self
     }
 
     pub fn start(&self) {
         let log = self.directory.join("mongod.log");
         let child = Command::new(&self.binary)
             .args(self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .args(["--bind_ip", "127.0.0.1", "--port", &self.port.to_string()])
             .args(["--wiredTigerCacheSizeGB", CACHE, "--nounixsocket", "--logappend"])
             .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
