@@ -36,7 +36,7 @@ mod tests {
             "info",
             "WARN",
             "off",
-            "info,pagebucket::store=debug",
+            "info,pagebucket_engine=debug",
             "hyper=warn, info",
             "[request{id=1}]=debug",
         ] {
