@@ -8,6 +8,7 @@ mod content;
 mod database;
 mod documented;
 mod kind;
+mod summary;
 
 pub use content::{MEDIA_TYPE, ParameterFault, Problem};
 pub use database::{log_cause, why_not_stored};

@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use pagebucket_model::domain::{DraftError, Fault, Faults};
 use serde_json::{Map, Value, json};
 
-use super::kind::{Kind, Spec, summary};
+use super::kind::{Kind, Spec};
+use super::summary::{place, quoted, summary};
 
 /// The media type of RFC 9457.
 pub const MEDIA_TYPE: &str = "application/problem+json";
@@ -76,11 +77,12 @@ impl Problem {
     /// For a path or a query with these faults, at least one.
     pub fn invalid_parameters(faults: Vec<ParameterFault>) -> Self {
         let (count, omitted) = (faults.len(), faults.len().saturating_sub(Faults::KEPT));
+        let first = faults.first().expect("a request that is refused has a fault");
+        let summary = summary(&quoted(&first.parameter), &first.detail, count, count - omitted);
         let error =
             |ParameterFault { parameter, detail }| json!({ "parameter": parameter, "detail": detail });
         let errors = faults.into_iter().take(Faults::KEPT).map(error).collect();
-        let detail = summary(count, "invalid parameter");
-        Self::new(Kind::InvalidParameter, detail).with_errors(errors, omitted)
+        Self::new(Kind::InvalidParameter, summary).with_errors(errors, omitted)
     }
 
     /// For a body that is not JSON; or for JSON that is not what the route expects, with this kind.
@@ -91,14 +93,25 @@ impl Problem {
         }
     }
 
-    /// For JSON with these faults.
+    /// For a body of JSON with these faults, at least one.
     pub fn invalid_body(kind: Kind, faults: &Faults) -> Self {
+        Self::of_faults(kind, "The body", faults)
+    }
+
+    /// For a line of JSON with these faults, at least one.
+    pub fn invalid_line(faults: &Faults) -> Self {
+        Self::of_faults(Kind::InvalidItem, "The line", faults)
+    }
+
+    fn of_faults(kind: Kind, whole: &str, faults: &Faults) -> Self {
         let error = |Fault { line, pointer, rule }: &Fault| match line {
             Some(line) => json!({ "line": line, "pointer": pointer, "detail": rule.to_string() }),
             None => json!({ "pointer": pointer, "detail": rule.to_string() }),
         };
         let errors = faults.kept().iter().map(error).collect();
-        Self::new(kind, summary(faults.count(), "fault")).with_errors(errors, faults.omitted())
+        let first = faults.kept().first().expect("an input that is refused has a fault");
+        let summary = summary(&place(first, whole), &first.rule, faults.count(), faults.kept().len());
+        Self::new(kind, summary).with_errors(errors, faults.omitted())
     }
 
     fn with_errors(self, errors: Vec<Value>, omitted: usize) -> Self {

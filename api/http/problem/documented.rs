@@ -116,7 +116,7 @@ fn header(status: u16) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The file has the members that not every problem has, by slug.
+/// The file has the members that not every problem has, and the `detail` of a problem with faults, by slug.
 fn example(kind: Kind) -> Value {
     let mut examples: BTreeMap<String, Map<String, Value>> = embedded(include_str!("examples.json"));
     let members = examples.remove(kind.spec().slug).unwrap_or_default();

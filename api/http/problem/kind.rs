@@ -141,12 +141,6 @@ impl Kind {
     }
 }
 
-/// "1 fault. `errors` says ...", "3 faults. `errors` says ..."
-pub(super) fn summary(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}: `errors` says which, and what is wrong.")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

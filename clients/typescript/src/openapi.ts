@@ -1163,7 +1163,7 @@ export interface components {
          *       "type": "/problems#invalid-parameter",
          *       "title": "Invalid parameter",
          *       "status": 400,
-         *       "detail": "A parameter of the path or the query is unknown, repeated, missing or malformed. `errors` names each.",
+         *       "detail": "`page` must be a whole number from 1 to 9007199254740991.",
          *       "instance": "/v1/customers/7/trades",
          *       "requestId": "3f9c2b7a51d84e06",
          *       "errors": [
@@ -1181,7 +1181,7 @@ export interface components {
             title: string;
             /** Format: int32 */
             status: number;
-            /** @description What went wrong this time. */
+            /** @description What went wrong this time: of several faults the first. */
             detail: string;
             /** @description The path of the request. */
             instance: string;
@@ -1282,7 +1282,7 @@ export interface components {
             title: string;
             /** Format: int32 */
             status: number;
-            /** @description What went wrong this time. */
+            /** @description What went wrong this time: of several faults the first. */
             detail: string;
             /** @description The path of the request. */
             instance?: string;

@@ -229,10 +229,13 @@ async fn many_faults() {
         let expected: Vec<_> = (0..kept).map(|index| format!("/{index}/qty")).collect();
         assert_eq!(pointers(&problem), expected);
         assert_eq!(problem.get("errorsOmitted").and_then(Value::as_u64), omitted, "{faults}");
-        assert!(
-            problem["detail"].as_str().is_some_and(|detail| detail.starts_with(&format!("{faults} "))),
-            "{problem}"
-        );
+        let detail = problem["detail"].as_str().expect("a sentence");
+        let more = match omitted {
+            None => format!("{} more faults are in `errors`", faults - 1),
+            Some(_) => format!("of {} more faults, 99 are in `errors`", faults - 1),
+        };
+        assert!(detail.starts_with("`/0/qty` must be a whole number from 1 to "), "{detail}");
+        assert!(detail.ends_with(&format!("; {more}.")), "{detail}");
     }
     // As many faults as fit into a body make no long answer.
     let answer = service.client.post_text(PATH, format!("[{}0]", "0,".repeat(500_000))).await;
@@ -240,6 +243,16 @@ async fn many_faults() {
     // One more: there are too many items.
     assert_eq!(problem["errorsOmitted"], 500_001 + 1 - 100);
     assert!(answer.body.len() < 20_000);
+    assert_eq!(
+        problem["detail"],
+        "The body must have at most 1000 trades; of 500001 more faults, 99 are in `errors`."
+    );
+    // A name cannot end its quotation, nor turn the text around.
+    let name = "`\u{202e}x";
+    let problem =
+        refused(&service.client.append(1, &trade_with(json!({ (name): 1 }))).await, 422, INVALID_ITEM, name);
+    assert_eq!(pointers(&problem), [format!("/{name}")]);
+    assert_eq!(problem["detail"], "`/\\u{60}\\u{202e}x` is not a field of a trade.");
     assert_eq!(total(&service.client, 1).await, 0);
 }
 

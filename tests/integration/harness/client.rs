@@ -157,6 +157,11 @@ impl Answer {
         for member in ["title", "detail", "instance"] {
             assert!(problem[member].as_str().is_some_and(|text| !text.is_empty()), "{member} of {problem}");
         }
+        // The first fault is a sentence of its own, for clients that show no more.
+        if let Some(rule) = problem["errors"][0]["detail"].as_str() {
+            let detail = problem["detail"].as_str().expect("a sentence");
+            assert!(detail.contains(rule) && detail.len() < rule.len() + 2_000, "{detail}");
+        }
         problem
     }
 

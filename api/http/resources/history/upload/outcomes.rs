@@ -144,7 +144,7 @@ impl Outcomes {
     fn bad(&mut self, line: u64, bad: &BadLine) {
         self.lines.push_back(WaitingLine { number: line, owner: None, outcome: None });
         let problem = if bad.json {
-            Problem::invalid_body(Kind::InvalidItem, &bad.faults)
+            Problem::invalid_line(&bad.faults)
         } else {
             let fault = bad.faults.kept().first().expect("a line that is not JSON has a fault that says so");
             Problem::new(Kind::MalformedJson, format!("The line {}.", fault.rule))
