@@ -21,11 +21,12 @@ use axum::Router;
 use axum::http::HeaderName;
 use futures_util::future::OptionFuture;
 use pagebucket_engine::Store;
+use pagebucket_engine::internal::NUMBERED;
 use pagebucket_http::{
     Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, Proxies, RateLimits, Unsent, Uploads,
 };
 use pagebucket_model::domain::Clock;
-use pagebucket_model::metric::REFUSED_CONNECTIONS;
+use pagebucket_model::metric::{self, Collections, REFUSED_CONNECTIONS};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -104,6 +105,7 @@ impl Server {
         let certificate = Certificate::read(&args.tls).await?;
         let histories: Vec<_> = store.definitions().iter().map(|definition| &*definition.name).collect();
         let retentions = housekeeping::retentions(&args.retain, &histories)?;
+        metric::begin(Collections { histories: &histories, others: &NUMBERED });
         let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let stop = CancellationToken::new();

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_process::Collector;
 use pagebucket_model::metric;
 use tracing_subscriber::EnvFilter;
 
@@ -77,6 +78,9 @@ pub fn measure() {
             .and_then(PrometheusBuilder::install_recorder);
         let handle = recorder.inspect_err(|error| tracing::warn!(%error, "metrics are off")).ok()?;
         metric::describe();
+        Collector::default().describe();
+        let (version, os, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+        metrics::gauge!(metric::BUILD, "version" => version, "os" => os, "arch" => arch).set(1);
         let upkeep = handle.clone();
         let thread = std::thread::Builder::new().name("metrics".to_owned());
         let started = thread.spawn(move || {
@@ -92,7 +96,9 @@ pub fn measure() {
     });
 }
 
-/// All metrics, in Prometheus' text format.
+/// All metrics, those of the process as they are now, in Prometheus' text format.
 pub fn exposition() -> String {
-    EXPOSITION.get().and_then(Option::as_ref).map(PrometheusHandle::render).unwrap_or_default()
+    let Some(handle) = EXPOSITION.get().and_then(Option::as_ref) else { return String::new() };
+    Collector::default().collect();
+    handle.render()
 }

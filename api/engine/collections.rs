@@ -23,6 +23,9 @@ use crate::mongo::values::whole_number;
 const GUARDED: [(&str, &[&str]); 2] =
     [(page_views::COLLECTION, &["page", "timestamp"]), (api_keys::COLLECTION, &["name"])];
 
+/// The other collections that are written by numbered commands, for the labels of metrics.
+pub const NUMBERED: [&str; 2] = [page_views::COLLECTION, api_keys::COLLECTION];
+
 /// `listIndexes` of a collection that does not exist.
 const NAMESPACE_NOT_FOUND: i32 = 26;
 

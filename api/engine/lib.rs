@@ -50,6 +50,7 @@ pub use store::Store;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::capacity::Ages;
+    pub use crate::collections::NUMBERED;
     pub use crate::history::verify::{Records, Scan, Scanned};
     pub use crate::history::{
         Doubt, ErasureLine, ItemKey, Known, LoggedErasure, MOST_EXAMINED, MOST_SKIPPED, Mark, MarkedSoFar,

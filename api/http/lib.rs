@@ -48,13 +48,15 @@ use auth::access::Access;
 use middleware::admission::Policy;
 use middleware::admission::{self, Admission};
 use middleware::gate::Guard;
+use middleware::measure::Gauges;
 
 /// The whole API, ready to be served.
 pub fn router(api: Api) -> Router {
     let requests = Places::new(api.limits.requests, "requests");
     let counted = (requests.clone(), api.gate.clone());
     let (stop, uploads, gate) = (api.stop.clone(), api.uploads.places.clone(), api.gate.clone());
-    let admission = Arc::new(Admission { stop, requests, uploads, gate });
+    let under_way = Gauges::default();
+    let admission = Arc::new(Admission { stop, requests, uploads, gate, under_way });
     let documentation = if api.gate.open.docs { Access::Everyone } else { Access::Authenticated };
     let site = site::router(api.store.definitions()).layer(Guard::layer(&api.gate, documentation));
     let all = routes::v1(&api.store, &admission)
@@ -69,7 +71,8 @@ pub fn router(api: Api) -> Router {
 pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
     let requests = Places::new(limits.requests, "requests");
     let (stop, gate, uploads) = (Default::default(), Gate::unguarded(), requests.clone());
-    let admission = Arc::new(Admission { stop, requests, uploads, gate });
+    let under_way = Gauges::default();
+    let admission = Arc::new(Admission { stop, requests, uploads, gate, under_way });
     middleware::surround(
         routes.layer(admission.layer(Policy::Json, Access::Everyone, None)),
         limits,

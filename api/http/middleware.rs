@@ -7,7 +7,7 @@ pub mod cors;
 pub mod drain_body;
 pub mod gate;
 pub mod hosts;
-mod measure;
+pub mod measure;
 mod observe;
 mod render;
 pub mod service;

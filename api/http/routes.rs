@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 use super::auth::access::Access::{self, Everyone, OfAllOwners, OfOwner, With};
 use super::middleware::admission::{Admission, Policy};
 use super::middleware::gate::{Gate, Guard};
+use super::middleware::measure;
 use super::request::body::{CSV, JSON, NDJSON};
 use super::resources::history::{append, export, list, page, upload};
 use super::resources::page_views::{reads, writes};
@@ -81,6 +82,7 @@ pub fn operators(gate: &Gate) -> Router<Arc<Api>> {
     probes().into_iter().fold(Router::new(), |router, ((_, paths, methods), access)| {
         let open = access == With(Metrics) && gate.open.metrics;
         let guard = Guard::layer(gate, if open { Everyone } else { access });
+        measure::begin(methods_of(&paths), address(&paths));
         router.route(address(&paths), methods.layer(guard))
     })
 }
@@ -93,6 +95,7 @@ pub fn v1(store: &Store, admission: &Arc<Admission>) -> Router<Arc<Api>> {
         rows.into_iter().fold(Router::new(), |router, (((_, paths, methods), access), policy)| {
             let address = address(&paths);
             let address = names.as_ref().map_or_else(|| address.to_owned(), |names| names.fill(address));
+            measure::begin(methods_of(&paths), &address);
             router.route(&address, methods.layer(admission.layer(policy, access, histories)))
         })
     };
@@ -108,6 +111,13 @@ pub fn v1(store: &Store, admission: &Arc<Admission>) -> Router<Arc<Api>> {
 /// The rows of these routes, without what they answer.
 pub fn rows(routes: Admitted) -> impl Iterator<Item = Row> {
     routes.into_iter().map(|(row, _)| row)
+}
+
+/// The methods of a row.
+fn methods_of(paths: &Paths) -> impl Iterator<Item = &'static str> {
+    let route = paths.paths.values().next().expect("each row has an address");
+    let methods = [("GET", &route.get), ("POST", &route.post), ("DELETE", &route.delete)];
+    methods.into_iter().filter(|(_, operation)| operation.is_some()).map(|(method, _)| method)
 }
 
 /// The address of a row.

@@ -2,12 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use pagebucket_model::metric::{ALARMS, ALL, Metric};
+use pagebucket_engine::internal::NUMBERED;
+use pagebucket_model::metric::{ALARMS, ALL, Collections, Kind, Metric};
 
 use crate::commands::program::{PATIENCE, Place};
 use crate::harness::{Service, eventually, test, trade};
 use crate::uploads::wire::Upload;
 use crate::uploads::{lines, upload};
+
+/// Of the process, as Prometheus' client libraries name them.
+const OF_PROCESS: [&str; 8] = [
+    "process_cpu_seconds_total",
+    "process_open_fds",
+    "process_max_fds",
+    "process_resident_memory_bytes",
+    "process_virtual_memory_bytes",
+    "process_virtual_memory_max_bytes",
+    "process_start_time_seconds",
+    "process_threads",
+];
 
 /// The names that have a `TYPE` line.
 fn names(exposition: &str) -> BTreeSet<&str> {
@@ -48,13 +61,17 @@ async fn what_is_measured_is_documented() {
     ] {
         assert!(names.contains(name), "{name} is not measured: {names:?}");
     }
+    for name in OF_PROCESS {
+        assert!(names.contains(name) && documented.contains(&format!("`{name}`")), "{name}");
+    }
     for name in names {
-        assert!(ALL.iter().any(|metric| metric.name == name), "{name} is not in the table");
+        let is_known = OF_PROCESS.contains(&name) || ALL.iter().any(|metric| metric.name == name);
+        assert!(is_known, "{name} is not in the table");
         assert!(exposition.contains(&format!("# HELP {name} ")), "{name} has no help");
     }
     let row = |Metric { name, kind, labels, help }: &Metric| {
         let kind = format!("{kind:?}").to_lowercase();
-        let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
+        let labels: Vec<_> = labels.iter().map(|label| format!("`{}`", label.name)).collect();
         let cells = ["", &format!("`{name}`"), &kind, &labels.join(", "), help, ""];
         cells.join(" | ").trim().replace("|  |", "| |")
     };
@@ -69,6 +86,40 @@ async fn what_is_measured_is_documented() {
     let named = runbook.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
     let named: Vec<_> = named.map(|(metric, _)| metric).collect();
     assert_eq!(named, ALARMS.iter().map(|(metric, _)| *metric).collect::<Vec<_>>(), "docs/operating.md");
+}
+
+/// In a process of its own, in which nothing has happened.
+#[test]
+async fn every_known_series_is_there_from_the_start() {
+    let place = Place::new().await;
+    let serving = place.serve(&["--log", "error"]).await;
+    let exposition = String::from_utf8(serving.client.get("/metrics").await.body).expect("text");
+    let value =
+        |series: &str| exposition.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    let collections = Collections { histories: &["trades"], others: &NUMBERED };
+    for metric in ALL {
+        for labels in metric.series(collections) {
+            let labels: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+            let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+            let series = |suffix: &str| format!("{}{suffix}{labels}", metric.name);
+            match metric.kind {
+                Kind::Counter => assert_eq!(value(&series("")), Some("0"), "{}", series("")),
+                Kind::Gauge => assert!(value(&series("")).is_some(), "{}", series("")),
+                Kind::Histogram => assert_eq!(value(&series("_count")), Some("0"), "{}", series("")),
+            }
+        }
+    }
+    let route = "/v1/customers/{customerId}/trades";
+    for (method, route) in [("GET", route), ("POST", route), ("GET", "/readyz")] {
+        let failures = format!("{{method=\"{method}\",route=\"{route}\",status=\"503\"}}");
+        assert_eq!(value(&format!("pagebucket_http_requests_total{failures}")), Some("0"), "{exposition}");
+    }
+    let version = format!("pagebucket_build_info{{version=\"{}\",", env!("CARGO_PKG_VERSION"));
+    assert!(
+        exposition.lines().any(|line| line.starts_with(&version) && line.ends_with(" 1")),
+        "{exposition}"
+    );
+    serving.stop().await;
 }
 
 #[test]
@@ -98,7 +149,11 @@ async fn uploads_are_counted() {
     let serving = place.serve(&["--log", "error"]).await;
     let counted = async || {
         let exposition = String::from_utf8(serving.client.get("/metrics").await.body).expect("text");
-        let uploads = exposition.lines().filter(|line| line.starts_with("pagebucket_upload"));
+        let uploads = exposition.lines().filter(|line| {
+            ["pagebucket_upload", "pagebucket_http_requests_under_way{class=\"streams\"}"]
+                .iter()
+                .any(|name| line.starts_with(name))
+        });
         // What is remembered of a customer is held as long as the upload.
         let uploads = uploads.filter(|line| !line.starts_with("pagebucket_upload_held_bytes"));
         uploads.map(str::to_owned).collect::<BTreeSet<_>>()
@@ -108,6 +163,10 @@ async fn uploads_are_counted() {
     upload(&serving.client, "/v1/customers/1/trades/upload", body).await.expect(200);
     let finished = [
         "pagebucket_uploads_under_way 0",
+        "pagebucket_http_requests_under_way{class=\"streams\"} 0",
+        "pagebucket_uploads_total{result=\"abandoned\"} 0",
+        "pagebucket_uploads_total{result=\"failed\"} 0",
+        "pagebucket_uploads_total{result=\"stopped\"} 0",
         "pagebucket_uploads_total{result=\"finished\"} 1",
         "pagebucket_upload_lines_read_total 3",
         "pagebucket_upload_lines_total{result=\"stored\"} 2",
@@ -121,14 +180,16 @@ async fn uploads_are_counted() {
     // While it is under way.
     let mut under_way = finished;
     under_way[0] = "pagebucket_uploads_under_way 1";
-    under_way[2] = "pagebucket_upload_lines_read_total 4";
-    under_way[3] = "pagebucket_upload_lines_total{result=\"stored\"} 3";
+    under_way[1] = "pagebucket_http_requests_under_way{class=\"streams\"} 1";
+    under_way[6] = "pagebucket_upload_lines_read_total 4";
+    under_way[7] = "pagebucket_upload_lines_total{result=\"stored\"} 3";
     eventually("its line is counted", PATIENCE, async || counted().await == expected(&under_way)).await;
     let mut read = cut.cut("{").await;
     assert_eq!(read.line().await.expect("a problem")["stored"], 1);
     let mut ended = under_way.to_vec();
     ended[0] = "pagebucket_uploads_under_way 0";
-    ended.push("pagebucket_uploads_total{result=\"abandoned\"} 1");
+    ended[1] = "pagebucket_http_requests_under_way{class=\"streams\"} 0";
+    ended[2] = "pagebucket_uploads_total{result=\"abandoned\"} 1";
     eventually("it is over", PATIENCE, async || counted().await == expected(&ended)).await;
     let exposition = String::from_utf8(serving.client.get("/metrics").await.body).expect("text");
     assert!(exposition.lines().any(|line| line == "pagebucket_upload_held_bytes 0"), "{exposition}");

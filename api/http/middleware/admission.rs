@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::accept;
 use super::gate::{Asked, Gate, answer_to};
+use super::measure::{Gauges, UnderWay};
 use super::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
 use crate::auth::access::Access;
 use crate::client::Client;
@@ -63,6 +64,8 @@ pub struct Admission {
     pub uploads: Places,
     /// Decides who may use a route.
     pub gate: Gate,
+    /// Count the requests that are admitted and have not ended.
+    pub under_way: Gauges,
 }
 
 /// Admits requests to one route that their client may send: others are 401 or 403. Answers 503 at once if the service is
@@ -138,20 +141,22 @@ impl RouteAdmission {
     fn admit(&self, inner: &mut impl InnerService, mut request: Request) -> ResponseFuture<Response> {
         let client = self.shared.gate.client(request.extensions(), request.headers());
         let rates = self.shared.gate.rates.as_ref();
-        let quota = rates.map_or_else(ClientQuota::default, |rates| {
-            ClientQuota::of(rates, self.class(&request), client.clone())
-        });
+        let class = self.class(&request);
+        let quota =
+            rates.map_or_else(ClientQuota::default, |rates| ClientQuota::of(rates, class, client.clone()));
         let place = match self.place(&request, client, &quota) {
             Ok(place) => place,
             Err(problem) => return std::future::ready(Ok(told(&quota, problem.into_response()))).boxed(),
         };
+        let under_way = self.shared.under_way.count(class);
         let context = RequestContext::of_mut(request.extensions_mut());
         context.deadline = deadline::from_now();
         context.quota = quota.clone();
         context.histories.clone_from(&self.histories);
         if let Policy::Upload(_) = self.policy {
             context.place = Some(LongPlace::new(place));
-            return inner.call(request).map_ok(move |answer| told(&quota, answer)).boxed();
+            let answer = inner.call(request);
+            return answer.map_ok(move |answer| counted(under_way, told(&quota, answer))).boxed();
         }
         let answer = tokio::time::timeout(REQUEST, inner.call(request));
         let streams = matches!(self.policy, Policy::Rows(_));
@@ -160,7 +165,7 @@ impl RouteAdmission {
                 let late = "The request took longer than the time limit.";
                 Ok(Problem::new(Kind::TimedOut, late).into_response())
             });
-            let answer = told(&quota, answer);
+            let answer = counted(under_way, told(&quota, answer));
             // An export has a place of its own, because it may take long.
             Ok(if streams { answer } else { held(place, answer) })
         })
@@ -195,6 +200,12 @@ impl RouteAdmission {
 /// The answer, which keeps the place of its request.
 fn held(place: Place, mut answer: Response) -> Response {
     answer.extensions_mut().insert(WithPlace::new(place));
+    answer
+}
+
+/// The answer, until whose end its request is under way.
+fn counted(under_way: UnderWay, mut answer: Response) -> Response {
+    answer.extensions_mut().insert(Arc::new(under_way));
     answer
 }
 

@@ -1,14 +1,16 @@
-//! Counts and times requests, by method, route and status.
+//! Counts and times requests, by method, route and status; and counts those that are under way.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::metrics::{Counter, Histogram};
+use ::metrics::{Counter, Gauge, Histogram};
 use axum::extract::{MatchedPath, Request};
 use axum::http::StatusCode;
-use pagebucket_model::metric::{CLIENT_REQUESTS, REQUEST_SECONDS, REQUESTS};
+use pagebucket_model::metric::{CLIENT_REQUESTS, REQUEST_SECONDS, REQUESTS, UNDER_WAY};
 use parking_lot::RwLock;
+
+use crate::limits::rate::Class;
 
 /// What the metrics say of a request, except its answer. The number of routes and methods is fixed, whatever clients
 /// send.
@@ -23,6 +25,53 @@ impl Measured {
         let mut methods = ["GET", "HEAD", "POST", "DELETE", "OPTIONS"].into_iter();
         let method = methods.find(|method| request.method() == method).unwrap_or("other");
         Self { method, route: request.extensions().get().cloned() }
+    }
+}
+
+/// Registers what counts the failures of a route at 0, so that an alarm sees the first one.
+pub fn begin(methods: impl Iterator<Item = &'static str>, route: &str) {
+    for method in methods {
+        for status in ["500", "503"] {
+            drop(
+                metrics::counter!(REQUESTS, "method" => method, "route" => route.to_owned(), "status" => status),
+            );
+        }
+    }
+}
+
+/// How many requests are under way, by what they count as.
+pub struct Gauges {
+    appends: Gauge,
+    reads: Gauge,
+    streams: Gauge,
+}
+
+/// A request that is under way until this is dropped.
+pub struct UnderWay(Gauge);
+
+impl Default for Gauges {
+    fn default() -> Self {
+        let of = |class: Class| metrics::gauge!(UNDER_WAY, "class" => class.name());
+        Self { appends: of(Class::Appends), reads: of(Class::Reads), streams: of(Class::Streams) }
+    }
+}
+
+impl Gauges {
+    /// Counts a request of this class.
+    pub fn count(&self, class: Class) -> UnderWay {
+        let gauge = match class {
+            Class::Appends => &self.appends,
+            Class::Reads | Class::SignIn => &self.reads,
+            Class::Streams => &self.streams,
+        };
+        gauge.increment(1);
+        UnderWay(gauge.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.decrement(1);
     }
 }
 
