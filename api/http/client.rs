@@ -41,8 +41,8 @@ impl Client {
     }
 
     /// The address of the client of a request with these headers, which came from this peer.
-    pub fn at(Peer(peer): Peer, headers: &HeaderMap, proxies: &Proxies) -> Self {
-        Self::Address(Peer(proxies.client(peer, headers)).network())
+    pub fn at(peer: Peer, headers: &HeaderMap, proxies: &Proxies) -> Self {
+        Self::Address(proxies.address(peer, headers))
     }
 }
 
@@ -55,6 +55,11 @@ impl Proxies {
     /// No proxies: every peer is a client.
     pub fn none() -> Self {
         Self::new(Vec::new(), forwarded::X_FORWARDED_FOR)
+    }
+
+    /// The address that counts for a request with these headers, which came from this peer.
+    pub fn address(&self, Peer(peer): Peer, headers: &HeaderMap) -> IpAddr {
+        Peer(self.client(peer, headers)).network()
     }
 
     /// The first address on the way back from the server that is no trusted proxy's; the last one that is known, if the way

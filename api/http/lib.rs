@@ -63,7 +63,8 @@ pub fn router(api: Api) -> Router {
         .merge(routes::operators(&api.gate))
         .merge(site.merge(site::metadata(&api.gate)).layer(from_fn_with_state(counted, admission::under_way)))
         .fallback(site::nothing_here);
-    middleware::surround(all, api.limits, api.origins.clone(), api.hosts.clone()).with_state(Arc::new(api))
+    let (origins, hosts, proxies) = (api.origins.clone(), api.hosts.clone(), Arc::clone(&api.gate.proxies));
+    middleware::surround(all, api.limits, origins, hosts, proxies).with_state(Arc::new(api))
 }
 
 /// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is inside.
@@ -71,6 +72,7 @@ pub fn router(api: Api) -> Router {
 pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
     let requests = Places::new(limits.requests, "requests");
     let (stop, gate, uploads) = (Default::default(), Gate::unguarded(), requests.clone());
+    let proxies = Arc::clone(&gate.proxies);
     let under_way = Gauges::default();
     let admission = Arc::new(Admission { stop, requests, uploads, gate, under_way });
     middleware::surround(
@@ -78,5 +80,6 @@ pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
         limits,
         origins,
         Hosts::only([]),
+        proxies,
     )
 }

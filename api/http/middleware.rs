@@ -1,6 +1,7 @@
 //! The layers around the routes: one file for each, composed in [`surround`].
 
 pub mod accept;
+pub mod access_log;
 pub mod admission;
 pub mod compression;
 pub mod cors;
@@ -12,9 +13,12 @@ mod observe;
 mod render;
 pub mod service;
 
+use std::sync::Arc;
+
 use axum::Router;
 use tower_http::validate_request::ValidateRequestHeaderLayer;
 
+use super::client::Proxies;
 use super::limits::requests::Limits;
 use hosts::Hosts;
 use measure::Meters;
@@ -28,11 +32,12 @@ pub fn surround<S: Clone + Send + Sync + 'static>(
     limits: Limits,
     origins: Vec<String>,
     hosts: Hosts,
+    proxies: Arc<Proxies>,
 ) -> Router<S> {
     // In one call, because each call of `layer` makes every request copy what is inside it.
     routes.layer((
         // The request's id, its line in the log, its place in the measurements, the rest of its body.
-        MiddlewareLayer(Observe { limits, meters: Meters::default() }),
+        MiddlewareLayer(Observe { limits, meters: Meters::default(), proxies }),
         cors::layer(origins),
         compression::layer(),
         // Problems and panics become bodies.

@@ -6,6 +6,7 @@ pub mod names;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::middleware::map_response;
 use pagebucket_engine::{Engine, Store};
 use pagebucket_model::domain::Scope::{Admin, Append, List, Metrics, Read, Views};
 use utoipa::openapi::Paths;
@@ -13,6 +14,7 @@ use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
 
 use super::auth::access::Access::{self, Everyone, OfAllOwners, OfOwner, With};
+use super::middleware::access_log;
 use super::middleware::admission::{Admission, Policy};
 use super::middleware::gate::{Gate, Guard};
 use super::middleware::measure;
@@ -83,7 +85,7 @@ pub fn operators(gate: &Gate) -> Router<Arc<Api>> {
         let open = access == With(Metrics) && gate.open.metrics;
         let guard = Guard::layer(gate, if open { Everyone } else { access });
         measure::begin(methods_of(&paths), address(&paths));
-        router.route(address(&paths), methods.layer(guard))
+        router.route(address(&paths), methods.layer((map_response(access_log::of_probe), guard)))
     })
 }
 

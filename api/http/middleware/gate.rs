@@ -58,7 +58,7 @@ pub struct Gate {
     /// a known key, or who has an API key.
     fetches: Places,
     /// The proxies before the server.
-    proxies: Arc<Proxies>,
+    pub proxies: Arc<Proxies>,
     /// The rate limits, if there are any.
     pub rates: Option<Arc<RateLimits>>,
 }

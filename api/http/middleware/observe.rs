@@ -2,7 +2,7 @@
 //! One layer for all of it, because each costs every request an allocation.
 
 use std::convert::Infallible;
-use std::time::Instant;
+use std::sync::Arc;
 
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
@@ -11,13 +11,15 @@ use axum::http::{HeaderValue, Response, Version, header};
 use tower_service::Service;
 use tracing::Instrument;
 
+use super::access_log::AccessLine;
 use super::compression;
 use super::drain_body::{self, StillRead};
 use super::measure::{Measured, Meters};
 use super::service::{Middleware, ResponseFuture};
 use crate::caching::etag;
+use crate::client::Proxies;
 use crate::limits::requests::Limits;
-use crate::request::context::{RequestContext, SentBy};
+use crate::request::context::{Connection, RequestContext, SentBy};
 use crate::request::id::{self as request_id, RequestId};
 
 /// For a year from each answer browsers reach this host over TLS alone (RFC 6797).
@@ -28,6 +30,8 @@ const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 pub struct Observe {
     pub limits: Limits,
     pub meters: Meters,
+    /// Of whose clients the log has the addresses.
+    pub proxies: Arc<Proxies>,
 }
 
 impl<S, B> Middleware<S> for Observe
@@ -38,7 +42,6 @@ where
     type Response = Response<Body>;
 
     fn call(&self, inner: &mut S, mut request: Request) -> ResponseFuture<Response<Body>> {
-        let started = Instant::now();
         // HTTP/1.0 has nothing else that marks the end of an answer.
         let needs_length = request.version() < Version::HTTP_11;
         if needs_length {
@@ -46,9 +49,10 @@ where
             request.headers_mut().remove(header::ACCEPT_ENCODING);
         }
         let id = RequestId::of(request.headers());
-        let (method, uri) = (request.method().clone(), request.uri().clone());
         let span = tracing::info_span!("request", id = id.as_str());
-        let connection = request.extensions_mut().remove().unwrap_or_default();
+        let connection: Connection = request.extensions_mut().remove().unwrap_or_default();
+        let peer = self.proxies.address(connection.peer, request.headers());
+        let line = AccessLine::begin(&mut request, id.clone(), peer);
         request.extensions_mut().insert(RequestContext::new(id.clone(), connection));
         let measured = Measured::of(&request);
         let (meters, tls) = (self.meters.clone(), self.limits.tls);
@@ -66,7 +70,7 @@ where
         let answer = answer.instrument(span);
         Box::pin(async move {
             let mut response = compression::finish(answer.await, needs_length).await;
-            let (status, took) = (response.status(), started.elapsed());
+            let status = response.status();
             let headers = response.headers_mut();
             etag::weaken(headers);
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -74,19 +78,11 @@ where
                 headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
             }
             headers.insert(request_id::HEADER, id.0.clone());
-            meters.count(&measured, status, took);
-            let principal = response.extensions().get().map(|SentBy(principal)| &*principal.name);
-            principal.inspect(|name| meters.count_of(name));
-            tracing::info!(
-                target: "pagebucket::access",
-                id = id.as_str(),
-                principal,
-                %method,
-                path = uri.path(),
-                status = status.as_u16(),
-                milliseconds = took.as_secs_f64() * 1000.0,
-            );
-            Ok(response)
+            meters.count(&measured, status, line.elapsed());
+            if let Some(SentBy(principal)) = response.extensions().get::<SentBy>() {
+                meters.count_of(&principal.name);
+            }
+            Ok(line.end_with(response))
         })
     }
 }

@@ -135,6 +135,11 @@ impl Page {
         self.json.len() + size_of_val(&*self.begins) + self.caching.tag.header().len()
     }
 
+    /// Number of its items.
+    pub fn count(&self) -> usize {
+        self.begins.len() - 1
+    }
+
     /// The items in `range` that are on the page, in order of arrival.
     pub fn items(&self, range: SeqRange) -> impl Iterator<Item = ItemView> {
         range.seqs().filter_map(|seq| Some(ItemView::of_json(self.item(seq)?.to_vec())))

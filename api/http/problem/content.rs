@@ -146,6 +146,8 @@ impl Problem {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
         *answer.body_mut() = Body::from(body);
+        // For the log.
+        answer.extensions_mut().insert(self.kind);
     }
 
     /// The JSON of the problem, with these members of the request.

@@ -31,6 +31,8 @@ async fn clients_are_named_in_the_log() {
         "sub",
         "--log-format",
         "json",
+        "--log",
+        "info,pagebucket::access=debug",
     ];
     let serving = place.serve(&flags).await;
     let token = signer.sign(&claims("7", "read metrics", json!([])));

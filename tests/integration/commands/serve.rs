@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::program::{Place, Serving, run};
+use super::program::{PATIENCE, Place, Raw, Serving, run};
 use crate::harness::{Mongod, TOTAL, TRADES, eventually, migrations, test, trade};
+use crate::uploads::lines;
+use crate::uploads::wire::Upload;
 
 #[test]
 async fn serve_prints_the_address_it_bound() {
@@ -165,7 +167,8 @@ async fn trades_that_were_dropped_are_refused() {
 #[test]
 async fn a_json_log_has_a_line_for_each_request() {
     let place = Place::new().await;
-    let serving = place.serve(&["--log-format", "json"]).await;
+    let log = ["--log-format", "json", "--log", "info,pagebucket::access=debug"];
+    let serving = place.serve(&log).await;
     let answers = [
         serving.client.get("/v1/customers/7/trades?page=1").await,
         serving.client.append(7, &trade(1)).await,
@@ -192,29 +195,97 @@ async fn a_json_log_has_a_line_for_each_request() {
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();
     for event in &events {
-        for member in ["timestamp", "level", "target"] {
+        for member in ["timestamp", "level", "target", "message"] {
             assert!(event[member].is_string(), "{member} of {event}");
         }
     }
     let accesses: Vec<_> = events.iter().filter(|event| event["target"] == "pagebucket::access").collect();
     let seen: Vec<_> = accesses
         .iter()
-        .map(|event| json!([event["id"], event["method"], event["path"], event["status"]]))
+        .map(|event| json!([event["level"], event["id"], event["method"], event["path"], event["status"]]))
         .collect();
     assert_eq!(
         seen,
         [
-            json!([ids[0], "GET", "/v1/customers/7/trades", 200]),
-            json!([ids[1], "POST", "/v1/customers/7/trades", 201]),
-            json!([ids[2], "GET", "/nowhere", 404]),
-            json!([ids[3], "GET", "/livez", 200]),
-            json!([accesses[4]["id"], "GET", hostile, 404]),
+            json!(["INFO", ids[0], "GET", "/v1/customers/7/trades", 200]),
+            json!(["INFO", ids[1], "POST", "/v1/customers/7/trades", 201]),
+            json!(["INFO", ids[2], "GET", "/nowhere", 404]),
+            json!(["DEBUG", ids[3], "GET", "/livez", 200]),
+            json!(["INFO", accesses[4]["id"], "GET", hostile, 404]),
         ]
     );
     assert_eq!(ids[3], "mine");
-    assert!(accesses.iter().all(|event| event["milliseconds"].is_number()), "{accesses:?}");
+    let told: Vec<_> = accesses
+        .iter()
+        .map(|event| json!([event["route"], event["problem"], event["items"], event["peer"]]))
+        .collect();
+    let history = "/v1/customers/{customerId}/trades";
+    assert_eq!(
+        told,
+        [
+            json!([history, null, 0, "127.0.0.1"]),
+            json!([history, null, 1, "127.0.0.1"]),
+            json!(["none", "not-found", null, "127.0.0.1"]),
+            json!(["/livez", null, null, "127.0.0.1"]),
+            json!(["none", "not-found", null, "127.0.0.1"]),
+        ]
+    );
+    for (event, answer) in accesses.iter().zip(&answers) {
+        assert_eq!(event["bytes_out"], answer.body.len(), "{event}");
+        let milliseconds = event["milliseconds"].to_string();
+        let (_, decimals) = milliseconds.split_once('.').expect("a fraction");
+        assert!(decimals.len() <= 3, "{event}");
+    }
+    let bytes_in: Vec<_> = accesses.iter().map(|event| &event["bytes_in"]).collect();
+    assert_eq!(bytes_in, [0, trade(1).to_string().len(), 0, 0, 0], "{accesses:?}");
     let serving = events.iter().find(|event| event["address"].is_string()).expect("a line of the start");
     assert_eq!(serving["level"], "INFO", "{serving}");
+}
+
+/// Not when the head of its answer went out. It names the client behind a trusted proxy.
+#[test]
+async fn a_request_is_logged_at_its_end() {
+    let place = Place::new().await;
+    let log = ["--log-format", "json", "--trusted-proxies", "127.0.0.1/32"];
+    let serving = place.serve(&log).await;
+    let logged = || {
+        let err = serving.err();
+        let events = err.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        events.filter(|event| event["target"] == "pagebucket::access").collect::<Vec<_>>()
+    };
+    let path = "/v1/customers/7/trades/upload.ndjson";
+    let headers = [("X-Forwarded-For", "192.0.2.1"), ("Connection", "close")];
+    let mut upload = Upload::begin(serving.address, path, &headers).await;
+    upload.send(&lines([1])).await;
+    assert_eq!(upload.line().await, Some(json!({ "line": 1, "seq": 1 })));
+    serving.client.get("/v1/customers/7/trades").await.expect(200);
+    eventually("the line of the read", PATIENCE, || async { !logged().is_empty() }).await;
+    assert_eq!(logged().len(), 1, "that of the upload comes when it ends: {:?}", logged());
+    upload.send(&format!("{}{{}}\n", lines([2, 3]))).await;
+    upload.end().await;
+    while upload.line().await.is_some() {}
+    eventually("the line of the upload", PATIENCE, || async { logged().len() == 2 }).await;
+    let line = logged().remove(1);
+    let told =
+        [&line["method"], &line["path"], &line["status"], &line["items"], &line["peer"], &line["bytes_in"]];
+    let sent = lines([1, 2, 3]).len() + "{}\n".len();
+    assert_eq!(
+        told,
+        [&json!("POST"), &json!(path), &json!(200), &json!(3), &json!("192.0.2.1"), &json!(sent)]
+    );
+    assert!(line["bytes_out"].as_u64().is_some_and(|bytes| bytes > 0), "{line}");
+
+    // An export has its rows, and a request whose client leaves before the answer has a line, too.
+    let export = serving.client.get("/v1/customers/7/trades/export.csv").await;
+    eventually("the line of the export", PATIENCE, || async { logged().len() == 3 }).await;
+    let line = logged().remove(2);
+    assert_eq!((&line["items"], &line["bytes_out"]), (&json!(3), &json!(export.body.len())), "{line}");
+    drop(Raw::begin_append(serving.address, 7, 100).await);
+    eventually("the line of the one who left", PATIENCE, || async { logged().len() == 4 }).await;
+    let line = logged().remove(3);
+    let route = "/v1/customers/{customerId}/trades";
+    assert_eq!((&line["method"], &line["route"]), (&json!("POST"), &json!(route)), "{line}");
+    serving.stop().await;
 }
 
 #[test]
@@ -222,7 +293,7 @@ async fn a_standalone_server_is_warned_of() {
     let mongod = Mongod::standalone().await;
     let place = Place { history: TRADES, uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };
     let serving: Serving = place.serve(&[]).await;
-    eventually("the warning", super::program::PATIENCE, || async {
+    eventually("the warning", PATIENCE, || async {
         let said = serving.err();
         said.lines().any(|line| line.contains("WARN") && line.contains("not a member of a replica set"))
     })

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use pagebucket_model::domain::{Instant, OwnerId};
 use pagebucket_model::item::canonical;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::upload::RangeView;
+use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::{MOST_ITEMS, NewItems};
 use crate::pages::item_view::{OwnerMember, owner_member};
 use crate::problem::{AppendProblems, Kind, Problem};
@@ -119,5 +120,6 @@ pub async fn append(
         total_pages: totals.pages(),
         date,
     };
-    Ok((StatusCode::CREATED, location, replayed, Json(view)).into_response())
+    let items = Extension(ItemCount::of(count));
+    Ok((StatusCode::CREATED, location, replayed, items, Json(view)).into_response())
 }

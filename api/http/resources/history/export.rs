@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
@@ -25,6 +26,7 @@ use utoipa::openapi::path::Parameter;
 use crate::client::Client;
 use crate::limits::concurrency::Place;
 use crate::limits::rate::{Class, ClientQuota};
+use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::ExportedItem;
 use crate::problem::{ExportProblems, Kind, Problem};
 use crate::request::body::NDJSON;
@@ -134,10 +136,23 @@ async fn export(
     let head = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")];
     let ready = writer.header().into_bytes();
     let stop = api.stop.clone();
-    let (pages, paid, result) = (0, 0, "abandoned");
-    let rows =
-        Rows { owner, writer, export, ready, result, quota, lifetime, pages, paid, stop, _place: place };
-    Ok((head, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
+    let (pages, paid, result, items) = (0, 0, "abandoned", ItemCount::default());
+    let answered = Extension(items.clone());
+    let rows = Rows {
+        owner,
+        writer,
+        export,
+        ready,
+        result,
+        items,
+        quota,
+        lifetime,
+        pages,
+        paid,
+        stop,
+        _place: place,
+    };
+    Ok((head, answered, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
 }
 
 /// The rows that are not sent yet.
@@ -148,6 +163,7 @@ struct Rows {
     /// At first the header.
     ready: Vec<u8>,
     result: &'static str,
+    items: ItemCount,
     quota: ClientQuota,
     lifetime: Lifetime,
     /// Pages that were read and not taken from the quota yet.
@@ -205,6 +221,7 @@ impl Rows {
             self.writer.write(&self.owner, &item, &mut self.ready)?;
             count += 1;
         }
+        self.items.add(count);
         let collection = Arc::clone(&self.writer.definition().name);
         metrics::counter!(EXPORTED_ITEMS, "collection" => collection).increment(count);
         Ok(true)

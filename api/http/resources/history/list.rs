@@ -23,10 +23,10 @@ mod rows;
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use pagebucket_engine::{Bucket, FullPages, History};
 use pagebucket_model::domain::{Order, OwnerId, PageNumber, Position, Seq, Totals};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -36,6 +36,7 @@ use utoipa::ToSchema;
 use crate::caching::control::Caching;
 use crate::caching::reading::Reading;
 use crate::limits::rate::of_search;
+use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::Item;
 use crate::pages::item_view::{ItemView, OwnerMember, owner_member};
 use crate::problem::{Kind, ListProblems, Problem};
@@ -222,6 +223,7 @@ pub async fn list(
         (
             status,
             header,
+            Extension(ItemCount::of(items.len())),
             Json(ListingView { owner, order, page, full, total_items, total_pages, first_seq, items, links }),
         )
     };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header;
@@ -10,6 +11,7 @@ use pagebucket_model::domain::{OwnerId, PageNumber, Seq};
 
 use crate::caching::control::Caching;
 use crate::caching::reading::Reading;
+use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::PlacedItem;
 use crate::pages::item_view::PageView;
 use crate::problem::{ItemProblems, Kind, PageProblems, Problem};
@@ -54,7 +56,7 @@ pub async fn page(
     let found = api.pages.page(&engine, &owner, page, &mut reading).await?;
     let missing = || Problem::new(Kind::PageNotFound, "The history has no such page.");
     let page = found.ok_or_else(missing)?;
-    Ok(reading.answer(&page.caching, json(page.json.clone())))
+    Ok(reading.answer(&page.caching, json(page.json.clone(), page.count())))
 }
 
 /// Read one {item}
@@ -96,10 +98,10 @@ pub async fn item(
         return Err(Problem::new(Kind::ItemNotFound, detail));
     };
     let placed = [format!("{{\"page\":{number},").as_bytes(), &item[1..]].concat();
-    Ok(reading.answer(&page.caching, json(placed.into())))
+    Ok(reading.answer(&page.caching, json(placed.into(), 1)))
 }
 
-/// An answer of JSON.
-fn json(bytes: Bytes) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], bytes)
+/// An answer of JSON with this number of items.
+fn json(bytes: Bytes, items: usize) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], Extension(ItemCount::of(items)), bytes)
 }

@@ -6,21 +6,24 @@ use pagebucket_streams::ingest::{End, Event, NotTaken, Report, RowOutcome, Watch
 use ::metrics::Counter;
 
 use super::read::BadLine;
+use crate::middleware::access_log::ItemCount;
 
 /// Counts an upload and its lines, and passes every event on. The upload is under way until this is dropped.
 pub(super) struct MeasuredUpload<'a, W> {
     inner: &'a mut W,
+    items: ItemCount,
     read: Counter,
     stored: Counter,
     refused: Counter,
 }
 
 impl<'a, W> MeasuredUpload<'a, W> {
-    pub(super) fn new(inner: &'a mut W) -> Self {
+    /// `items` are those that are stored.
+    pub(super) fn new(inner: &'a mut W, items: ItemCount) -> Self {
         metrics::gauge!(UPLOADS_UNDER_WAY).increment(1);
         let lines = |result| metrics::counter!(UPLOADED_LINES, "result" => result);
         let read = metrics::counter!(LINES_READ);
-        Self { inner, read, stored: lines("stored"), refused: lines("refused") }
+        Self { inner, items, read, stored: lines("stored"), refused: lines("refused") }
     }
 
     /// Counts the result of the upload.
@@ -57,6 +60,7 @@ impl<W: Watch<BadLine> + Send> Watch<BadLine> for MeasuredUpload<'_, W> {
                 let is_stored = |outcome| matches!(outcome, RowOutcome::Stored(_));
                 let stored = sent.outcomes().filter(|(_, outcome)| is_stored(*outcome)).count();
                 self.stored.increment(stored as u64);
+                self.items.add(stored as u64);
                 self.refused.increment(sent.refused().count() as u64);
             }
             Event::Progress(_) | Event::Waiting(_) => {}

@@ -25,6 +25,7 @@ use super::read::{BadLine, LineReader};
 use crate::limits::concurrency::LongPlace;
 use crate::limits::rate::ClientQuota;
 use crate::limits::uploads::WAITING_OF_MANY;
+use crate::middleware::access_log::ItemCount;
 use crate::middleware::compression::Whole;
 use crate::middleware::drain_body::StillRead;
 use crate::problem::{Kind, Problem};
@@ -90,17 +91,19 @@ impl FromRequest<Arc<Api>> for Upload {
 impl Upload {
     /// Stores the lines, and answers with a summary.
     pub async fn answer(self) -> Response {
+        let items = ItemCount::default();
+        let answered = Extension(items.clone());
         // A task, because the handler is cancelled when its client disconnects.
         let stored = tokio::spawn(async move {
             let definition = Arc::clone(self.engine.definition());
             let (owner, mut summary) = (self.owner.clone(), Summary::default());
-            let (report, rest, _place) = self.store(&mut summary).await;
+            let (report, rest, _place) = self.store(&mut summary, items).await;
             linger(rest).await;
             // Logged here, because the problem is not rendered if the client has disconnected.
             summary.end(&definition, report, owner.as_ref()).map_err(Problem::logged)
         });
         match stored.await {
-            Ok(summary) => summary.map(Json).into_response(),
+            Ok(summary) => (answered, summary.map(Json)).into_response(),
             Err(_panicked) => Problem::new(Kind::Internal, "The upload failed.").into_response(),
         }
     }
@@ -108,12 +111,14 @@ impl Upload {
     /// Answers at once, and stores the lines meanwhile.
     pub fn answer_by_line(self) -> Response {
         let (send, receive) = mpsc::channel(1);
+        let items = ItemCount::default();
+        let answered = Extension(items.clone());
         tokio::spawn(async move {
             let definition = Arc::clone(self.engine.definition());
             let (owner, limit, stop) =
                 (self.owner.clone(), self.api.limits.body_timeout, self.api.stop.clone());
             let mut outcomes = Outcomes::new(&definition, send, owner.is_none(), limit);
-            let (report, rest, _place) = self.store(&mut outcomes).await;
+            let (report, rest, _place) = self.store(&mut outcomes, items).await;
             let ended = Summary::default().end(&definition, report, owner.as_ref());
             let stopping = async {
                 stop.cancelled().await;
@@ -139,13 +144,16 @@ impl Upload {
         });
         let media_type = [(header::CONTENT_TYPE, NDJSON)];
         // A compressor would hold lines back until it has enough of them.
-        (media_type, Extension(StillRead), Extension(Whole), Body::from_stream(lines)).into_response()
+        (media_type, Extension(StillRead), Extension(Whole), answered, Body::from_stream(lines))
+            .into_response()
     }
 
-    /// Stores the lines. Returns also the rest of the body, and the upload's place, which every upload has.
+    /// Stores the lines, and counts the items that are stored. Returns also the rest of the body, and the upload's place, which
+    /// every upload has.
     async fn store(
         self,
         watch: &mut (impl Watch<BadLine> + Send),
+        items: ItemCount,
     ) -> (Report, JoinHandle<Option<Body>>, Option<LongPlace>) {
         let Self { api, engine, owner, key, place, quota, lifetime, body } = self;
         let began = api.clock.now();
@@ -169,7 +177,7 @@ impl Upload {
             tokio::time::sleep(STOPPING).await;
             let _ = stop.send(()).await;
         }));
-        let mut measured = MeasuredUpload::new(watch);
+        let mut measured = MeasuredUpload::new(watch, items);
         let report =
             ingest::run(incoming, &to, options, &api.uploads.budget, &mut stopped, &mut measured).await;
         measured.ended(&report);

@@ -1,0 +1,186 @@
+//! The line of a request in the log. It is written when the request has ended: its answer was taken or given up.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{MatchedPath, Request};
+use axum::http::{Method, Response, StatusCode, Uri};
+use hyper::body::{Frame, SizeHint};
+use tracing::Level;
+
+use crate::problem::Kind;
+use crate::request::context::SentBy;
+use crate::request::id::RequestId;
+
+/// Marks the answer of a probe.
+#[derive(Debug, Clone, Copy)]
+struct OfProbe;
+
+/// The answer of a probe, whose line has the level `DEBUG`, because probes come every few seconds.
+pub async fn of_probe(mut answer: Response<Body>) -> Response<Body> {
+    answer.extensions_mut().insert(OfProbe);
+    answer
+}
+
+/// The number of items that an answer has, or that its request has stored: an extension of the answer. A stream adds to it until
+/// it ends.
+#[derive(Debug, Clone, Default)]
+pub struct ItemCount(Arc<AtomicU64>);
+
+impl ItemCount {
+    /// Of these items.
+    pub fn of(items: usize) -> Self {
+        Self(Arc::new(AtomicU64::new(items as u64)))
+    }
+
+    /// Adds items.
+    pub fn add(&self, items: u64) {
+        // The counter guards no other memory: no order is needed.
+        self.0.fetch_add(items, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The line of a request. It is written when this is dropped.
+pub struct AccessLine {
+    started: Instant,
+    id: RequestId,
+    peer: IpAddr,
+    method: Method,
+    uri: Uri,
+    route: Option<MatchedPath>,
+    /// Bytes of the request's body that were read, if it has one.
+    received: Option<Arc<AtomicU64>>,
+    /// `None`: its client has disconnected before there was one.
+    answer: Option<Answer>,
+}
+
+/// What the line says of the answer.
+struct Answer {
+    status: StatusCode,
+    principal: Option<SentBy>,
+    problem: Option<Kind>,
+    items: Option<ItemCount>,
+    of_probe: bool,
+    /// Bytes of the body that were handed to the connection.
+    sent: u64,
+}
+
+impl AccessLine {
+    /// Begins the line of a request from this client, and counts what is read of its body.
+    pub fn begin(request: &mut Request, id: RequestId, peer: IpAddr) -> Self {
+        let received = (!request.body().is_end_stream()).then(|| {
+            let received = Arc::new(AtomicU64::new(0));
+            let (counter, body) = (Arc::clone(&received), std::mem::take(request.body_mut()));
+            let note = move |bytes: usize| {
+                counter.fetch_add(bytes as u64, Ordering::Relaxed);
+            };
+            *request.body_mut() = Body::new(NotedBody { body, note });
+            received
+        });
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let route = request.extensions().get().cloned();
+        Self { started: Instant::now(), id, peer, method, uri, route, received, answer: None }
+    }
+
+    /// Since the request began.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// The answer, with whose end the line is written.
+    pub fn end_with(mut self, response: Response<Body>) -> Response<Body> {
+        let extensions = response.extensions();
+        self.answer = Some(Answer {
+            status: response.status(),
+            principal: extensions.get().cloned(),
+            problem: extensions.get().copied(),
+            items: extensions.get().cloned(),
+            of_probe: extensions.get::<OfProbe>().is_some(),
+            sent: 0,
+        });
+        if response.body().is_end_stream() {
+            return response;
+        }
+        response.map(|body| Body::new(NotedBody { body, note: move |bytes| self.note_sent(bytes) }))
+    }
+
+    fn note_sent(&mut self, bytes: usize) {
+        if let Some(answer) = &mut self.answer {
+            answer.sent += bytes as u64;
+        }
+    }
+}
+
+impl Drop for AccessLine {
+    fn drop(&mut self) {
+        let answer = self.answer.as_ref();
+        // Each level has its own place in the code, because the filter of the log remembers its decision there.
+        macro_rules! write_line {
+            ($level:expr) => {
+                tracing::event!(
+                    target: "pagebucket::access",
+                    $level,
+                    id = self.id.as_str(),
+                    peer = %self.peer,
+                    principal = answer.and_then(|answer| answer.principal.as_ref()).map(|SentBy(sender)| &*sender.name),
+                    method = %self.method,
+                    route = self.route.as_ref().map_or("none", MatchedPath::as_str),
+                    path = self.uri.path(),
+                    status = answer.map(|answer| answer.status.as_u16()),
+                    problem = answer.and_then(|answer| answer.problem).map(|kind| kind.spec().slug),
+                    milliseconds = self.elapsed().as_micros() as f64 / 1000.0,
+                    bytes_in = self.received.as_ref().map_or(0, |received| received.load(Ordering::Relaxed)),
+                    bytes_out = answer.map_or(0, |answer| answer.sent),
+                    items = answer.and_then(|answer| answer.items.as_ref()).map(ItemCount::get),
+                    "a request ended"
+                )
+            };
+        }
+        if answer.is_some_and(|answer| answer.of_probe) {
+            write_line!(Level::DEBUG);
+        } else {
+            write_line!(Level::INFO);
+        }
+    }
+}
+
+/// A body that notes how many bytes it hands on.
+struct NotedBody<N> {
+    body: Body,
+    note: N,
+}
+
+impl<N: FnMut(usize) + Unpin> HttpBody for NotedBody<N> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            (self.note)(data.len());
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
