@@ -133,6 +133,66 @@ async fn rows_are_the_items_of_listings(history: &'static History) {
     }
 }
 
+#[test_over(ALL)]
+async fn fields_leave_out_the_others(history: &'static History) {
+    let service = Service::of(history).await;
+    let items: Vec<Value> = (1..=history.pages(1.5)).map(|n| history.item(n)).collect();
+    service.client.append(7, &json!(items)).await.expect(201);
+    let whole = listed(&service, "").await;
+    // What the definition does not declare is stored, and has no name here.
+    let row = whole[0].as_object().expect("a row");
+    let names: Vec<_> = row.keys().filter(|name| *name != "battery").cloned().collect();
+    if row.contains_key("battery") {
+        let undeclared = service.client.get(&of_7(history, "?fields=battery")).await;
+        undeclared.problem(400, "invalid-parameter");
+    }
+    // Each alone, and of all the first, the third, and so on.
+    let every_second: Vec<_> = names.iter().step_by(2).cloned().collect();
+    let alone = names.iter().map(|name| vec![name.clone()]);
+    for fields in alone.chain([every_second]) {
+        let expected = whole.iter().map(|row| {
+            let members = row.as_object().expect("a row").iter();
+            let named = members.filter(|(name, _)| fields.contains(name));
+            Value::Object(named.map(|(name, value)| (name.clone(), value.clone())).collect())
+        });
+        // Also repeated, which is what clients send that know no lists.
+        for between in [",", "%2C", "&fields="] {
+            let query = format!("?after=0&fields={}", fields.join(between));
+            let rows = service.client.get(&of_7(history, &query)).await.body;
+            assert!(lines(&rows).into_iter().eq(expected.clone()), "{query}");
+        }
+    }
+}
+
+/// They keep the order of columns, and what an item has not is left out.
+#[test]
+async fn fields_as_they_are_written() {
+    let service = Service::start().await;
+    let mut priced = trade(2);
+    priced["price"] = json!("15.50");
+    service.client.append(7, &json!([trade(1), priced])).await.expect(201);
+    for (rest, expected) in [
+        ("ndjson?fields=price,seq", "{\"seq\":1}\n{\"seq\":2,\"price\":\"15.50\"}\n"),
+        ("ndjson?fields=price", "{}\n{\"price\":\"15.50\"}\n"),
+        ("ndjson?fields=qty,customerId", "{\"customerId\":7,\"qty\":1}\n{\"customerId\":7,\"qty\":2}\n"),
+        ("csv?fields=price,qty,seq", "seq,qty,price\r\n1,1,\r\n2,2,15.50\r\n"),
+        ("csv?fields=customerId,ticker", "customerId,ticker\r\n7,MDB\r\n7,MDB\r\n"),
+        ("csv?fields=seq&after=1", "seq\r\n2\r\n"),
+    ] {
+        let answer = service.client.get(&TRADES.at(7, &format!("/export.{rest}"))).await;
+        assert_eq!(
+            (answer.status.as_u16(), &*String::from_utf8_lossy(&answer.body)),
+            (200, expected),
+            "{rest}"
+        );
+    }
+    let described = service.client.get("/openapi.json").await.expect(200);
+    let parameters = &described["paths"]["/v1/customers/{customerId}/trades/export.csv"]["get"]["parameters"];
+    let fields = parameters.as_array().expect("parameters").iter().find(|one| one["name"] == "fields");
+    let names = json!(["customerId", "seq", "type", "ticker", "qty", "price", "date"]);
+    assert_eq!(fields.expect("the parameter")["schema"]["items"]["enum"], names);
+}
+
 #[test]
 async fn each_format_has_an_address() {
     let service = Service::start().await;
@@ -174,6 +234,13 @@ async fn bad_parameters() {
         ("from=yesterday", "from"),
         ("from=2004-01-02T00:00:00Z&to=2004-01-01T00:00:00Z", "to"),
         ("limit=5", "limit"),
+        ("fields=", "fields"),
+        ("fields=size", "fields"),
+        ("fields=page", "fields"),
+        ("fields=qty,qty", "fields"),
+        ("fields=qty&fields=qty", "fields"),
+        ("fields=ticker,,qty", "fields"),
+        ("fields=Ticker", "fields"),
     ] {
         let problem = service.client.get(&path(&format!("?{query}"))).await.problem(400, "invalid-parameter");
         assert_eq!(problem["errors"][0]["parameter"], parameter, "{query}");

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use clap::Args;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{DateRange, Instant, Invalid, Position};
-use pagebucket_streams::export::{Format, Writer};
+use pagebucket_streams::export::{Fields, Format, Writer};
 
 use self::run::{ExportEnd, ExportReport, ExportRequest, ExportedOwners, Running};
 use super::database::{self, HistoryArgs, Opened, parse_owner};
@@ -55,6 +55,10 @@ pub(super) struct ExportArgs {
     /// Only owners with an id greater than this, to continue the export of all.
     #[arg(long, visible_alias = "after-customer", value_name = "ID", conflicts_with = "owner")]
     after_owner: Option<String>,
+
+    /// Only these fields of each row, with commas between their names: the owner's, seq, and properties of the items.
+    #[arg(long, value_name = "NAMES")]
+    fields: Option<String>,
 
     /// The file to write, which must not exist. Without it, or with `-`: standard output.
     #[arg(long, short, value_name = "FILE")]
@@ -132,6 +136,11 @@ impl ExportArgs {
         let writer = Writer::new(definition, format).ok_or_else(|| {
             format!("{many} have properties that no field of CSV can hold: export them with --format ndjson")
         })?;
+        let fields = self.fields.as_deref().map(|names| Fields::parse(definition, names)).transpose();
+        let writer = match fields.map_err(|Invalid(rule)| format!("--fields {rule}"))? {
+            Some(fields) => writer.with(fields),
+            None => writer,
+        };
         Ok(ExportRequest { owners, dates, writer })
     }
 
@@ -181,6 +190,8 @@ mod tests {
             wanted(&["--all", "-o", "nowhere/x.CSV"]).unwrap().writer.header().starts_with("customerId,seq")
         );
         assert_eq!(wanted(&["--customer", "7", "-o", "-"]).unwrap().writer.header(), "");
+        let some = wanted(&["--format", "csv", "--fields", "date,qty,seq"]).unwrap();
+        assert_eq!(some.writer.header(), "seq,qty,date\r\n");
         assert!(matches!(wanted(&["--after-owner", "7"]).unwrap().owners, ExportedOwners::After(Some(_))));
         for (flags, part) in [
             (&["--all", "--customer", "7"][..], "cannot be used with"),
@@ -190,6 +201,9 @@ mod tests {
             (&["--customer", "7", "--after-customer", "5"], "cannot be used with"),
             (&["--all", "--from", "2004-01-09"], "RFC 3339"),
             (&["--all", "--from", "2004-01-09T00:00:00Z", "--to", "2004-01-08T00:00:00Z"], "--to must not"),
+            (&["--fields", "qty,size"], "--fields must be names from customerId, seq, type, ticker"),
+            (&["--fields", "qty,qty"], "each at most once"),
+            (&["--fields", ""], "--fields must be"),
             (&["--all", "-o", "trades.parquet"], "--format csv"),
             (&["--all", "--format", "csv", "-o", "/tmp"], "already"),
         ] {

@@ -3,7 +3,7 @@
 use pagebucket_engine::internal::MOST_EXAMINED;
 use pagebucket_model::definition::{Definition, openapi};
 use pagebucket_model::domain::Limit;
-use pagebucket_streams::export::columns;
+use pagebucket_streams::export::{Fields, columns};
 use serde_json::{Map, Value, json};
 
 use crate::resources::links::{MOST_FILTER_BYTES, MOST_FILTER_VALUES};
@@ -46,6 +46,7 @@ impl<'a> Filler<'a> {
         if let Some(Value::Array(parameters)) = document.pointer_mut(&listing) {
             parameters.extend(self.filters());
         }
+        self.name_fields(&mut document);
         document
     }
 
@@ -153,6 +154,21 @@ impl<'a> Filler<'a> {
                 "style": "form", "explode": true, "schema": values,
             })
         })
+    }
+
+    /// Writes the names that `fields` of exports may have.
+    fn name_fields(&self, document: &mut Value) {
+        let names = Fields::names(self.definition);
+        let exports = self.names.fill("/v1/{owners}/{ownerId}/{items}/export.");
+        let paths = document.get_mut("paths").and_then(Value::as_object_mut).into_iter().flatten();
+        for (_, export) in paths.filter(|(path, _)| path.starts_with(&exports)) {
+            let parameters = export.pointer_mut("/get/parameters").and_then(Value::as_array_mut);
+            for fields in parameters.into_iter().flatten().filter(|parameter| parameter["name"] == "fields") {
+                fields["schema"]["items"]["enum"] = json!(names);
+                fields["schema"]["maxItems"] = json!(names.len());
+                fields["schema"]["examples"] = json!([names]);
+            }
+        }
     }
 
     /// Writes the page size into the schemas of pages and listings.

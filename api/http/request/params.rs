@@ -213,6 +213,15 @@ impl<'a> Reader<'a> {
         (count > 0).then_some(values)
     }
 
+    /// Reads a list with commas between its elements. Clients that repeat the parameter for each element mean the same.
+    pub fn list<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+        let values = self.values(name);
+        if values.is_empty() {
+            return None;
+        }
+        self.keep(name, parse(&values.join(",")))
+    }
+
     /// Takes all values of a parameter from the query.
     fn values(&mut self, name: &str) -> Vec<String> {
         self.query.extract_if(.., |(given, _)| given == name).map(|(_, value)| value).collect()

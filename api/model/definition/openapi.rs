@@ -32,10 +32,12 @@ pub fn schemas(definition: &Definition) -> Vec<(String, Value)> {
     };
     let line = format!("{} to append, and its {owner}: one line of an upload.", capitalised(an_item));
     let placed = format!("A stored {} and the number of its page.", item.one());
+    let row =
+        format!("A row of NDJSON: {an_item} and its {owner}, or those of its members that `fields` names.");
     let mut schemas = vec![
         (format!("New{title}Line"), owned(&new, line)),
         (format!("Placed{title}"), with_first(stored.clone(), "page", ordinal(), &json!(1), placed)),
-        (format!("Exported{title}"), owned(&stored, format!("A row of NDJSON: {an_item} and its {owner}."))),
+        (format!("Exported{title}"), without_required(owned(&stored, row))),
         (name_of(title, Form::New), new),
         (name_of(title, Form::Stored), stored),
     ];
@@ -58,6 +60,14 @@ fn new_item(definition: &Definition) -> Value {
         && let Some(example) = definition.item.example()
     {
         schema["examples"] = json!([example]);
+    }
+    schema
+}
+
+/// The schema of an object that may have a part of its members.
+fn without_required(mut schema: Value) -> Value {
+    if let Some(schema) = schema.as_object_mut() {
+        schema.shift_remove("required");
     }
     schema
 }

@@ -148,8 +148,8 @@ export interface paths {
         /**
          * Export trades as NDJSON
          * @description Returns the trades of a history in order of `seq`, one JSON object a line, as `pagebucket import` reads them: all of
-         *     them, those after a sequence number, or those of a span of time. Trades that are appended after the export began are
-         *     not in it. An unknown customer has no rows. If the export fails, the connection is closed before the end of the body:
+         *     them, those after a sequence number, or those of a span of time; with `fields` only a part of each. Trades that are
+         *     appended after the export began are not in it. An unknown customer has no rows. If the export fails, the connection is closed before the end of the body:
          *     continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
          *
          *     Needs the scope `read`, for this customer.
@@ -640,7 +640,7 @@ export interface components {
          */
         ErasureStatus: "erasing" | "erased";
         /**
-         * @description A row of NDJSON: a trade and its customer.
+         * @description A row of NDJSON: a trade and its customer, or those of its members that `fields` names.
          * @example {
          *       "customerId": 7,
          *       "seq": 1,
@@ -656,32 +656,32 @@ export interface components {
              * Format: int64
              * @example 7
              */
-            customerId: number;
+            customerId?: number;
             /**
              * Format: int64
              * @description Sequence number: the permanent address of the trade in its history.
              */
-            seq: number;
+            seq?: number;
             /**
              * @description Whether the customer bought or sold.
              * @enum {string}
              */
-            type: "buy" | "sell";
+            type?: "buy" | "sell";
             /**
              * @description The symbol of the security.
              * @example MDB
              */
-            ticker: string;
+            ticker?: string;
             /**
              * Format: int64
              * @description The number of units.
              */
-            qty: number;
+            qty?: number;
             /**
              * Format: date-time
              * @description RFC 3339 in UTC, with exactly three fraction digits.
              */
-            date: string;
+            date?: string;
             /**
              * @description The price of one unit: a string, so that no digit is lost. A decimal number in plain notation, with at most 34 significant digits, greater than 0.
              * @example 15.54
@@ -2460,6 +2460,8 @@ export interface operations {
                 from?: string;
                 /** @description Only trades dated before this moment, which must not be before `from`. */
                 to?: string;
+                /** @description Only these fields of each row, with commas between their names; the rows keep the order of fields that they have without it. To be able to continue an export that failed, ask for `seq` too. Default: all that there are. */
+                fields?: ("customerId" | "seq" | "type" | "ticker" | "qty" | "price" | "date")[];
             };
             header?: never;
             path: {
@@ -2473,7 +2475,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The rows. */
+            /** @description The rows. With `fields` they have only these members. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -2516,6 +2518,8 @@ export interface operations {
                 from?: string;
                 /** @description Only trades dated before this moment, which must not be before `from`. */
                 to?: string;
+                /** @description Only these fields of each row, with commas between their names; the rows keep the order of fields that they have without it. To be able to continue an export that failed, ask for `seq` too. Default: all that there are. */
+                fields?: ("customerId" | "seq" | "type" | "ticker" | "qty" | "price" | "date")[];
             };
             header?: never;
             path: {

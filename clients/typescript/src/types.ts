@@ -33,4 +33,5 @@ type Filters<Item> = { [Name in keyof Item as Item[Name] extends string | undefi
 export type ListParameters<Item = unknown> = Query | (Query & Filters<Item>);
 export type PageParameters = Pick<Query, "page" | "order">;
 export type WindowParameters<Item = unknown> = Omit<Query, "page"> | (Omit<Query, "page"> & Filters<Item>);
-export type ExportParameters = NonNullable<operations["exportTradesAsNdjson"]["parameters"]["query"]>;
+/** Without `fields`: an item is whole, and an export that breaks off is resumed by its `seq`. */
+export type ExportParameters = Omit<NonNullable<operations["exportTradesAsNdjson"]["parameters"]["query"]>, "fields">;

@@ -104,6 +104,7 @@ const EXPORT: &[Flag] = &[
     ("--to", "", ""),
     ("--after", "", ""),
     ("--after-owner", "", ""),
+    ("--fields", "", ""),
     ("--output", "", ""),
     ("--read-preference", "PAGEBUCKET_READ_PREFERENCE", "primary"),
 ];

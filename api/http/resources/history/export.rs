@@ -18,9 +18,10 @@ use futures_util::stream;
 use pagebucket_engine::{Engine, Error, Export};
 use pagebucket_model::domain::{DateRange, MAX_SAFE_INTEGER, OwnerId, Position};
 use pagebucket_model::metric::{EXPORTED_ITEMS, EXPORTS};
-use pagebucket_streams::export::{Format, Writer};
+use pagebucket_streams::export::{Fields, Format, Writer};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use utoipa::openapi::path::Parameter;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
 
 use crate::client::Client;
 use crate::limits::concurrency::Place;
@@ -31,19 +32,22 @@ use crate::request::body::NDJSON;
 use crate::request::context::Granted;
 use crate::request::lifetime::Lifetime;
 use crate::request::params::{Address, Params, Reader, dates, in_query};
-use crate::schemas::{date_time, whole};
+use crate::schemas::{date_time, schema, whole};
 use crate::state::Api;
 
 /// What an export has.
 pub struct ExportParams {
     after: Position,
     dates: Option<DateRange>,
+    /// `None` for all.
+    fields: Option<Fields>,
 }
 
 impl Params for ExportParams {
-    fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
+    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
         let after = reader.query("after", Position::parse).unwrap_or(Position::BEGINNING);
-        Some(Self { after, dates: dates(reader) })
+        let fields = reader.list("fields", |text| Fields::parse(engine.definition(), text));
+        Some(Self { after, dates: dates(reader), fields })
     }
 
     fn documented() -> Vec<Parameter> {
@@ -64,6 +68,15 @@ impl Params for ExportParams {
                 "Only {manyItems} dated before this moment, which must not be before `from`.",
                 date_time(),
             ),
+            ParameterBuilder::from(in_query(
+                "fields",
+                "Only these fields of each row, with commas between their names; the rows keep the order of fields that they have \
+                 without it. To be able to continue an export that failed, ask for `seq` too. Default: all that there are.",
+                schema(json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "uniqueItems": true })),
+            ))
+            .style(Some(ParameterStyle::Form))
+            .explode(Some(false))
+            .build(),
         ]
     }
 }
@@ -74,8 +87,8 @@ type Asked = (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Granted, Client
 /// Export {manyItems} as NDJSON
 ///
 /// Returns the {manyItems} of a history in order of `seq`, one JSON object a line, as `pagebucket import` reads them: all of
-/// them, those after a sequence number, or those of a span of time. {ManyItems} that are appended after the export began are
-/// not in it. An unknown {owner} has no rows. If the export fails, the connection is closed before the end of the body:
+/// them, those after a sequence number, or those of a span of time; with `fields` only a part of each. {ManyItems} that are
+/// appended after the export began are not in it. An unknown {owner} has no rows. If the export fails, the connection is closed before the end of the body:
 /// continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
 #[utoipa::path(
     get,
@@ -84,7 +97,7 @@ type Asked = (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Granted, Client
     params(Address<(OwnerId, ExportParams)>),
     responses(
         (
-            status = 200, description = "The rows.", body = ExportedItem, content_type = "application/x-ndjson",
+            status = 200, description = "The rows. With `fields` they have only these members.", body = ExportedItem, content_type = "application/x-ndjson",
             example = json!("{exportedItem}")
         ),
         ExportProblems,
@@ -121,7 +134,7 @@ async fn export(
     format: Format,
     content_type: &'static str,
 ) -> Result<Response, Problem> {
-    let Address { engine, params: (owner, ExportParams { after, dates }) } = address;
+    let Address { engine, params: (owner, ExportParams { after, dates, fields }) } = address;
     let writer = Writer::new(engine.definition(), format).ok_or_else(|| {
         let items = engine.definition().item.noun().many();
         Problem::new(
@@ -129,6 +142,10 @@ async fn export(
             format!("There is no CSV of {items}, which are no rows of a table, only `export.ndjson`."),
         )
     })?;
+    let writer = match fields {
+        Some(fields) => writer.with(fields),
+        None => writer,
+    };
     let place = api.exports.take(client)?;
     let export = engine.export(owner.clone(), after, dates, deadline).await?;
     let head = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")];
