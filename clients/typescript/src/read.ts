@@ -68,8 +68,9 @@ async function get<T>({ service }: { service: Service }, path: string, { signal 
   return (await send(service, path, { signal: signal ?? null })).json();
 }
 
-/** Parameters as a query, without those that are undefined. */
+/** Parameters as a query, without those that are undefined. One with several values is repeated. */
 export function query(parameters: object): string {
-  const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
+  const pairs = Object.entries(parameters).flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
+  const given = pairs.filter(([, value]) => value !== undefined);
   return given.length ? "?" + new URLSearchParams(given) : "";
 }

@@ -26,8 +26,10 @@ export type Appended<Owner = unknown> = Omit<Schemas["AppendedTrades"], "custome
 
 type Query = Omit<NonNullable<operations["listTrades"]["parameters"]["query"]>, "ticker" | "type">;
 
-/** Values that items must have. The service refuses a property that its definition does not name as a filter. */
-type Filters<Item> = { [Name in keyof Item as Item[Name] extends string | undefined ? Name : never]?: Item[Name] };
+/** Values that items must have, one or one of several. The service refuses a property that its definition does not name as a filter. */
+type Filters<Item> = {
+  [Name in keyof Item as Item[Name] extends string | undefined ? Name : never]?: Item[Name] | readonly NonNullable<Item[Name]>[];
+};
 
 /** Which page, window or span of time is read, or which items by their values. */
 export type ListParameters<Item = unknown> = Query | (Query & Filters<Item>);

@@ -95,6 +95,10 @@ suite("with the real service", { skip }, () => {
 
     await append(history, { type: "sell", ticker: "AMD", qty: 28 });
     assert.deepEqual(seqs(await collect(windows(history, { ticker: "AMD", type: "sell" }))), [[28]]);
+    const several = { ticker: ["AMD", "XYZ"], type: ["sell", "buy"], from: "2026-01-05T00:00:00Z", limit: 1 } as const;
+    assert.deepEqual(seqs((await collect(windows(history, several))).filter(({ items }) => items.length)), [[28]]);
+    // @ts-expect-error: "gift" is no type of a trade
+    await assert.rejects(list(history, { type: ["buy", "gift"] }), ProblemError);
     // @ts-expect-error: no text, so no filter
     await assert.rejects(list(history, { qty: 28 }), ProblemError);
   });
