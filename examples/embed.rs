@@ -7,7 +7,7 @@ use std::time::Duration;
 use pagebucket_engine::model::definition::Definition;
 use pagebucket_engine::model::domain::{Clock, IdempotencyKey, PageNumber, Position};
 use pagebucket_engine::model::item::canonical;
-use pagebucket_engine::{Capacity, Connection, Deadline, Store};
+use pagebucket_engine::{Capacity, ConnectionSettings, Deadline, Store};
 
 const NOTES: &str = r#"{
   "history": "notes", "title": "Note", "owner": { "collection": "people", "field": "personId", "type": "string" },
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// Opens the database, appends, reads and verifies.
 pub async fn run(uri: &str, database: &str) -> Result<(), Box<dyn Error>> {
     let within = || Deadline::within(Duration::from_secs(30));
-    let connection = Connection::new(uri, database);
+    let connection = ConnectionSettings::new(uri, database);
     let definitions = Definition::parse(NOTES).map_err(|mistake| mistake.to_string())?.into();
     let store = Store::connect(connection, definitions, Capacity::default(), Clock::system()).await?;
     store.migrate().await?;

@@ -13,7 +13,7 @@ mod database;
 mod erase;
 mod exit;
 mod export;
-mod gate;
+mod gate_from_flags;
 mod healthcheck;
 mod histories;
 mod import;

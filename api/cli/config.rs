@@ -164,11 +164,14 @@ pub struct ServerArgs {
     #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_CACHE_PUBLIC", value_parser = clap::builder::FalseyValueParser::new())]
     pub cache_public: bool,
 
-    /// Seconds within which the head of a request must arrive. A TLS handshake has as long, and at most 10. An idle connection is kept as long.
+    /// Seconds within which the head of a request must arrive. A TLS handshake has the same time, at most 10.
+    /// An idle connection is closed after the same time.
     #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub header_timeout: u64,
 
-    /// Seconds within which the body of a request must arrive, at most 15. The next item or KiB of an upload has as long. So has an uploading client to take the next piece of its outcomes.
+    /// Seconds within which the body of a request must arrive, at most 15. The same time applies
+    /// to the next item or KiB of an upload, and to an uploading client that must
+    /// take the next piece of its outcomes.
     #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub body_timeout: u64,
 
@@ -300,12 +303,12 @@ mod tests {
     #[test]
     fn no_days_are_without_limit() {
         #[derive(clap::Parser)]
-        struct Flags {
+        struct RetentionFlags {
             #[command(flatten)]
             retention: RetentionArgs,
         }
         let retention = |days: &str| {
-            let flags = <Flags as clap::Parser>::try_parse_from(["test", "--view-retention", days]);
+            let flags = <RetentionFlags as clap::Parser>::try_parse_from(["test", "--view-retention", days]);
             flags.map(|flags| flags.retention.view_retention).map_err(|error| error.to_string())
         };
         assert_eq!(retention("0"), Ok(None));

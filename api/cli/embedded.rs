@@ -33,7 +33,7 @@
 
 mod binary;
 mod claim;
-mod former;
+mod earlier_run;
 mod layout;
 mod process;
 mod replica;
@@ -49,11 +49,11 @@ use tracing::{debug, error, info};
 
 pub use self::binary::find as find_mongod;
 pub use self::claim::Role;
-pub use self::layout::Error;
+pub use self::layout::EmbeddedError;
 
 use self::claim::{Claim, Holder};
 use self::layout::Layout;
-use self::process::{Mongod, Watch};
+use self::process::{Mongod, Supervised};
 use self::replica::{POLL, Replica};
 use self::secret::{Secret, Secrets};
 
@@ -92,8 +92,8 @@ pub struct Embedded {
 ///
 /// # Errors
 ///
-/// Each [`Error`] is a sentence for the user. Nothing is left running after one.
-pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
+/// Each [`EmbeddedError`] is a sentence for the user. Nothing is left running after one.
+pub async fn start(options: &Options, role: Role) -> Result<Embedded, EmbeddedError> {
     let began = Instant::now();
     let binary = match binary::find(options.mongod.as_deref()) {
         // There is no server to join either, and no reason to make an empty directory.
@@ -112,7 +112,7 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
             (Role::Tool, Some(Holder { role: Role::Server, port, .. })) => {
                 if let Some(port) = port {
                     let Some(secrets) = Secrets::kept(&layout)? else {
-                        return Err(Error::NotRun(format!(
+                        return Err(EmbeddedError::NotRun(format!(
                             "{name} uses the data directory {directory} without a password file there: restart that server"
                         )));
                     };
@@ -125,14 +125,14 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, Error> {
             // The owner has just locked it, and will write its line next.
             (_, None) if began.elapsed() < ANNOUNCE => {}
             _ => {
-                return Err(Error::NotRun(format!(
+                return Err(EmbeddedError::NotRun(format!(
                     "the data directory {directory} is in use by {name}: stop that process or wait for its end, or name \
                      another directory by --data-dir"
                 )));
             }
         }
         if began.elapsed() > START {
-            return Err(Error::NotRun(format!(
+            return Err(EmbeddedError::NotRun(format!(
                 "{name} uses the data directory {directory}, but its mongod was not primary within {} s: see mongod.log \
                  there, or restart that server",
                 START.as_secs()
@@ -159,19 +159,25 @@ impl Embedded {
     }
 }
 
-async fn own(binary: &Path, layout: Layout, claim: Claim, deadline: Instant) -> Result<Embedded, Error> {
+async fn own(
+    binary: &Path,
+    layout: Layout,
+    claim: Claim,
+    deadline: Instant,
+) -> Result<Embedded, EmbeddedError> {
     let secrets = Secrets::kept_or_new(&layout)?;
     let mut tries = 1;
     let (port, (mongod, replica)) = loop {
-        former::end_mongod(&layout, &secrets.key).await?;
-        let port = former::port(&layout).await?;
+        earlier_run::end_mongod(&layout, &secrets.key).await?;
+        let port = earlier_run::port(&layout).await?;
         let mongod = Mongod::spawn(binary, &layout, port)?;
         match until_primary(mongod, port, &layout, &secrets, deadline).await {
             // Another process has taken the port; or the child of a start that was killed right after the spawn
             // has taken the data.
             Err(error)
                 if tries < TRIES
-                    && (matches!(error, Error::PortTaken(_)) || former::is_mongod_there(&layout)?) =>
+                    && (matches!(error, EmbeddedError::PortTaken(_))
+                        || earlier_run::is_mongod_there(&layout)?) =>
             {
                 tries += 1;
             }
@@ -182,7 +188,7 @@ async fn own(binary: &Path, layout: Layout, claim: Claim, deadline: Instant) -> 
     let password = layout.password.clone();
     info!(port, password_file = %password.display(), mongod = %binary.display(), "the private mongod is primary");
     let (stop, binary) = (CancellationToken::new(), binary.to_owned());
-    let watch = Watch { mongod, replica, binary, layout, claim }.run(stop.clone());
+    let watch = Supervised { mongod, replica, binary, layout, claim }.run(stop.clone());
     let supervisor = Some((stop, AbortOnDropHandle::new(tokio::spawn(watch))));
     Ok(Embedded { uri: uri(port, &secrets.password), supervisor })
 }
@@ -194,7 +200,7 @@ async fn until_primary(
     layout: &Layout,
     secrets: &Secrets,
     deadline: Instant,
-) -> Result<(Mongod, Replica), Error> {
+) -> Result<(Mongod, Replica), EmbeddedError> {
     let replica = Replica::at(port, Some(&secrets.key)).await?;
     let ready = async {
         replica.until_primary(&layout.db).await;
@@ -204,7 +210,7 @@ async fn until_primary(
             status = mongod.exited() => Err(mongod.why_it_ended(status?, port)),
             ready = timeout_at(deadline, ready) => {
                 let (seconds, log) = (START.as_secs(), layout.log.display());
-                ready.map_err(|_| Error::NotRun(format!(
+                ready.map_err(|_| EmbeddedError::NotRun(format!(
                     "mongod was not primary within {seconds} s and was stopped: see {log}, then start again"
     )))
             }

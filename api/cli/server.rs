@@ -6,10 +6,10 @@ mod addresses;
 mod connection;
 mod deadlines;
 mod housekeeping;
+mod http1_answer;
 mod http2;
-mod must_read;
-mod pieces;
 mod tls;
+mod write_timeout;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use futures_util::future::OptionFuture;
 use pagebucket_engine::Store;
 use pagebucket_engine::internal::NUMBERED;
 use pagebucket_http::{
-    Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Places, Proxies, RateLimits, Unsent, Uploads,
+    Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Permits, Proxies, RateLimits, Unsent, Uploads,
 };
 use pagebucket_model::domain::Clock;
 use pagebucket_model::metric::{self, Collections, REFUSED_CONNECTIONS};
@@ -32,7 +32,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::addresses::Addresses;
+use self::addresses::ConnectionCounts;
 use self::connection::Connections;
 use self::deadlines::Deadlines;
 use self::housekeeping::Retentions;
@@ -65,9 +65,9 @@ pub struct Server {
     stop: CancellationToken,
     args: ServerArgs,
     certificate: Option<Arc<Certificate>>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     unsent: Unsent,
-    addresses: Arc<Addresses>,
+    addresses: Arc<ConnectionCounts>,
     retentions: Retentions,
     house_every: Duration,
 }
@@ -148,8 +148,8 @@ impl Server {
         let api = Api {
             store: store.clone(),
             pages: Pages::new(args.page_cache, store.histories()),
-            exports: Places::new(args.max_exports as usize, "exports"),
-            scans: Places::new(args.max_scans as usize, "reads of long spans of page views"),
+            exports: Permits::new(args.max_exports as usize, "exports"),
+            scans: Permits::new(args.max_scans as usize, "reads of long spans of page views"),
             uploads: Uploads::new(args.max_uploads as usize),
             gate: gate.counting(proxies(&args.rate), rates(&args.rate)),
             kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
@@ -166,8 +166,8 @@ impl Server {
             metrics: telemetry::exposition,
         };
         let (router, args) = (pagebucket_http::router(api), args.clone());
-        let places = Arc::new(Semaphore::new(args.max_connections as usize));
-        let addresses = Addresses::new(args.max_connections_per_address);
+        let permits = Arc::new(Semaphore::new(args.max_connections as usize));
+        let addresses = ConnectionCounts::new(args.max_connections_per_address);
         let house_every = housekeeping::EVERY;
         Ok(Self {
             listener,
@@ -177,7 +177,7 @@ impl Server {
             stop,
             args,
             certificate,
-            places,
+            permits,
             unsent: Unsent::default(),
             addresses,
             retentions,
@@ -244,8 +244,8 @@ impl Server {
         let connections = Connections::new(router, tls, deadlines, self.unsent.clone(), keep_alive);
         let connections = Arc::new(connections);
         loop {
-            // A place before the next connection: beyond the limit they wait in the backlog.
-            let place = Arc::clone(&self.places).acquire_owned().await;
+            // A permit before the next connection: beyond the limit they wait in the backlog.
+            let permit = Arc::clone(&self.permits).acquire_owned().await;
             match self.listener.accept().await {
                 Ok((stream, address)) => {
                     let peer = Peer::new(address.ip());
@@ -260,7 +260,7 @@ impl Server {
                     let (connections, stop) = (Arc::clone(&connections), generation.stop.child_token());
                     generation.tasks.spawn(async move {
                         connections.serve(stream, peer, stop).await;
-                        drop((place, counted));
+                        drop((permit, counted));
                     });
                 }
                 Err(error) => {

@@ -12,7 +12,7 @@ use pagebucket_model::domain::{Instant, Scope, Scopes};
 
 use crate::mongo::majority::{MonotonicReads, Query, at_most};
 use crate::mongo::reply::Verdict;
-use crate::mongo::session::{Command, Sessions, durable};
+use crate::mongo::session::{Sessions, WriteCommand, durable};
 use crate::mongo::values::{self, binary, date};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
@@ -88,7 +88,7 @@ impl ApiKeys {
         deadline: Deadline,
     ) -> Result<(), CreateError> {
         let deadline = deadline.or_within(COMMAND);
-        let command = Command::insert(COLLECTION, vec![record.document(hash)], durable(deadline));
+        let command = WriteCommand::insert(COLLECTION, vec![record.document(hash)], durable(deadline));
         let answer = self.sessions.commit(&self.reads, command, deadline).await;
         let unknown = "no final answer came in time; the key may exist: list the keys, and revoke it";
         let answer = answer.map_err(|unanswered| unanswered.or_unavailable(unknown))?;

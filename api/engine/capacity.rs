@@ -1,3 +1,5 @@
+//! Limits of memory and of queues, and how long knowledge is relied on.
+
 use std::time::Duration;
 
 use crate::mongo::COMMIT;
@@ -30,7 +32,7 @@ pub struct Ages {
     /// The age of a marker, by the server's clock, at which nothing can come any more that relies on what was before it: more
     /// than `tail`, twice `command` and two seconds.
     pub marker: Duration,
-    /// How often housekeeping looks for what came late behind the tombstones of the last day.
+    /// How often housekeeping looks for pages that were stored after a tombstone of the last day was swept.
     pub late: Duration,
 }
 

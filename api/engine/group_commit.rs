@@ -28,4 +28,4 @@ mod committer;
 mod ticket;
 
 pub(super) use committer::{BatchPolicy, COMMITTERS, Committers, Handle, Messages};
-pub(super) use ticket::{Full, NoAnswer, Pending, Queue, Room, Ticket};
+pub(super) use ticket::{Full, NoAnswer, Pending, Queue, QueueReservation, Ticket};

@@ -8,7 +8,7 @@
 //!
 //! A bucket's `_id` is `owner_second`, with the second in ten digits, zero-padded ([`BucketId`]). The
 //! order of `_id` is the order of pages (invariant 3). The permanent name of a page is its number `page`; that
-//! of an item is its sequence number, `(page - 1) * pageSize + place` (invariant 5). Totals are read from the last
+//! of an item is its sequence number, `(page - 1) * pageSize + position` (invariant 5). Totals are read from the last
 //! bucket, the *tail*; nothing is ever counted.
 //!
 //! # Capacity
@@ -85,14 +85,14 @@ mod placed;
 mod reads;
 pub mod verify;
 
+pub use appends::identified::{Mark, MarkedSoFar};
 pub use appends::lines::UploadedSoFar;
-pub use appends::marked::{Mark, MarkedSoFar};
 pub(super) use appends::queue::AppendQueue;
 pub use appends::queue::Waiting;
-pub use appends::request::{AppendError, Appended, Cause, Progress, weight};
+pub use appends::request::{AppendCause, AppendError, AppendProgress, Appended, weight};
 pub use appends::statement::{SecondsExhausted, next_second};
 pub use buckets::bucket_id::BucketId;
-pub use buckets::document::{Bucket, Stored};
+pub use buckets::document::{Bucket, StoredItem};
 pub(super) use dedup::{RECORDS, keep_for as keep_keys_for};
 pub use deletion::erase::{Erasure, Reopening};
 pub(super) use deletion::erased_keys::ScanTurn;
@@ -103,9 +103,9 @@ pub use deletion::retire::{Retention, Retired};
 pub use engine::Engine;
 pub use identity::ItemKey;
 pub use placed::LineRefusal;
-pub use reads::export::{Batch, Export};
+pub use reads::cursor_search::SearchResult;
+pub use reads::export::{Export, ExportBatch};
 pub use reads::find::MOST_SKIPPED;
-pub use reads::matching::{MOST_EXAMINED, Values};
-pub use reads::owners::Owners;
-pub use reads::reader::{FullPages, History, Known, Reader};
-pub use reads::search::Found;
+pub use reads::matching::{FilterValues, MOST_EXAMINED};
+pub use reads::owners::OwnerList;
+pub use reads::reader::{FullPages, History, HistoryReader, Known};

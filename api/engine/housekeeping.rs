@@ -1,4 +1,4 @@
-//! Keeping house: what one instance at a time does beside its requests.
+//! Housekeeping: what one instance at a time does besides answering requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(super) async fn keep(
     let mut done = Housekeeping::default();
     let mut failed = None;
     let undefined = undefined.await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "histories without a definition were not kept in order");
+        tracing::warn!(%error, "housekeeping of histories without a definition failed");
         failed = Some(error);
         Vec::new()
     });
@@ -49,7 +49,7 @@ pub(super) async fn keep(
         let history = &engine.definition().name;
         // A failure in one history must not keep the others.
         if let Err(error) = keep_one(engine, retention.get(&**history).copied(), &mut done).await {
-            tracing::warn!(%history, %error, "a history was not kept in order");
+            tracing::warn!(%history, %error, "housekeeping of a history failed");
             failed = Some(error);
         }
     }
@@ -73,7 +73,7 @@ async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Hous
         match erase(engine, &owner, round).await {
             Ok(erasure) => done.swept += u64::from(erasure == Erasure::Swept),
             Err(error) => {
-                tracing::warn!(%owner, %error, "an owner was not erased to the end");
+                tracing::warn!(%owner, %error, "the erasure of an owner is not complete");
                 failed = Err(error);
             }
         }

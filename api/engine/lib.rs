@@ -15,7 +15,7 @@
 //! | compare what is stored with what must hold | [`Engine::verify`] |
 //! | erase an owner | [`Engine::erase`] |
 //!
-//! `examples/embed.rs` does the most of it in fifty lines. Everything that waits takes a [`Deadline`]. An append goes on to its end
+//! `examples/embed.rs` shows most of it in sixty lines. Everything that waits takes a [`Deadline`]. An append goes on to its end
 //! even if its caller stops waiting; it is refused if less than 15 s are left for it. A [`Store`] belongs to the tokio runtime that made it.
 //!
 //! How it works: `docs/architecture.md`, and the documentation of the modules, which `cargo doc --document-private-items` shows.
@@ -23,26 +23,27 @@
 mod adoptions;
 mod api_keys;
 mod capacity;
-mod collections;
+mod collection_guards;
 mod group_commit;
 mod history;
 mod housekeeping;
+mod marker_poll;
 mod migrations;
 mod mongo;
 mod page_views;
-mod poll;
 mod sharding;
 mod store;
-mod unserved;
+mod undefined_histories;
 
 pub use capacity::Capacity;
 pub use history::verify::{Finding, Mend, Rule};
 pub use history::{
-    AppendError, Appended, Batch, Bucket, BucketId, Cause, Engine, Erasure, Export, Found, FullPages,
-    History, LineRefusal, Owners, Progress, Reopening, SecondsExhausted, Stored, Values,
+    AppendCause, AppendError, AppendProgress, Appended, Bucket, BucketId, Engine, Erasure, Export,
+    ExportBatch, FilterValues, FullPages, History, LineRefusal, OwnerList, Reopening, SearchResult,
+    SecondsExhausted, StoredItem,
 };
 pub use migrations::MigrationError;
-pub use mongo::{ConnectError, Connection, Corruption, Deadline, Error, Gone, Result, Topology};
+pub use mongo::{ConnectError, ConnectionSettings, Corruption, Deadline, Error, Gone, Result, Topology};
 pub use pagebucket_model as model;
 pub use store::Store;
 
@@ -50,11 +51,11 @@ pub use store::Store;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::capacity::Ages;
-    pub use crate::collections::NUMBERED;
-    pub use crate::history::verify::{Records, Scan, Scanned};
+    pub use crate::collection_guards::NUMBERED;
+    pub use crate::history::verify::{CollectionScan, Records, Scanned};
     pub use crate::history::{
-        Doubt, ErasureLine, ItemKey, Known, LoggedErasure, MOST_EXAMINED, MOST_SKIPPED, Mark, MarkedSoFar,
-        Reader, Replay, Retention, Retired, UploadedSoFar, Waiting, next_second, weight,
+        Doubt, ErasureLine, HistoryReader, ItemKey, Known, LoggedErasure, MOST_EXAMINED, MOST_SKIPPED, Mark,
+        MarkedSoFar, Replay, Retention, Retired, UploadedSoFar, Waiting, next_second, weight,
     };
     pub use crate::housekeeping::Housekeeping;
     pub use crate::migrations::Migration;

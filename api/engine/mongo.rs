@@ -13,6 +13,6 @@ pub mod reply;
 pub mod session;
 pub mod values;
 
-pub use connection::{CommandObserver, ConnectError, Connection, Topology};
+pub use connection::{CommandObserver, ConnectError, ConnectionSettings, Topology};
 pub use deadline::{COMMAND, COMMIT, Deadline, NO_PRIMARY};
 pub use error::{Corruption, Error, Gone, Result};

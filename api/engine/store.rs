@@ -21,11 +21,13 @@ use crate::migrations::epoch::{self, Epoch};
 use crate::migrations::histories::{self, KnownHistory};
 use crate::migrations::{self, Migration, MigrationError};
 use crate::mongo::session::Sessions;
-use crate::mongo::{COMMAND, ConnectError, Connection, Corruption, Deadline, Error, Topology, indexes};
+use crate::mongo::{
+    COMMAND, ConnectError, ConnectionSettings, Corruption, Deadline, Error, Topology, indexes,
+};
 use crate::page_views::{self, PageViews};
 use crate::sharding::{self, ShardKey};
-use crate::unserved::Unserved;
-use crate::{collections, poll};
+use crate::undefined_histories::UndefinedHistories;
+use crate::{collection_guards, marker_poll};
 
 /// A database with pagebucket's collections in it. Cheap to clone; clones share their connections.
 ///
@@ -36,7 +38,7 @@ pub struct Store {
     topology: Topology,
     definitions: Definitions,
     histories: Vec<Engine>,
-    unserved: Unserved,
+    unserved: UndefinedHistories,
     appends: AppendQueue,
     page_views: PageViews,
     api_keys: ApiKeys,
@@ -52,7 +54,7 @@ impl Store {
     /// # Errors
     /// No server answers in time, the server is too old, or the connection string is invalid.
     pub async fn connect(
-        connection: Connection,
+        connection: ConnectionSettings,
         definitions: Definitions,
         capacity: Capacity,
         clock: Clock,
@@ -66,8 +68,9 @@ impl Store {
             Engine::new(definition, database, &sessions, &clock, &appends, capacity, &scan_turn)
         };
         let histories: Vec<_> = definitions.iter().map(engine).collect();
-        let unserved = Unserved::new(database.clone(), &sessions, &clock, &appends, &scan_turn, capacity);
-        let poll = poll::start(database.clone(), histories.clone(), capacity.ages).await;
+        let unserved =
+            UndefinedHistories::new(database.clone(), &sessions, &clock, &appends, &scan_turn, capacity);
+        let poll = marker_poll::start(database.clone(), histories.clone(), capacity.ages).await;
         let api_keys = ApiKeys::new(database.clone(), Arc::clone(&sessions));
         let page_views = PageViews::new(database.clone(), sessions, capacity);
         let (epoch, pinged, _poll) = (Arc::default(), Arc::default(), Arc::new(poll));
@@ -124,7 +127,7 @@ impl Store {
     /// # Errors
     /// A collection is missing, it differs from what migrations create, or the database does not answer.
     pub async fn check_collections(&self) -> Result<(), ConnectError> {
-        collections::check_guards(&self.database, &self.definitions).await
+        collection_guards::check_guards(&self.database, &self.definitions).await
     }
 
     /// Checks that the primary answers within `limit`. One call asks at a time; its answer is also that of the calls that were
@@ -199,7 +202,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.
-    pub async fn keep_house(
+    pub async fn run_housekeeping(
         &self,
         retention: &BTreeMap<Box<str>, Retention>,
     ) -> Result<Option<Housekeeping>, Error> {
@@ -248,7 +251,7 @@ impl Store {
     /// # Errors
     /// A collection belongs to another program, or the database does not answer.
     pub async fn refuse_foreign_collections(&self) -> Result<(), ConnectError> {
-        collections::refuse_foreign(&self.database, &self.definitions).await
+        collection_guards::refuse_foreign(&self.database, &self.definitions).await
     }
 
     /// What of the collections is not as migrations create it: a line for each. [`Engine`]s verify what is in the collections.
@@ -256,7 +259,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn verify_collections(&self) -> Result<Vec<String>, ConnectError> {
-        collections::differences(&self.database, &self.definitions).await
+        collection_guards::differences(&self.database, &self.definitions).await
     }
 
     /// The database's epoch. It is read once and then kept in memory.

@@ -1,4 +1,4 @@
-//! Who is counted, for rate limits ([`crate::limits::rate`]) and places ([`crate::limits::concurrency`]): a principal, or an address.
+//! Who is counted, for rate limits ([`crate::limits::rate`]) and permits ([`crate::limits::permits`]): a principal, or an address.
 
 mod forwarded;
 pub mod peer;

@@ -8,10 +8,10 @@
 pub mod auth;
 mod caching;
 mod client;
+pub mod http_client;
 mod limits;
 mod middleware;
 mod openapi;
-pub mod outgoing;
 mod pages;
 mod problem;
 mod request;
@@ -29,17 +29,17 @@ use axum::middleware::from_fn_with_state;
 pub use caching::control::KeptBy;
 pub use client::Proxies;
 pub use client::peer::Peer;
-pub use limits::concurrency::Places;
+pub use limits::answer_memory::{Account, AnswerMemory, Unsent};
+pub use limits::permits::Permits;
 pub use limits::rate::RateLimits;
 pub use limits::requests::Limits;
-pub use limits::unsent::{Account, Room, Unsent};
 pub use limits::uploads::Uploads;
-pub use middleware::gate::{Gate, Open};
+pub use middleware::gate::{Gate, OpenParts};
 pub use middleware::hosts::Hosts;
 pub use openapi::{Version, document};
 pub use pages::cache::Pages;
-pub use problem::{Kind as ProblemKind, MEDIA_TYPE as PROBLEM_JSON};
-pub use request::context::Connection;
+pub use problem::{MEDIA_TYPE as PROBLEM_JSON, ProblemKind};
+pub use request::context::RequestConnection;
 pub use request::deadline::REQUEST;
 pub use state::Api;
 
@@ -52,9 +52,9 @@ use middleware::measure::Gauges;
 
 /// The whole API, ready to be served.
 pub fn router(api: Api) -> Router {
-    let requests = Places::new(api.limits.requests, "requests");
+    let requests = Permits::new(api.limits.requests, "requests");
     let counted = (requests.clone(), api.gate.clone());
-    let (stop, uploads, gate) = (api.stop.clone(), api.uploads.places.clone(), api.gate.clone());
+    let (stop, uploads, gate) = (api.stop.clone(), api.uploads.permits.clone(), api.gate.clone());
     let under_way = Gauges::default();
     let admission = Arc::new(Admission { stop, requests, uploads, gate, under_way });
     let documentation = if api.gate.open.docs { Access::Everyone } else { Access::Authenticated };
@@ -74,7 +74,7 @@ pub fn router(api: Api) -> Router {
 /// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is inside.
 #[cfg(feature = "bench")]
 pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
-    let requests = Places::new(limits.requests, "requests");
+    let requests = Permits::new(limits.requests, "requests");
     let (stop, gate, uploads) = (Default::default(), Gate::unguarded(), requests.clone());
     let proxies = Arc::clone(&gate.proxies);
     let under_way = Gauges::default();

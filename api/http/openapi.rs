@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::problem;
-use super::routes::{Row, of_history, of_owners, of_page_views, probes, rows};
+use super::routes::{RouteRow, of_history, of_owners, of_page_views, probes, rows};
 use complete::{complete, without_null};
 pub use features::Features;
 pub use filler::Filler;
@@ -58,7 +58,8 @@ pub fn document_of(definitions: &Definitions, version: Version, features: Featur
 }
 
 fn of(definitions: &Definitions, features: Features) -> Value {
-    let template = |rows: &mut dyn Iterator<Item = Row>, tag, about| template(rows, tag, about, features);
+    let template =
+        |rows: &mut dyn Iterator<Item = RouteRow>, tag, about| template(rows, tag, about, features);
     let history = "Append {manyItems}, and read histories by page, window or time.";
     let history = template(&mut rows(of_history()), "{Items}", history);
     let owners = template(&mut rows(of_owners()), "{Owners}", "Histories as a whole.");
@@ -117,7 +118,12 @@ fn preamble(definitions: &Definitions, features: Features) -> Value {
 }
 
 /// The document of these rows, whose operations have this tag.
-fn template(rows: &mut dyn Iterator<Item = Row>, tag: &str, description: &str, features: Features) -> Value {
+fn template(
+    rows: &mut dyn Iterator<Item = RouteRow>,
+    tag: &str,
+    description: &str,
+    features: Features,
+) -> Value {
     let routes = rows.map(|(mut routes, access)| {
         complete_row(&mut routes.1, tag, access, features);
         routes

@@ -17,4 +17,4 @@ pub use documented::{
     ListProblems, ManyUploadsProblems, OutcomesProblems, PageProblems, PreallocationProblems, ProbeProblems,
     ReadProblems, ReadyProblems, SummaryProblems, UploadProblems, responses, schemas,
 };
-pub use kind::{Kind, Spec};
+pub use kind::{ProblemKind, Spec};

@@ -29,10 +29,10 @@ use names::Names;
 pub type Routes = UtoipaMethodRouter<Arc<Api>>;
 
 /// A row of the table: routes of one address, and who may use them.
-pub type Row = (Routes, Access);
+pub type RouteRow = (Routes, Access);
 
 /// Rows of the routes under `/v1`, each with what it answers.
-pub type Admitted = Vec<(Row, Policy)>;
+pub type Admitted = Vec<(RouteRow, Policy)>;
 
 /// The routes of one history.
 pub fn of_history() -> Admitted {
@@ -71,7 +71,7 @@ pub fn of_page_views() -> Admitted {
 }
 
 /// The routes for operators. They are not behind the admission layer.
-pub fn probes() -> Vec<Row> {
+pub fn probes() -> Vec<RouteRow> {
     vec![
         (routes!(probes::livez), Everyone),
         (routes!(probes::readyz), Everyone),
@@ -110,7 +110,7 @@ pub fn v1(store: &Store, admission: &Arc<Admission>) -> Router<Arc<Api>> {
 }
 
 /// The rows of these routes, without what they answer.
-pub fn rows(routes: Admitted) -> impl Iterator<Item = Row> {
+pub fn rows(routes: Admitted) -> impl Iterator<Item = RouteRow> {
     routes.into_iter().map(|(row, _)| row)
 }
 

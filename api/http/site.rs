@@ -23,7 +23,7 @@ use super::middleware::accept;
 use super::middleware::compression::Whole;
 use super::middleware::gate::{Gate, METADATA};
 use super::openapi::{self, Features, Filler, Version};
-use super::problem::{Kind, Problem, Spec};
+use super::problem::{Problem, ProblemKind, Spec};
 use super::state::Api;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -210,7 +210,7 @@ impl File {
 /// The answer at every other address.
 pub async fn nothing_here() -> Problem {
     let detail = "Nothing is served at this address. The API begins at /v1, its documentation at /docs/.";
-    Problem::new(Kind::NotFound, detail)
+    Problem::new(ProblemKind::NotFound, detail)
 }
 
 /// Shows how to append to each history.
@@ -229,13 +229,13 @@ fn problem_page() -> String {
     let code = |(index, part): (usize, &str)| {
         if index % 2 == 1 { format!("<code>{part}</code>") } else { String::from(part) }
     };
-    let section = |kind: &Kind| {
+    let section = |kind: &ProblemKind| {
         let Spec { slug, status, title, about, .. } = kind.spec();
         let (status, about) = (status.as_u16(), about.split('`').enumerate().map(code).collect::<String>());
         format!(
             "<section id=\"{slug}\"><h2>{title}</h2><p class=\"status\">{status} <code>{slug}</code></p><p>{about}</p></section>\n"
         )
     };
-    let sections: String = Kind::ALL.iter().map(section).collect();
+    let sections: String = ProblemKind::ALL.iter().map(section).collect();
     include_str!("../../web/problems.html").replace("<!-- problems -->", &sections)
 }

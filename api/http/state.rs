@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::caching::control::KeptBy;
 use super::caching::reading::Reading;
 use super::client::Client;
-use super::limits::concurrency::Places;
+use super::limits::permits::Permits;
 use super::limits::requests::Limits;
 use super::limits::uploads::Uploads;
 use super::middleware::gate::Gate;
@@ -28,11 +28,11 @@ pub struct Api {
     pub store: Store,
     /// The cache of full pages.
     pub pages: Pages,
-    /// The places of exports.
-    pub exports: Places,
-    /// The places of reads of page views that may take long.
-    pub scans: Places,
-    /// The places of uploads, and their memory budget.
+    /// The permits of exports.
+    pub exports: Permits,
+    /// The permits of reads of page views that may take long.
+    pub scans: Permits,
+    /// The permits of uploads, and their memory budget.
     pub uploads: Uploads,
     /// Decides who may use which route.
     pub gate: Gate,

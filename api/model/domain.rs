@@ -6,9 +6,9 @@
 mod access;
 mod clock;
 mod fault;
+mod idempotency_key;
 mod instant;
 mod json;
-mod key;
 mod number;
 mod owner;
 mod page;
@@ -18,12 +18,12 @@ mod read_preference;
 mod resolution;
 mod window;
 
-pub use access::{Owners, Principal, Scope, Scopes};
+pub use access::{AllowedOwners, Principal, Scope, Scopes};
 pub use clock::Clock;
 pub use fault::{BrokenRule, DraftError, Fault, Faults, Invalid, one_or_many};
+pub use idempotency_key::IdempotencyKey;
 pub use instant::{DateRange, Instant};
 pub use json::{Json, Member, NotJson};
-pub use key::IdempotencyKey;
 pub use number::MAX_SAFE_INTEGER;
 pub use owner::{OwnerId, OwnerType, UUID_RULE, is_uuid};
 pub use page::{PageNumber, PageSize, Seq, SeqRange, Totals};

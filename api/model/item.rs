@@ -26,8 +26,8 @@ mod members;
 mod noun;
 mod number;
 mod pattern;
-mod place;
 mod schema;
+mod value_path;
 
 pub use canonical::canonical;
 pub use decimal::plain as decimal_text;
@@ -37,6 +37,6 @@ pub use members::{Corrupt, check_stored, date, write_cell, write_members, write_
 pub use noun::Noun;
 pub use pattern::list;
 pub use schema::{
-    ColumnKind, Frame, Members, Mistake, Mistakes, Property, SIDES, Schema, Side, Source, Values,
-    did_you_mean, unknown_member,
+    ColumnKind, Frame, ItemProperty, Members, Mistake, Mistakes, SIDES, Schema, Side, SourceValue,
+    ValueKinds, did_you_mean, unknown_member,
 };

@@ -14,7 +14,7 @@ pub struct Metric {
     /// Its name, by Prometheus' conventions: base units, `_total` for counters.
     pub name: &'static str,
     /// What kind of number it is.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Its labels.
     pub labels: &'static [Label],
     /// What it means, in Markdown.
@@ -54,7 +54,7 @@ pub struct Collections<'a> {
 
 /// Kinds of metrics, as Prometheus has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// It only grows.
     Counter,
     /// It rises and falls.
@@ -74,7 +74,7 @@ macro_rules! metrics {
         pub const ALL: &[Metric] = &[
             $(Metric {
                 name: $name,
-                kind: Kind::$kind,
+                kind: MetricKind::$kind,
                 labels: &[$(Label { name: $label, values: $values }),*],
                 help: $help,
             },)*
@@ -167,9 +167,9 @@ pub const ALARMS: &[(&str, &str)] = &[
 pub fn describe() {
     for Metric { name, kind, help, .. } in ALL.iter().copied() {
         match kind {
-            Kind::Counter => describe_counter!(name, help),
-            Kind::Gauge => describe_gauge!(name, help),
-            Kind::Histogram => describe_histogram!(name, help),
+            MetricKind::Counter => describe_counter!(name, help),
+            MetricKind::Gauge => describe_gauge!(name, help),
+            MetricKind::Histogram => describe_histogram!(name, help),
         }
     }
 }
@@ -179,9 +179,9 @@ pub fn begin(collections: Collections<'_>) {
     for metric in ALL {
         for labels in metric.series(collections) {
             match metric.kind {
-                Kind::Counter => drop(counter!(metric.name, &labels)),
-                Kind::Gauge => drop(gauge!(metric.name, &labels)),
-                Kind::Histogram => drop(histogram!(metric.name, &labels)),
+                MetricKind::Counter => drop(counter!(metric.name, &labels)),
+                MetricKind::Gauge => drop(gauge!(metric.name, &labels)),
+                MetricKind::Histogram => drop(histogram!(metric.name, &labels)),
             }
         }
     }

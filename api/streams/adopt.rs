@@ -19,15 +19,15 @@
 
 mod adoption;
 mod check;
+mod dry_run;
 mod events;
 mod follow;
+mod identify;
 mod identities;
 mod item;
-mod mark;
-mod pipeline;
-mod plan;
 pub mod rejects;
 mod rows;
+mod shape;
 mod sort;
 mod source;
 mod source_item;
@@ -36,8 +36,8 @@ mod watch;
 
 pub use adoption::{Ended, Stop, adopt, adopt_rejects};
 pub use check::{Checked, check};
+pub use dry_run::{Plan, plan};
 pub use item::{DocumentReader, MapError};
-pub use pipeline::Shape;
-pub use plan::{Plan, plan};
+pub use shape::Shape;
 pub use source::{Source, SourceError};
-pub use watch::{AdoptionCounts, AdoptionWatch, Lag, NotStored, Refused};
+pub use watch::{AdoptionCounts, AdoptionWatch, Lag, NotStored, RefusedItem};

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::sync::Arc;
 
-use pagebucket_engine::{Corruption, Error, Stored};
+use pagebucket_engine::{Corruption, Error, StoredItem};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Invalid, OwnerId};
 use pagebucket_model::item::{write_cell, write_name, write_value};
@@ -108,7 +108,7 @@ impl Writer {
     ///
     /// # Errors
     /// The item has a member that is no column: an earlier or another definition of the history allowed it.
-    pub fn write(&self, owner: &OwnerId, item: &Stored<'_>, rows: &mut Vec<u8>) -> Result<(), Error> {
+    pub fn write(&self, owner: &OwnerId, item: &StoredItem<'_>, rows: &mut Vec<u8>) -> Result<(), Error> {
         match (self.format, &self.properties) {
             (Format::Csv, Some(columns)) => self.write_record(columns, owner, item, rows),
             (_, properties) => self.write_object(properties.as_deref(), owner, item, rows),
@@ -119,7 +119,7 @@ impl Writer {
         &self,
         properties: Option<&[String]>,
         owner: &OwnerId,
-        item: &Stored<'_>,
+        item: &StoredItem<'_>,
         rows: &mut Vec<u8>,
     ) -> Result<(), Error> {
         rows.push(b'{');
@@ -154,7 +154,7 @@ impl Writer {
         &self,
         columns: &[String],
         owner: &OwnerId,
-        item: &Stored<'_>,
+        item: &StoredItem<'_>,
         rows: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let mut cells = vec![None; columns.len()];
@@ -183,7 +183,7 @@ impl Writer {
     }
 }
 
-fn corruption(owner: &OwnerId, item: &Stored<'_>, name: &str, detail: &str) -> Error {
+fn corruption(owner: &OwnerId, item: &StoredItem<'_>, name: &str, detail: &str) -> Error {
     Corruption::new(format!("of {owner}"), format!("{name} of item {}", item.seq), detail).into()
 }
 

@@ -1,7 +1,7 @@
 //! Streams of items: rows in, an outcome for each row out, in bounded memory.
 //!
 //! [`run()`] stores the rows of uploads over HTTP (`http` reads the body) and of imports of files (`import` reads the
-//! file). The reader sends chunks of rows; a [`Watch`] hears of every [`Event`]. [`Intake`] is the part that an import to
+//! file). The reader sends chunks of rows; a [`StreamWatch`] hears of every [`StreamEvent`]. [`Intake`] is the part that an import to
 //! a server shares: it reads rows, counts them and heeds signals, and its [`Phase`] is the state of the stream.
 //!
 //! - The rows of an owner are stored in their order, up to [`BATCH`] at a time, one batch after the other. Batches of
@@ -11,7 +11,7 @@
 //! - There is no timer. Waiting rows are sent as soon as no batch is under way, and rows that come meanwhile are the next
 //!   batch: the slower the database, the larger the batches.
 //! - Reading stops while [`StreamOptions::waiting`] rows wait, while the streams of this process hold as many bytes as their
-//!   [`Budget`] allows, or while the [`Watch`] is full.
+//!   [`Budget`] allows, or while the [`StreamWatch`] is full.
 //! - When the database fails for a passing reason, the batch is sent again, for [`StreamOptions::patience`].
 //! - A bad row affects no other row. [`Report::end`] says why a stream ended early. Every row is then stored, refused,
 //!   unknown or left, and the report says which.
@@ -26,7 +26,7 @@ mod splitter;
 mod stream;
 
 pub use budget::Budget;
-pub use intake::{Event, Intake, NotTaken, Phase, Watch};
+pub use intake::{Intake, NotTaken, Phase, StreamEvent, StreamWatch};
 pub use pending::BATCH;
 pub use report::{End, LineRange, Ranges, Report, Tally, Unknown};
 pub use run::run;

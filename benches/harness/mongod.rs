@@ -9,7 +9,7 @@ use std::process::Stdio;
 
 use mongodb::bson::doc;
 use mongodb::{Client, Database};
-use pagebucket_engine::{Capacity, Connection, Store};
+use pagebucket_engine::{Capacity, ConnectionSettings, Store};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 use tokio::process::{Child, Command};
@@ -63,8 +63,8 @@ impl Mongod {
         format!("{}&w=majority&journal=true&maxPoolSize={POOL}", self.uri())
     }
 
-    fn connection(&self, database: &str) -> Connection {
-        Connection { uri: self.uri(), database: database.to_owned(), pool_size: POOL, observer: None }
+    fn connection(&self, database: &str) -> ConnectionSettings {
+        ConnectionSettings { uri: self.uri(), database: database.to_owned(), pool_size: POOL, observer: None }
     }
 
     /// Our store of trades on a database, its collections made.

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use pagebucket_http::auth::Authenticator;
-use pagebucket_http::auth::jwt::{Jwt, OwnersClaim, Pace, Settings, Source};
-use pagebucket_http::{Gate, Open};
+use pagebucket_http::auth::jwt::{Jwt, KeySource, OwnersClaim, Pace, Settings};
+use pagebucket_http::{Gate, OpenParts};
 use pagebucket_model::domain::{Clock, OwnerType};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
@@ -48,10 +48,10 @@ pub async fn gate() -> Result<Gate> {
         audience: "https://api.example".to_owned(),
         types: vec!["at+jwt".to_owned()],
         claims: [("customers".into(), claim)].into(),
-        keys: Source::File(file.clone()),
+        keys: KeySource::File(file.clone()),
         pace: Pace::default(),
     };
     let jwt = Jwt::start(settings, Clock::system()).await;
     std::fs::remove_file(file)?;
-    Ok(Gate::guarded(Authenticator { jwt: Some(jwt?), keys: None }, Open::default()))
+    Ok(Gate::guarded(Authenticator { jwt: Some(jwt?), keys: None }, OpenParts::default()))
 }

@@ -12,7 +12,7 @@ use pagebucket_engine::internal::api_keys::{CreateError, KeyRecord, Revocation};
 use pagebucket_engine::{ConnectError, Deadline, Store};
 use pagebucket_http::auth::Refusal;
 use pagebucket_http::auth::keys::{ApiKey, Keys};
-use pagebucket_model::domain::{Clock, Instant, OwnerType, Owners, Scope, Scopes};
+use pagebucket_model::domain::{AllowedOwners, Clock, Instant, OwnerType, Scope, Scopes};
 
 use crate::harness::{Harm, Proxy, Setup, Way, eventually, shared, test};
 
@@ -207,9 +207,9 @@ async fn whose_histories_a_key_reaches() {
     let time = Time::new();
     let instance = Instance::new(&time).await;
     for (name, owners, reached) in [
-        ("some", &["7", "customers=8", "rooms=9"][..], Owners::of_ids(["7", "8"], OwnerType::Integer)),
-        ("all", &["7", "*"], Owners::All),
-        ("none", &["rooms=*"], Owners::of_ids::<&str>([], OwnerType::Integer)),
+        ("some", &["7", "customers=8", "rooms=9"][..], AllowedOwners::of_ids(["7", "8"], OwnerType::Integer)),
+        ("all", &["7", "*"], AllowedOwners::All),
+        ("none", &["rooms=*"], AllowedOwners::of_ids::<&str>([], OwnerType::Integer)),
     ] {
         let owners = Some(owners.iter().map(|owner| (*owner).to_owned()).collect());
         let key = instance.create(&KeyRecord { owners, ..record(name) }).await;

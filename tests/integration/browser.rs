@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use pagebucket_http::{Gate, Open};
+use pagebucket_http::{Gate, OpenParts};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -277,7 +277,7 @@ async fn erases_nothing(browser: &mut Browser, operation: &str) {
 async fn a_request_is_tried_out_with_a_token() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
-    setup.gate = issuer.gate(Open { docs: true, metrics: false }).await;
+    setup.gate = issuer.gate(OpenParts { docs: true, metrics: false }).await;
     let service = setup.start().await;
     let Some(mut browser) = Browser::open(&service.client.url("/docs/")).await else { return };
     let operation = "#operations-Customers-listCustomers";

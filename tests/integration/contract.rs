@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
 use pagebucket::config::Rate;
-use pagebucket_http::{Gate, Open, Version, document};
+use pagebucket_http::{Gate, OpenParts, Version, document};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::OwnerType;
 use serde_json::{Value, json};
@@ -134,7 +134,7 @@ async fn guarded(mut setup: Setup, collections: &[&str]) -> (Service, String) {
     let mut settings = issuer.settings();
     let claim = owners_claim("customers", OwnerType::String);
     settings.claims = collections.iter().map(|name| ((*name).into(), claim.clone())).collect();
-    setup.gate = gate(settings, Open { docs: true, metrics: false }).await;
+    setup.gate = gate(settings, OpenParts { docs: true, metrics: false }).await;
     let mut service = setup.start().await;
     let mut claims = claims("schemathesis", EVERYTHING, json!("*"));
     claims["exp"] = json!(now() + 3600);

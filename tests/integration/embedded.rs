@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use bson::{Document, doc};
 use mongodb::Client;
 use pagebucket::embedded::{self, Embedded, Options, Role};
-use pagebucket_engine::Connection;
+use pagebucket_engine::ConnectionSettings;
 use tokio::time::{sleep, timeout};
 
 use crate::harness::{skip, test};
@@ -290,7 +290,7 @@ impl Place {
         Some(Self { options: Options { data_dir, mongod: Some(mongod) } })
     }
 
-    async fn start(&self, role: Role) -> Result<Embedded, embedded::Error> {
+    async fn start(&self, role: Role) -> Result<Embedded, embedded::EmbeddedError> {
         embedded::start(&self.options, role).await
     }
 
@@ -371,7 +371,7 @@ impl Orphan {
         until("the orphan listens", || async { TcpStream::connect(address(&uri)).is_ok() }).await;
         if let Access::Open = access {
             let database = "admin".to_owned();
-            let connection = Connection { uri: uri.clone(), database, pool_size: 2, observer: None };
+            let connection = ConnectionSettings { uri: uri.clone(), database, pool_size: 2, observer: None };
             connection.initiate().await.expect("a set of one");
         }
         until("the orphan is primary", || is_primary(&uri)).await;

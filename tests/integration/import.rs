@@ -9,7 +9,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use pagebucket_http::Open;
+use pagebucket_http::OpenParts;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -640,7 +640,7 @@ async fn no_server() {
 async fn a_server_that_wants_a_token() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
-    setup.gate = issuer.gate(Open::default()).await;
+    setup.gate = issuer.gate(OpenParts::default()).await;
     let service = setup.start().await;
     let url = format!("http://{}", service.address());
     let (example, token) = (path("examples/trades.csv"), |scope: &str, customers| {

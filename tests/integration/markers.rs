@@ -9,7 +9,7 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 use pagebucket_engine::internal::{Ages, Retention};
 use pagebucket_engine::{
-    AppendError, Bucket, Cause, Deadline, Engine, Erasure, Error, Gone, Progress, Store,
+    AppendCause, AppendError, AppendProgress, Bucket, Deadline, Engine, Erasure, Error, Gone, Store,
 };
 use pagebucket_model::domain::{Clock, Instant, OwnerId, PageNumber};
 
@@ -123,7 +123,7 @@ async fn append(
     owner: u64,
     first: u64,
     count: u64,
-) -> Result<Progress, AppendError> {
+) -> Result<AppendProgress, AppendError> {
     append_within(place, store, owner, first, count, soon()).await
 }
 
@@ -135,13 +135,13 @@ async fn append_within(
     first: u64,
     count: u64,
     deadline: Deadline,
-) -> Result<Progress, AppendError> {
+) -> Result<AppendProgress, AppendError> {
     let items = (first..first + count).map(|number| engine::dated(place.history, number, DATE)).collect();
     engine_of(store, place).append(place.owner(owner), items, deadline).await
 }
 
 /// The sequence numbers that an append was told.
-fn seqs(progress: &Progress) -> Vec<u64> {
+fn seqs(progress: &AppendProgress) -> Vec<u64> {
     progress.ranges().iter().flat_map(|range| range.seqs()).map(|seq| seq.get()).collect()
 }
 
@@ -211,8 +211,9 @@ fn is_erased<T: std::fmt::Debug>(result: Result<T, Error>) {
 }
 
 #[track_caller]
-fn refused_as_erased(result: Result<Progress, AppendError>) {
-    let Err(AppendError { progress, unknown, cause: Cause::Database(Error::Gone(Gone::Erased)) }) = &result
+fn refused_as_erased(result: Result<AppendProgress, AppendError>) {
+    let Err(AppendError { progress, unknown, cause: AppendCause::Database(Error::Gone(Gone::Erased)) }) =
+        &result
     else {
         panic!("{result:?}")
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pagebucket_engine::internal::NUMBERED;
-use pagebucket_model::metric::{ALARMS, ALL, Collections, Kind, Metric};
+use pagebucket_model::metric::{ALARMS, ALL, Collections, Metric, MetricKind};
 
 use crate::commands::program::{PATIENCE, Place};
 use crate::harness::{Service, eventually, test, trade};
@@ -103,9 +103,9 @@ async fn every_known_series_is_there_from_the_start() {
             let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
             let series = |suffix: &str| format!("{}{suffix}{labels}", metric.name);
             match metric.kind {
-                Kind::Counter => assert_eq!(value(&series("")), Some("0"), "{}", series("")),
-                Kind::Gauge => assert!(value(&series("")).is_some(), "{}", series("")),
-                Kind::Histogram => assert_eq!(value(&series("_count")), Some("0"), "{}", series("")),
+                MetricKind::Counter => assert_eq!(value(&series("")), Some("0"), "{}", series("")),
+                MetricKind::Gauge => assert!(value(&series("")).is_some(), "{}", series("")),
+                MetricKind::Histogram => assert_eq!(value(&series("_count")), Some("0"), "{}", series("")),
             }
         }
     }

@@ -7,7 +7,7 @@ use mongodb::Database;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
 use pagebucket_engine::internal::Migration;
-use pagebucket_engine::{Capacity, ConnectError, Connection, MigrationError, Store};
+use pagebucket_engine::{Capacity, ConnectError, ConnectionSettings, MigrationError, Store};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 
@@ -23,7 +23,7 @@ const REFUSED_BY_VALIDATOR: i32 = 121;
 
 /// A database of a test's own, and the connection of one instance to it.
 struct Place {
-    connection: Connection,
+    connection: ConnectionSettings,
     store: Store,
     database: Database,
 }
@@ -57,7 +57,7 @@ impl Place {
     }
 }
 
-async fn connect(connection: &Connection) -> Store {
+async fn connect(connection: &ConnectionSettings) -> Store {
     Store::connect(connection.clone(), Definitions::built_in(), Capacity::default(), Clock::system())
         .await
         .expect("the shared mongod")

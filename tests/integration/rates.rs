@@ -11,7 +11,7 @@ use pagebucket_engine::Deadline;
 use pagebucket_engine::internal::api_keys::KeyRecord;
 use pagebucket_http::auth::Authenticator;
 use pagebucket_http::auth::keys::{ApiKey, Keys};
-use pagebucket_http::{Gate, Open};
+use pagebucket_http::{Gate, OpenParts};
 use pagebucket_model::domain::{Clock, Instant, Scope};
 use reqwest::Method;
 use serde_json::Value;
@@ -148,7 +148,7 @@ async fn without_a_limit_nothing_is_added() {
 /// A service behind a gate, with these units for each client.
 async fn guarded(issuer: &Issuer, burst: u32) -> Service {
     let mut setup = limited(Setup::on(shared().await), 1, burst);
-    setup.gate = issuer.gate(Open::default()).await;
+    setup.gate = issuer.gate(OpenParts::default()).await;
     setup.start().await
 }
 
@@ -218,7 +218,7 @@ async fn a_known_key_is_looked_up_again_for_nothing() {
     let soon = || Deadline::within(PATIENCE);
     store.api_keys().create(key.hash(), &record, soon()).await.expect("a new name");
     let keys = Some(Keys::new(&store, clock.clone()));
-    setup.gate = Gate::guarded(Authenticator { jwt: None, keys }, Open::default());
+    setup.gate = Gate::guarded(Authenticator { jwt: None, keys }, OpenParts::default());
     let service = setup.start().await;
     let (known, path) = (service.client.with_token(key.expose()), TRADES.path(7));
     get(&known, &path, "192.0.2.1").await.expect(200);

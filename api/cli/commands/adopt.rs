@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use pagebucket_engine::{Connection, Engine};
+use pagebucket_engine::{ConnectionSettings, Engine};
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::ReadPreference;
 use pagebucket_streams::adopt::rejects::Rejects;
@@ -26,8 +26,8 @@ use crate::config::{DatabaseArgs, MongodbUri};
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct AdoptArgs {
-    /// Connection string of the MongoDB server of the source. In the environment other users of this machine do not see its
-    /// password.
+    /// Connection string of the MongoDB server of the source. Set it in the environment to hide its password
+    /// from other users of this machine.
     #[arg(long, env = "PAGEBUCKET_ADOPT_FROM", value_name = "URI", hide_env_values = true)]
     #[arg(required_unless_present = "from_rejects")]
     from: Option<MongodbUri>,
@@ -62,8 +62,8 @@ pub(super) struct AdoptArgs {
     #[arg(long, value_name = "FIELD")]
     order: Option<String>,
 
-    /// Name of the source in the identities of its items, by which a repetition knows them. The default is database and
-    /// collection, `shop.trades`. Two sources of one history need different names.
+    /// Name of the source. It is part of the identity of each item, so that a repeated run recognises the item. The default is
+    /// database and collection, `shop.trades`. Two sources of one history need different names.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -75,7 +75,7 @@ pub(super) struct AdoptArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["follow", "dry_run", "check"])]
     from_rejects: Option<PathBuf>,
 
-    /// Read the source, and say what would come of it. Stores nothing.
+    /// Read and convert the source, and report what would be stored and refused. Stores nothing.
     #[arg(long, conflicts_with_all = ["follow", "check"])]
     dry_run: bool,
 
@@ -116,7 +116,7 @@ impl From<ShapeName> for Shape {
 const AFTER_HELP: &str = "\
 Each item of the source is stored once, however often the command is killed and started again. The order of a history is \
 that of --order; what is inserted after the copy is stored in the order of its arrival. Updates and deletes in the source \
-are told, and never applied.
+are reported, and never applied.
 
 Exit status: 0 all items stored, 1 some refused, or --check found differences, 2 usage, 3 a database, 130 interrupted before \
 the end of the copy.";
@@ -254,7 +254,7 @@ impl AdoptArgs {
         let open = async |uri: &Option<MongodbUri>| {
             let uri = uri.as_ref().map(MongodbUri::expose).unwrap_or_default().to_owned();
             let database = self.from_database.clone();
-            let connection = Connection { uri, database, pool_size, observer: None };
+            let connection = ConnectionSettings { uri, database, pool_size, observer: None };
             Source::open(&connection, &self.collection, preference).await
         };
         let source = open(&self.from).await.map_err(Stop::from)?;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use futures_util::future::OptionFuture;
-use pagebucket_engine::{Capacity, ConnectError, Connection, Engine, MigrationError, Store, Topology};
+use pagebucket_engine::{
+    Capacity, ConnectError, ConnectionSettings, Engine, MigrationError, Store, Topology,
+};
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::{Clock, Invalid, OwnerId};
 
@@ -35,8 +37,12 @@ pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Res
             (embedded.uri().to_owned(), Some(embedded))
         }
     };
-    let connection =
-        Connection { uri, database: args.database.clone(), pool_size: args.pool_size, observer: None };
+    let connection = ConnectionSettings {
+        uri,
+        database: args.database.clone(),
+        pool_size: args.pool_size,
+        observer: None,
+    };
     if embedded.is_none() {
         tracing::info!(server = connection.shown(), database = args.database, "using a MongoDB server");
     }

@@ -30,8 +30,8 @@ pub(super) struct EraseArgs {
     #[arg(long)]
     reopen: bool,
 
-    /// After an older backup was restored, before any server runs on it: erase the owners once more that were erased since the
-    /// backup, and reopen those that were reopened. FILE is the audit log as JSON lines (--log-format json) of all servers and
+    /// For a restored backup, before any server runs on it: erase again the owners that were erased since the backup, and
+    /// reopen those that were reopened. FILE is the audit log as JSON lines (--log-format json) of all servers and
     /// of this command, in any order. Other lines are left out. `-` is standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["owner", "reopen"])]
     replay: Option<PathBuf>,
@@ -79,12 +79,12 @@ pub(super) async fn run(args: EraseArgs) -> Result<ExitCode, Failure> {
 
 /// One owner of one collection of owners.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted {
+struct OwnerToErase {
     collection: String,
     id: OwnerId,
 }
 
-impl std::fmt::Display for Wanted {
+impl std::fmt::Display for OwnerToErase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}={}", self.collection, self.id)
     }
@@ -94,7 +94,7 @@ impl std::fmt::Display for Wanted {
 ///
 /// # Errors
 /// A sentence for the user.
-fn wanted(text: &str, definitions: &Definitions) -> Result<Wanted, String> {
+fn wanted(text: &str, definitions: &Definitions) -> Result<OwnerToErase, String> {
     let owners = definitions.owners();
     let known = || owners.iter().map(|owner| owner.collection.as_str()).collect::<Vec<_>>().join(", ");
     let (owner, id) = match (text.split_once('='), &*owners) {
@@ -114,10 +114,14 @@ fn wanted(text: &str, definitions: &Definitions) -> Result<Wanted, String> {
         }
     };
     let id = owner.kind.parse(id).map_err(|Invalid(rule)| format!("--owner {rule}"))?;
-    Ok(Wanted { collection: owner.collection.clone(), id })
+    Ok(OwnerToErase { collection: owner.collection.clone(), id })
 }
 
-async fn erase(engines: &[Engine], wanted: &Wanted, signals: &mut Signals) -> Result<ExitCode, Failure> {
+async fn erase(
+    engines: &[Engine],
+    wanted: &OwnerToErase,
+    signals: &mut Signals,
+) -> Result<ExitCode, Failure> {
     tracing::warn!(target: "pagebucket::audit", owners = wanted.collection, owner = %wanted.id, "an owner is to be erased by a command");
     // All tombstones first: records of keys stay as long as a history is not erased.
     let mut begun = Vec::new();
@@ -149,7 +153,7 @@ async fn erase(engines: &[Engine], wanted: &Wanted, signals: &mut Signals) -> Re
 /// Deletes what a history has. Returns when the last sweep may be done, if it is left.
 async fn erase_pages(
     engine: &Engine,
-    wanted: &Wanted,
+    wanted: &OwnerToErase,
     mut erasure: Erasure,
 ) -> Result<Option<Instant>, Failure> {
     let name = &engine.definition().name;
@@ -168,7 +172,7 @@ async fn erase_pages(
     step(engine, engine.sweep_after(&wanted.id, Deadline::within(COMMAND))).await
 }
 
-async fn sweep(engines: &[Engine], wanted: &Wanted) -> Result<(), Failure> {
+async fn sweep(engines: &[Engine], wanted: &OwnerToErase) -> Result<(), Failure> {
     for engine in engines {
         let go_on = async || step(engine, engine.go_on_erasing(&wanted.id, Deadline::within(COMMAND))).await;
         while go_on().await? != Erasure::Swept {
@@ -184,7 +188,7 @@ async fn step<T>(engine: &Engine, work: impl Future<Output = Result<T, Error>>) 
     work.await.map_err(|error| failed(&engine.definition().name, &error))
 }
 
-async fn reopen(engines: &[Engine], wanted: &Wanted) -> Result<ExitCode, Failure> {
+async fn reopen(engines: &[Engine], wanted: &OwnerToErase) -> Result<ExitCode, Failure> {
     // All of them, or none: a sweep of one history deletes the keys of the others, whose records do not name their history.
     for engine in engines {
         let name = &engine.definition().name;
@@ -227,7 +231,7 @@ mod tests {
     #[test]
     fn an_owner_is_of_one_collection() {
         let built_in = Definitions::built_in();
-        let seven = Wanted { collection: "customers".to_owned(), id: OwnerId::Integer(7) };
+        let seven = OwnerToErase { collection: "customers".to_owned(), id: OwnerId::Integer(7) };
         assert_eq!(wanted("7", &built_in).as_ref(), Ok(&seven));
         assert_eq!(wanted("customers=7", &built_in), Ok(seven));
         // The files of one collection need not follow each other.

@@ -17,7 +17,7 @@ use pagebucket_streams::export::{Fields, Format, Writer};
 use self::run::{ExportEnd, ExportReport, ExportRequest, ExportedOwners, Running};
 use super::database::{self, HistoryArgs, Opened, parse_owner};
 use super::exit::{Failure, INTERRUPTED, Signals};
-use super::terminal::{Progress, print, print_error};
+use super::terminal::{ProgressLine, print, print_error};
 use crate::config;
 use crate::config::{DatabaseArgs, ReadArgs};
 
@@ -88,7 +88,7 @@ pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
         let store = opened.store.clone().preferring(args.reads.read_preference);
         let engine = args.history.engine(&store)?;
         let (file, report) = (args.open().map_err(Failure::Usage)?, ExportReport::default());
-        let mut progress = Progress::start(None);
+        let mut progress = ProgressLine::start(None);
         let running = Running { wanted: &wanted, engine, file, progress: &mut progress, pages: 0, report };
         let report = running.run(&mut signals).await;
         let text = report.text(engine.definition(), progress.finish());
@@ -173,14 +173,14 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Command {
+    struct ExportCli {
         #[command(flatten)]
         export: ExportArgs,
     }
 
     fn wanted(flags: &[&str]) -> Result<ExportRequest, String> {
         let args =
-            Command::try_parse_from(["export"].iter().chain(flags)).map_err(|error| error.to_string())?;
+            ExportCli::try_parse_from(["export"].iter().chain(flags)).map_err(|error| error.to_string())?;
         args.export.wanted(&Arc::new(Definition::trades()))
     }
 

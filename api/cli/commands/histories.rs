@@ -17,13 +17,13 @@ use crate::config::DatabaseArgs;
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct HistoriesCommandArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<HistoriesCommand>,
     #[command(flatten)]
     database: DatabaseArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {
+enum HistoriesCommand {
     /// Read a definition, and print its routes or all of its mistakes.
     Check {
         /// The definition of a history, a JSON file.
@@ -39,11 +39,11 @@ enum Command {
 pub(super) async fn run(args: HistoriesCommandArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         None => database::interruptible(&args.database, list).await?,
-        Some(Command::Check { file }) => {
+        Some(HistoriesCommand::Check { file }) => {
             let definition = Definitions::read(file).map_err(|error| Failure::Usage(error.to_string()))?;
             check(&definition);
         }
-        Some(Command::Show { name }) => {
+        Some(HistoriesCommand::Show { name }) => {
             let known = Definitions::built_in();
             if known.get(name).is_none() {
                 let names: Vec<_> = known.iter().map(|definition| &*definition.name).collect();

@@ -69,8 +69,8 @@ pub(super) struct ImportArgs {
     #[arg(long, value_name = "URL", value_parser = remote::address)]
     url: Option<Url>,
 
-    /// Access token or key for the server of --url. It must have the scope `append`, for all owners. In the environment
-    /// other users of this machine do not see it.
+    /// Access token or key for the server of --url. It must have the scope `append`, for all owners. Set it in the
+    /// environment to hide it from other users of this machine.
     #[arg(long, env = "PAGEBUCKET_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<Token>,
 
@@ -192,14 +192,14 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Command {
+    struct ImportCli {
         #[command(flatten)]
         import: ImportArgs,
     }
 
     fn open(flags: &[&str]) -> Result<(RowReader, Option<u64>), String> {
         let args =
-            Command::try_parse_from(["import"].iter().chain(flags)).map_err(|error| error.to_string())?;
+            ImportCli::try_parse_from(["import"].iter().chain(flags)).map_err(|error| error.to_string())?;
         args.import.open(&Arc::new(Definition::trades()))
     }
 

@@ -9,7 +9,7 @@ use pagebucket_engine::internal::api_keys::{CreateError, KeyRecord, Revocation};
 use pagebucket_engine::{Deadline, Error};
 use pagebucket_http::auth::keys::{ApiKey, MOST_OWNERS, check_owner};
 use pagebucket_model::definition::Definitions;
-use pagebucket_model::domain::{Clock, Instant, Invalid, Owners, Scope};
+use pagebucket_model::domain::{AllowedOwners, Clock, Instant, Invalid, Scope};
 
 use super::database::{self, Opened};
 use super::exit::Failure;
@@ -20,11 +20,11 @@ use crate::config::DatabaseArgs;
 #[derive(Args, Debug)]
 pub(super) struct KeysArgs {
     #[command(subcommand)]
-    command: Command,
+    command: KeysCommand,
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {
+enum KeysCommand {
     /// Create a key, and print it once. The database keeps only its SHA-256.
     Create(CreateArgs),
     /// List all keys: what they may do, when they were used, and until when they are valid.
@@ -82,13 +82,13 @@ struct RevokeArgs {
 
 pub(super) async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
     match args.command {
-        Command::Create(args) => {
+        KeysCommand::Create(args) => {
             let definitions = database::definitions(&args.database.histories)?;
             let record = args.record(&definitions, Clock::system().now()).map_err(Failure::Usage)?;
             database::interruptible(&args.database, async |opened| create(opened, &record).await).await?;
         }
-        Command::List(args) => database::interruptible(&args.database, list).await?,
-        Command::Revoke(args) => {
+        KeysCommand::List(args) => database::interruptible(&args.database, list).await?,
+        KeysCommand::Revoke(args) => {
             database::interruptible(&args.database, async |opened| revoke(opened, &args.name).await).await?;
         }
     }
@@ -198,7 +198,7 @@ fn row(record: &KeyRecord, now: Instant) -> [String; 7] {
         name.clone(),
         state,
         scopes.join(","),
-        owners.as_ref().map_or(Owners::EVERY.to_owned(), |owners| owners.join(",")),
+        owners.as_ref().map_or(AllowedOwners::EVERY.to_owned(), |owners| owners.join(",")),
         minute(*created),
         last_used.map_or("never".to_owned(), minute),
         expires.map_or("never".to_owned(), minute),

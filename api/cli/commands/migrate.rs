@@ -67,7 +67,7 @@ async fn migrate(opened: &Opened, args: &MigrateArgs) -> Result<ExitCode, Failur
     store.check_collections().await?;
     if args.renew_epoch {
         store.renew_epoch().await.map_err(|error| Failure::Database(error.to_string()))?;
-        print(format_args!("the epoch is renewed; a server that runs has to be started again"));
+        print(format_args!("the epoch is renewed; restart running servers"));
         print(format_args!(
             "owners that were erased since the backup are back: erase them again with erase --replay"
         ));

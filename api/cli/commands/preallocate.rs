@@ -95,14 +95,14 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Command {
+    struct PreallocateCli {
         #[command(flatten)]
         preallocate: PreallocateArgs,
     }
 
     fn wanted(flags: &[&str]) -> Result<Vec<Preallocation>, String> {
         let args = ["preallocate"].iter().chain(flags);
-        let parsed = Command::try_parse_from(args).map_err(|error| error.to_string())?;
+        let parsed = PreallocateCli::try_parse_from(args).map_err(|error| error.to_string())?;
         parsed.preallocate.wanted(Instant::parse_rfc3339("2014-01-01T10:01:02Z").unwrap())
     }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::database::{self, Opened};
 use super::exit::{Failure, Signals};
-use super::gate;
+use super::gate_from_flags;
 use super::terminal::print;
 use crate::config::{AuthArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs, heading};
 use crate::embedded::Role;
@@ -36,7 +36,7 @@ pub(super) struct ServeArgs {
 }
 
 pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
-    gate::check(&args.auth, &args.server)?;
+    gate_from_flags::check(&args.auth, &args.server)?;
     // Signals come first, so that an early one also stops the private mongod in order.
     let mut signals = Signals::new()?;
     let definitions = database::definitions(&args.database.histories)?;
@@ -75,7 +75,7 @@ async fn serve(
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     }
     let store = opened.store.clone().preferring(args.reads.read_preference);
-    let gate = gate::open(&args.auth, &store).await?;
+    let gate = gate_from_flags::open(&args.auth, &store).await?;
     let server = Server::on(socket, &args.server, store, Clock::system(), gate).await;
     let server = server.map_err(Failure::Usage)?;
     let (scheme, address) = (server.scheme(), server.address());

@@ -51,7 +51,7 @@ fn per_second(items: u64, elapsed: Duration) -> u64 {
 }
 
 /// How far a command is, on standard error: a bar on a terminal, a line every two seconds elsewhere.
-pub(super) struct Progress {
+pub(super) struct ProgressLine {
     /// Hidden where standard error is no terminal.
     bar: ProgressBar,
     /// Position at the end, where it is known from the start.
@@ -60,7 +60,7 @@ pub(super) struct Progress {
     last_wait: Option<Instant>,
 }
 
-impl Progress {
+impl ProgressLine {
     /// `total`: the position at the end, where it is known.
     pub(super) fn start(total: Option<u64>) -> Self {
         let bar = ProgressBar::new_spinner().with_style(style("{spinner} {elapsed}  {msg}"));

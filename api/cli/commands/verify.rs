@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use pagebucket_engine::internal::{Records, Scan};
+use pagebucket_engine::internal::{CollectionScan, Records};
 use pagebucket_engine::{Deadline, Engine, Error, Finding};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::OwnerId;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::database::{self, HistoryArgs, Opened, parse_owner};
 use super::exit::Failure;
-use super::terminal::{Progress, count, speed};
+use super::terminal::{ProgressLine, count, speed};
 use crate::config::DatabaseArgs;
 
 /// How long a command of the database may take.
@@ -28,7 +28,7 @@ const READINGS_OF_AN_OWNER: u64 = 2;
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct VerifyArgs {
-    /// Name of the history. Without it: all histories; with --owner the only one there is.
+    /// Name of the history. Without it: all histories; with --owner, the only history.
     #[arg(long, value_name = "NAME")]
     history: Option<String>,
 
@@ -53,7 +53,7 @@ Reads all pages and compares them with the invariants of docs/architecture.md, a
 finding: where it is, which invariant it breaks, and what a reader of that page gets today.
 
 A repair sets a wrong count, first or last, and a missing page number between two others. It changes no item and nothing that \
-readers keep. It says why it leaves the rest alone: also a wrong value that may be the only trace of a loss.
+readers keep. It leaves the rest as it is and says why: for example a wrong value that may be the only trace of a loss.
 
 Exit status: 0 nothing found, or all repaired; 1 findings remain; 2 usage; 3 the database; 130 interrupted.";
 
@@ -86,7 +86,7 @@ impl VerifyArgs {
 struct Verification<'a> {
     args: &'a VerifyArgs,
     began: Instant,
-    progress: Progress,
+    progress: ProgressLine,
     pages: u64,
     /// Documents that were looked at once more, by the owner's field.
     examined: u64,
@@ -96,7 +96,7 @@ struct Verification<'a> {
 
 impl<'a> Verification<'a> {
     fn new(args: &'a VerifyArgs) -> Self {
-        let (began, progress) = (Instant::now(), Progress::start(None));
+        let (began, progress) = (Instant::now(), ProgressLine::start(None));
         Self { args, began, progress, pages: 0, examined: 0, found: 0, repaired: 0 }
     }
 
@@ -142,7 +142,7 @@ impl<'a> Verification<'a> {
 
     /// All owners of a history.
     async fn history(&mut self, engine: &Engine) -> Result<(), Error> {
-        let mut scan = Scan::default();
+        let mut scan = CollectionScan::default();
         while !scan.ended {
             let scanned = engine.scan(&mut scan, Deadline::within(STEP)).await?;
             self.findings(engine, &scanned.strays).await?;

@@ -1,3 +1,5 @@
+//! Flags of authentication.
+
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
@@ -17,7 +19,7 @@ pub struct AuthArgs {
 
     /// Without authentication, let every client erase owners (`DELETE /v1/customers/7`). With --auth the scope `admin` decides,
     /// and this flag changes nothing. The command `pagebucket erase` needs neither.
-    #[arg(long, env = "PAGEBUCKET_ALLOW_ERASE", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_ALLOW_ERASE", value_parser = clap::builder::FalseyValueParser::new())]
     pub allow_erase: bool,
 
     /// The `iss` of access tokens.

@@ -1,3 +1,5 @@
+//! Flags of rate limits and of trusted proxies.
+
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -25,8 +27,8 @@ pub struct RateArgs {
     #[arg(long, help_heading = heading::RATES, env = "PAGEBUCKET_TRUSTED_PROXIES", value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
     pub trusted_proxies: Vec<IpNet>,
 
-    /// The header in which --trusted-proxies write the addresses of their clients. The other one is not read, because proxies
-    /// that do not write it pass on what clients have made up.
+    /// The header in which --trusted-proxies write the addresses of their clients. The other one is not read: a proxy that
+    /// does not write it passes on what the client sent.
     #[arg(
         long,
         help_heading = heading::RATES,

@@ -1,3 +1,5 @@
+//! Flags of retention: how much of each history is kept.
+
 use std::num::{NonZeroU32, NonZeroU64};
 
 use clap::Args;

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::layout::Error;
+use super::layout::EmbeddedError;
 
 /// The mongod that [`start`](super::start) runs: the named one, else the first in PATH, else the one that
 /// `scripts/fetch-mongod` has put into `${XDG_CACHE_HOME:-$HOME/.cache}/pagebucket`.
@@ -14,17 +14,17 @@ use super::layout::Error;
 /// # Errors
 ///
 /// The named file is not a program (no other is tried then), or none is found.
-pub fn find(named: Option<&Path>) -> Result<PathBuf, Error> {
+pub fn find(named: Option<&Path>) -> Result<PathBuf, EmbeddedError> {
     find_in(named, env::var_os("PATH").as_deref(), cache())
 }
 
-fn find_in(named: Option<&Path>, path: Option<&OsStr>, cache: PathBuf) -> Result<PathBuf, Error> {
+fn find_in(named: Option<&Path>, path: Option<&OsStr>, cache: PathBuf) -> Result<PathBuf, EmbeddedError> {
     // An empty MONGOD is an unset one.
     if let Some(named) = named.filter(|named| !named.as_os_str().is_empty()) {
         return if is_executable(named) {
             Ok(named.to_owned())
         } else {
-            Err(Error::NotRun(format!(
+            Err(EmbeddedError::NotRun(format!(
                 "--mongod or MONGOD names {}, which is not an executable file: correct it, or leave it out to search \
                  for a mongod",
                 named.display()
@@ -40,7 +40,7 @@ fn find_in(named: Option<&Path>, path: Option<&OsStr>, cache: PathBuf) -> Result
         .chain([cache.clone()])
         .find(|candidate| is_executable(candidate))
         .ok_or_else(|| {
-            Error::NotRun(format!(
+            EmbeddedError::NotRun(format!(
                 "no mongod was found, neither in PATH nor at {}: run `scripts/fetch-mongod` to fetch one, or name one \
                  by --mongod or MONGOD, or name a running database by --mongodb-uri or MONGODB_URI",
                 cache.display()

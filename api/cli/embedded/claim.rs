@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use derive_more::Display;
 
-use super::layout::{self, Error, Layout};
+use super::layout::{self, EmbeddedError, Layout};
 
 /// The kind of process that calls [`start`](super::start).
 #[derive(Debug, Display, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +64,9 @@ pub(super) struct Claim {
 }
 
 /// Claims the directory. If another process has it, that is the inner error: `None` while that process writes its line.
-pub(super) fn take(layout: &Layout, role: Role) -> Result<Result<Claim, Option<Holder>>, Error> {
+pub(super) fn take(layout: &Layout, role: Role) -> Result<Result<Claim, Option<Holder>>, EmbeddedError> {
     let path = layout.root.join("lock");
-    let failed = |source| Error::io("lock", &path, &source);
+    let failed = |source| EmbeddedError::io("lock", &path, &source);
     let file = layout::own(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {
@@ -81,9 +81,9 @@ pub(super) fn take(layout: &Layout, role: Role) -> Result<Result<Claim, Option<H
 
 impl Claim {
     /// Writes the holder's line. A port tells tools that the mongod behind it can be joined.
-    pub(super) fn announce(&self, port: Option<u16>) -> Result<(), Error> {
+    pub(super) fn announce(&self, port: Option<u16>) -> Result<(), EmbeddedError> {
         let line = Holder { pid: std::process::id(), role: self.role, port }.to_string();
-        layout::rewrite(&self.file, &line).map_err(|source| Error::io("write", &self.path, &source))
+        layout::rewrite(&self.file, &line).map_err(|source| EmbeddedError::io("write", &self.path, &source))
     }
 }
 

@@ -29,7 +29,7 @@ impl Layout {
     ///
     /// # Errors
     /// It, or `db` in it, belongs to another user, can be written to by one, or cannot be made.
-    pub(super) fn open(data_dir: &Path) -> Result<Self, Error> {
+    pub(super) fn open(data_dir: &Path) -> Result<Self, EmbeddedError> {
         let root = directory(data_dir)?;
         let db = directory(&root.join("db"))?;
         let [port, password, key, log] =
@@ -39,12 +39,12 @@ impl Layout {
 }
 
 /// Makes the directory if it is missing. Returns its path without links and dots, to compare mongod's `dbPath` with it.
-fn directory(path: &Path) -> Result<PathBuf, Error> {
-    let failed = |source| Error::io("make the directory", path, &source);
+fn directory(path: &Path) -> Result<PathBuf, EmbeddedError> {
+    let failed = |source| EmbeddedError::io("make the directory", path, &source);
     if let Ok(target) = fs::read_link(path)
         && !path.exists()
     {
-        return Err(Error::NotRun(format!(
+        return Err(EmbeddedError::NotRun(format!(
             "{} is a symbolic link to {}, which does not exist: make that directory, or remove the link",
             path.display(),
             target.display()
@@ -55,14 +55,14 @@ fn directory(path: &Path) -> Result<PathBuf, Error> {
     let found = fs::metadata(&path).map_err(failed)?;
     let (owner, user) = (found.uid(), user());
     if owner != user {
-        return Err(Error::NotRun(format!(
+        return Err(EmbeddedError::NotRun(format!(
             "{0} belongs to user id {owner}, and this process runs as user id {user}: run it as that user, change \
              the owner with `chown -R {user} {0}`, or name another one by --data-dir",
             path.display()
         )));
     }
     if found.mode() & OTHERS_WRITE != 0 {
-        return Err(Error::NotRun(format!(
+        return Err(EmbeddedError::NotRun(format!(
             "{0} can be written to by other users: run `chmod go-w {0}`, or name another directory by --data-dir",
             path.display()
         )));
@@ -89,11 +89,11 @@ pub(super) fn rewrite(file: &File, text: &str) -> io::Result<()> {
 }
 
 /// Opens a file of a data directory, if it is there.
-pub(super) fn existing(path: &Path) -> Result<Option<File>, Error> {
+pub(super) fn existing(path: &Path) -> Result<Option<File>, EmbeddedError> {
     match file().read(true).open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("read", path, &error)),
+        Err(error) => Err(EmbeddedError::io("read", path, &error)),
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) const DISK_FULL: &str = "the disk of the database is full";
 
 /// Why the private mongod does not run.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum EmbeddedError {
     /// A sentence for the user, which says what to do.
     #[error("{0}")]
     NotRun(String),
@@ -116,7 +116,7 @@ pub enum Error {
     PortTaken(u16),
 }
 
-impl Error {
+impl EmbeddedError {
     /// `action` follows "could not".
     pub(super) fn io(action: &str, path: &Path, source: &io::Error) -> Self {
         let path = path.display();

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::claim::Claim;
-use super::layout::{self, DISK_FULL, Error, Layout};
+use super::layout::{self, DISK_FULL, EmbeddedError, Layout};
 use super::replica::{self, Replica};
 
 /// mongod's exit status when it cannot listen.
@@ -42,9 +42,9 @@ pub(super) struct Mongod {
 }
 
 impl Mongod {
-    pub(super) fn spawn(binary: &Path, layout: &Layout, port: u16) -> Result<Self, Error> {
+    pub(super) fn spawn(binary: &Path, layout: &Layout, port: u16) -> Result<Self, EmbeddedError> {
         let (out, log_from) = open_log(layout)?;
-        let err = out.try_clone().map_err(|error| Error::io("write", &layout.log, &error))?;
+        let err = out.try_clone().map_err(|error| EmbeddedError::io("write", &layout.log, &error))?;
         let child = Command::new(binary)
             .arg("--dbpath")
             .arg(&layout.db)
@@ -78,7 +78,7 @@ impl Mongod {
             .spawn()
             .map_err(|error| {
                 let binary = binary.display();
-                Error::NotRun(format!(
+                EmbeddedError::NotRun(format!(
                     "{binary} could not be run ({error}): name another mongod by --mongod or MONGOD"
                 ))
             })?;
@@ -86,9 +86,9 @@ impl Mongod {
     }
 
     /// Completes when the child has ended, at once if it has ended already. May be dropped and called again.
-    pub(super) async fn exited(&mut self) -> Result<ExitStatus, Error> {
+    pub(super) async fn exited(&mut self) -> Result<ExitStatus, EmbeddedError> {
         let ended = self.child.wait().await;
-        ended.map_err(|error| Error::io("wait for mongod, which logs to", &self.log, &error))
+        ended.map_err(|error| EmbeddedError::io("wait for mongod, which logs to", &self.log, &error))
     }
 
     /// Kills it, unless it has ended, and waits for its end.
@@ -100,14 +100,14 @@ impl Mongod {
         }
     }
 
-    pub(super) fn why_it_ended(&self, status: ExitStatus, port: u16) -> Error {
+    pub(super) fn why_it_ended(&self, status: ExitStatus, port: u16) -> EmbeddedError {
         match status.code() {
-            Some(EXIT_NET_ERROR) => Error::PortTaken(port),
-            _ if self.met_full_disk() => Error::NotRun(format!(
+            Some(EXIT_NET_ERROR) => EmbeddedError::PortTaken(port),
+            _ if self.met_full_disk() => EmbeddedError::NotRun(format!(
                 "{DISK_FULL}: mongod did not start ({status}): make room for {}, then start again",
                 self.log.display()
             )),
-            _ => Error::NotRun(format!(
+            _ => EmbeddedError::NotRun(format!(
                 "mongod did not start ({status}): correct what its log names, {}{}",
                 self.log.display(),
                 self.last_words()
@@ -129,9 +129,9 @@ impl Mongod {
 }
 
 /// Opens the log for appending, and returns its length.
-fn open_log(layout: &Layout) -> Result<(File, u64), Error> {
+fn open_log(layout: &Layout) -> Result<(File, u64), EmbeddedError> {
     let path = &layout.log;
-    let failed = |error| Error::io("write", path, &error);
+    let failed = |error| EmbeddedError::io("write", path, &error);
     if fs::symlink_metadata(path).is_ok_and(|log| log.len() > LOG_LIMIT) {
         fs::rename(path, layout.root.join("mongod.log.1")).map_err(failed)?;
     }
@@ -189,7 +189,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const SOUND: Duration = Duration::from_secs(60);
 
 /// What the supervisor owns. The fields are dropped in this order: the claim ends after the child.
-pub(super) struct Watch {
+pub(super) struct Supervised {
     pub(super) mongod: Mongod,
     pub(super) replica: Replica,
     pub(super) binary: PathBuf,
@@ -198,7 +198,7 @@ pub(super) struct Watch {
     pub(super) claim: Claim,
 }
 
-impl Watch {
+impl Supervised {
     /// Restarts the child on the same port, which clients know, until `stop`.
     pub(super) async fn run(mut self, stop: CancellationToken) {
         let (mut pause, mut is_primary, mut since) = (FIRST_PAUSE, true, Instant::now());

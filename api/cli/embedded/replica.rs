@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use super::layout::Error;
+use super::layout::EmbeddedError;
 use super::secret::Secret;
 
 /// The set's name. It is stored in the data, so it can never change.
@@ -45,7 +45,7 @@ pub(super) struct Replica {
 impl Replica {
     /// Makes a client; nothing is sent before the first command. It must be made and used in one tokio runtime. Without a
     /// key it speaks to a mongod without authentication.
-    pub(super) async fn at(port: u16, key: Option<&Secret>) -> Result<Self, Error> {
+    pub(super) async fn at(port: u16, key: Option<&Secret>) -> Result<Self, EmbeddedError> {
         let (member, how) = match key {
             Some(Secret(key)) => {
                 (format!("__system:{key}@"), "&authSource=local&authMechanism=SCRAM-SHA-256")
@@ -58,7 +58,7 @@ impl Replica {
              &connectTimeoutMS={millis}&serverSelectionTimeoutMS={millis}{how}"
         );
         let client = Client::with_uri_str(uri).await.map_err(|error| {
-            Error::NotRun(format!("no client for the private mongod could be made: {error}"))
+            EmbeddedError::NotRun(format!("no client for the private mongod could be made: {error}"))
         })?;
         Ok(Self { client, port })
     }

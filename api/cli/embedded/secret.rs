@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::layout::{self, Error, Layout};
+use super::layout::{self, EmbeddedError, Layout};
 
 /// Random bytes in a secret. It is written in hexadecimal digits, which fit in a key file and in a URI.
 const BYTES: usize = 32;
@@ -29,23 +29,23 @@ pub(super) struct Secrets {
 
 impl Secrets {
     /// Makes those that are missing. Only for the owner of the data directory.
-    pub(super) fn kept_or_new(layout: &Layout) -> Result<Self, Error> {
+    pub(super) fn kept_or_new(layout: &Layout) -> Result<Self, EmbeddedError> {
         Ok(Self { password: kept_or_new(&layout.password)?, key: kept_or_new(&layout.key)? })
     }
 
     /// `None` unless both are there.
-    pub(super) fn kept(layout: &Layout) -> Result<Option<Self>, Error> {
+    pub(super) fn kept(layout: &Layout) -> Result<Option<Self>, EmbeddedError> {
         let (password, key) = (kept(&layout.password)?, kept(&layout.key)?);
         Ok(password.zip(key).map(|(password, key)| Self { password, key }))
     }
 }
 
-fn kept(path: &Path) -> Result<Option<Secret>, Error> {
+fn kept(path: &Path) -> Result<Option<Secret>, EmbeddedError> {
     layout::existing(path)?.map_or(Ok(None), |file| read(&file, path))
 }
 
-fn kept_or_new(path: &Path) -> Result<Secret, Error> {
-    let failed = |source| Error::io("write", path, &source);
+fn kept_or_new(path: &Path) -> Result<Secret, EmbeddedError> {
+    let failed = |source| EmbeddedError::io("write", path, &source);
     let file = layout::own(path).map_err(failed)?;
     if let Some(secret) = read(&file, path)? {
         return Ok(secret);
@@ -56,11 +56,11 @@ fn kept_or_new(path: &Path) -> Result<Secret, Error> {
 }
 
 /// `None` for a file without a whole secret, as a crash may leave it.
-fn read(file: &File, path: &Path) -> Result<Option<Secret>, Error> {
-    let failed = |source| Error::io("read", path, &source);
+fn read(file: &File, path: &Path) -> Result<Option<Secret>, EmbeddedError> {
+    let failed = |source| EmbeddedError::io("read", path, &source);
     let found = file.metadata().map_err(failed)?;
     if found.uid() != layout::user() || found.mode() & OTHERS != 0 {
-        return Err(Error::NotRun(format!(
+        return Err(EmbeddedError::NotRun(format!(
             "{} can be read by other users, or belongs to one: remove it, and the next start of the server makes another",
             path.display()
         )));

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 /// The number of connections of each address that has any.
 #[derive(Debug)]
-pub(super) struct Addresses {
+pub(super) struct ConnectionCounts {
     /// 0 is no limit.
     limit: u32,
     open: Mutex<HashMap<IpAddr, u32>>,
@@ -18,17 +18,17 @@ pub(super) struct Addresses {
 
 /// A connection that counts until this is dropped, unless its address is of this machine.
 #[derive(Debug)]
-pub(super) struct Counted(Option<(Arc<Addresses>, IpAddr)>);
+pub(super) struct CountedConnection(Option<(Arc<ConnectionCounts>, IpAddr)>);
 
-impl Addresses {
+impl ConnectionCounts {
     pub(super) fn new(limit: u32) -> Arc<Self> {
         Arc::new(Self { limit, open: Mutex::default() })
     }
 
     /// Counts a connection of this address. Nothing when the address has too many.
-    pub(super) fn count(self: &Arc<Self>, address: IpAddr) -> Option<Counted> {
+    pub(super) fn count(self: &Arc<Self>, address: IpAddr) -> Option<CountedConnection> {
         if self.limit == 0 || address.is_loopback() {
-            return Some(Counted(None));
+            return Some(CountedConnection(None));
         }
         let network = Peer(address).network();
         let mut open = self.open.lock();
@@ -38,11 +38,11 @@ impl Addresses {
         }
         *connections += 1;
         drop(open);
-        Some(Counted(Some((Arc::clone(self), network))))
+        Some(CountedConnection(Some((Arc::clone(self), network))))
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         let Some((addresses, network)) = &self.0 else { return };
         if let Entry::Occupied(mut connections) = addresses.open.lock().entry(*network) {
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn each_network_has_its_own_connections() {
-        let addresses = Addresses::new(2);
+        let addresses = ConnectionCounts::new(2);
         let count = |address: &str| addresses.count(address.parse().unwrap());
         let first = [count("192.0.2.1"), count("192.0.2.1")];
         assert!(first.iter().all(Option::is_some) && count("192.0.2.1").is_none());
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn zero_is_no_limit() {
-        let addresses = Addresses::new(0);
+        let addresses = ConnectionCounts::new(0);
         let open: Vec<_> = (0..10).map(|_| addresses.count("192.0.2.1".parse().unwrap())).collect();
         assert!(open.iter().all(Option::is_some));
     }

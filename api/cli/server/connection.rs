@@ -10,7 +10,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pagebucket_http::{Connection, Peer, Unsent};
+use pagebucket_http::{Peer, RequestConnection, Unsent};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use super::deadlines::Deadlines;
+use super::http1_answer::Pieces;
 use super::http2;
-use super::must_read::MustRead;
-use super::pieces::Pieces;
 use super::tls::HTTP2;
+use super::write_timeout::WriteTimeout;
 
 /// Bytes of a request that a connection of HTTP/1.1 holds unread, and of an answer unwritten; the longest head of a request.
 const BUFFER: usize = 64 * 1024;
@@ -57,10 +57,10 @@ impl Connections {
     /// Before the first request has begun, `stop` ends it at once.
     pub(super) async fn serve(&self, stream: TcpStream, peer: Peer, stop: CancellationToken) {
         let account = self.unsent.open();
-        let mut stream = MustRead::new(stream, self.deadlines.write, account.clone());
+        let mut stream = WriteTimeout::new(stream, self.deadlines.write, account.clone());
         let router = self.router.clone();
         let service = move |mut request: Request<Body>| {
-            request.extensions_mut().insert(Connection { peer, account: account.clone() });
+            request.extensions_mut().insert(RequestConnection { peer, account: account.clone() });
             router.clone().call(request)
         };
         match &self.tls {

@@ -1,15 +1,15 @@
 //! A connection of HTTP/2: its limits, and the watch over its streams.
 //!
-//! One connection carries many requests, so that three guards of HTTP/1.1 do not suffice. An idle connection is not one
-//! that waits for a head. A client that opens no flow-control window for an answer holds it, and its place, while the socket
-//! never stalls, so that [`super::must_read`] sees nothing: [`answer`] watches each stream. And a client that has gone away
+//! One connection carries many requests, so that three guards of HTTP/1.1 do not suffice. An idle connection need
+//! not be waiting for a request head. A client that opens no flow-control window for an answer holds it, and its permit, while the socket
+//! never stalls, so that [`super::write_timeout`] sees nothing: [`answer`] watches each stream. And a client that has gone away
 //! silently is not noticed by writing, as long as there is nothing to write: it is asked for a sign ([`Signs`]).
 //!
 //! It uses the crate h2 directly, because hyper neither tells how much of an answer its client has room for, nor reads the
 //! frames of a body before the request asks for them ([`request_body`]).
 
 mod answer;
-mod portions;
+mod bounded_reads;
 mod request_body;
 
 use std::convert::Infallible;
@@ -28,10 +28,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::portions::Portions;
+use self::bounded_reads::Portions;
 use self::request_body::Bodies;
 use super::deadlines::Deadlines;
-use super::pieces::PIECE;
+use super::http1_answer::PIECE;
 
 /// Streams that a client may have open at once. RFC 9113 advises at least 100, and a browser opens no more. It also bounds
 /// what one connection can make the service hold: each open stream has up to [`LONGEST_HEAD`], and [`PIECE`] of its answer in
@@ -178,9 +178,9 @@ impl Signs {
 }
 
 /// The number of open streams of a connection.
-struct Streams(Mutex<Open>);
+struct Streams(Mutex<OpenStreams>);
 
-struct Open {
+struct OpenStreams {
     streams: usize,
     /// Whether there was ever one.
     any: bool,
@@ -193,7 +193,7 @@ struct Stream(Arc<Streams>);
 
 impl Streams {
     fn new() -> Self {
-        Self(Mutex::new(Open { streams: 0, any: false, quiet: Instant::now() }))
+        Self(Mutex::new(OpenStreams { streams: 0, any: false, quiet: Instant::now() }))
     }
 
     fn open(self: &Arc<Self>) -> Stream {

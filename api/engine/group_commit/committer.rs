@@ -88,7 +88,7 @@ pub trait BatchPolicy<M: Messages>: Send + 'static {
     fn lost(&mut self, _key: &M::Key) {}
 }
 
-enum Event<M: Messages> {
+enum CommitterEvent<M: Messages> {
     /// A new request.
     Request(M::Request),
     /// A request that a commit has taken and not committed.
@@ -104,26 +104,26 @@ enum Event<M: Messages> {
 }
 
 /// Sends messages to a committer. The committer lives as long as one of its handles.
-pub struct Handle<M: Messages>(UnboundedSender<Event<M>>);
+pub struct Handle<M: Messages>(UnboundedSender<CommitterEvent<M>>);
 
 impl<M: Messages> Handle<M> {
     /// Sends a new request. Returns false, and the request is lost, if the committer has panicked.
     #[must_use]
     pub fn request(&self, request: M::Request) -> bool {
-        self.0.send(Event::Request(request)).is_ok()
+        self.0.send(CommitterEvent::Request(request)).is_ok()
     }
 
     /// Returns a request that a commit has taken and not committed. It is committed before the waiting
     /// requests.
     pub fn put_back(&self, request: M::Request) {
         // The committer outlives its commits, because they hold a handle.
-        let _ = self.0.send(Event::PutBack(request));
+        let _ = self.0.send(CommitterEvent::PutBack(request));
     }
 
     /// Reports the outcome of a batch.
     pub fn settled(&self, settled: M::Settled) {
         // The committer outlives its commits, because they hold a handle.
-        let _ = self.0.send(Event::Settled(settled));
+        let _ = self.0.send(CommitterEvent::Settled(settled));
     }
 }
 
@@ -154,7 +154,7 @@ impl<M: Messages> Committers<M> {
 struct Committer<M: Messages, P: BatchPolicy<M>> {
     policy: P,
     /// Its own handle, which does not keep it alive.
-    own: WeakUnboundedSender<Event<M>>,
+    own: WeakUnboundedSender<CommitterEvent<M>>,
     waiting: HashMap<M::Key, VecDeque<M::Request>>,
     /// Keys with waiting requests and no commit under way, in order of arrival.
     ready: VecDeque<M::Key>,
@@ -176,7 +176,7 @@ fn start<M: Messages, P: BatchPolicy<M>>(policy: P) -> Handle<M> {
 }
 
 impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
-    async fn run(mut self, mut inbox: UnboundedReceiver<Event<M>>) {
+    async fn run(mut self, mut inbox: UnboundedReceiver<CommitterEvent<M>>) {
         while let Some(message) = inbox.recv().await {
             self.receive(message);
             while let Ok(message) = inbox.try_recv() {
@@ -188,11 +188,11 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
         }
     }
 
-    fn receive(&mut self, message: Event<M>) {
+    fn receive(&mut self, message: CommitterEvent<M>) {
         match message {
-            Event::Request(request) => self.queue(request, VecDeque::push_back),
-            Event::PutBack(request) => self.queue(request, VecDeque::push_front),
-            Event::Settled(settled) => {
+            CommitterEvent::Request(request) => self.queue(request, VecDeque::push_back),
+            CommitterEvent::PutBack(request) => self.queue(request, VecDeque::push_front),
+            CommitterEvent::Settled(settled) => {
                 let (key, again) = self.policy.settle(settled);
                 let refusals = again.iter().map(P::refusals).max().unwrap_or(0);
                 if !again.is_empty() {
@@ -204,8 +204,8 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
                     _ => self.pause(key, refusals),
                 }
             }
-            Event::Paused(key) => self.release(key),
-            Event::Ended { number, keys } => {
+            CommitterEvent::Paused(key) => self.release(key),
+            CommitterEvent::Ended { number, keys } => {
                 for key in keys {
                     if self.busy.get(&key) == Some(&number) {
                         self.policy.lost(&key);
@@ -213,7 +213,7 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
                     }
                 }
             }
-            Event::Free => self.committing -= 1,
+            CommitterEvent::Free => self.committing -= 1,
         }
     }
 
@@ -243,7 +243,7 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
         tokio::spawn(async move {
             tokio::time::sleep(pause(refusals)).await;
             // The committer still exists, because this task holds a handle.
-            let _ = own.send(Event::Paused(key));
+            let _ = own.send(CommitterEvent::Paused(key));
         });
     }
 
@@ -271,8 +271,8 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
             return;
         }
         self.committing += 1;
-        let ending = AtEnd(Some(Event::Ended { number: self.commits, keys }), own.clone());
-        let turn = AtEnd(Some(Event::Free), own.clone());
+        let ending = AtEnd(Some(CommitterEvent::Ended { number: self.commits, keys }), own.clone());
+        let turn = AtEnd(Some(CommitterEvent::Free), own.clone());
         let commit = self.policy.commit(batches, own);
         tokio::spawn(patiently(turn, async move {
             let _ending = ending;
@@ -310,7 +310,7 @@ async fn patiently<M: Messages>(turn: AtEnd<M>, work: impl Future<Output = ()>) 
 }
 
 /// When dropped, also by a panic, sends an event to the committer.
-struct AtEnd<M: Messages>(Option<Event<M>>, Handle<M>);
+struct AtEnd<M: Messages>(Option<CommitterEvent<M>>, Handle<M>);
 
 impl<M: Messages> Drop for AtEnd<M> {
     fn drop(&mut self) {

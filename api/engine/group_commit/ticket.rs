@@ -44,7 +44,7 @@ struct Inner {
 
 /// Units of a queue that one key holds until this value is dropped.
 #[derive(Debug)]
-pub struct Room {
+pub struct QueueReservation {
     queue: Queue,
     key: u64,
     units: usize,
@@ -61,7 +61,7 @@ pub enum Full {
     Key,
 }
 
-impl Room {
+impl QueueReservation {
     /// The same room, which also holds `permit` until it is dropped.
     #[must_use]
     pub fn with(mut self, permit: Option<OwnedSemaphorePermit>) -> Self {
@@ -93,7 +93,7 @@ impl Queue {
     ///
     /// # Errors
     /// There is not enough room.
-    pub fn room(&self, key: u64, units: usize, most: usize) -> Result<Room, Full> {
+    pub fn room(&self, key: u64, units: usize, most: usize) -> Result<QueueReservation, Full> {
         let units = units.min(self.size());
         let mut held = self.held(key);
         let own = held.entry(key).or_default();
@@ -108,7 +108,7 @@ impl Queue {
             return Err(Full::Queue);
         };
         metrics::gauge!(self.0.gauge).increment(units as f64);
-        Ok(Room { queue: self.clone(), key, units, _permits: (permit, None) })
+        Ok(QueueReservation { queue: self.clone(), key, units, _permits: (permit, None) })
     }
 
     fn give_back(&self, key: u64, units: usize) {
@@ -132,7 +132,7 @@ impl Queue {
     }
 }
 
-impl Drop for Room {
+impl Drop for QueueReservation {
     fn drop(&mut self) {
         let Self { queue, key, units, .. } = self;
         queue.give_back(*key, *units);
@@ -147,7 +147,7 @@ pub struct Ticket<A> {
     /// Whether a commit has taken the request, or its client has withdrawn it. The first of the two decides.
     taken: Arc<OnceLock<bool>>,
     answer: oneshot::Sender<A>,
-    room: Room,
+    room: QueueReservation,
 }
 
 /// The client's half of a waiting request.
@@ -171,7 +171,7 @@ pub enum NoAnswer {
 
 impl<A> Ticket<A> {
     /// Creates both halves. `deadline` is shortened to [`COMMAND`] from now.
-    pub fn new(deadline: Deadline, room: Room) -> (Self, Pending<A>) {
+    pub fn new(deadline: Deadline, room: QueueReservation) -> (Self, Pending<A>) {
         let deadline = deadline.or_within(COMMAND);
         let taken = Arc::default();
         let (answer, answered) = oneshot::channel();
@@ -236,7 +236,7 @@ mod tests {
         let queue = queue(100, COMMIT);
         let most = queue.most_of_a_key();
         assert_eq!(most, 25);
-        let mut own: Vec<Room> = (0..most).map(|_| queue.room(1, 1, most).unwrap()).collect();
+        let mut own: Vec<QueueReservation> = (0..most).map(|_| queue.room(1, 1, most).unwrap()).collect();
         assert_eq!(queue.room(1, 1, most).unwrap_err(), Full::Key);
         let others = queue.room(1 + SHARDS as u64, 75, most).unwrap();
         assert_eq!(queue.room(2, 1, most).unwrap_err(), Full::Queue);

@@ -3,8 +3,8 @@
 pub(super) mod appender;
 pub(super) mod batch;
 pub(super) mod commit;
+pub(super) mod identified;
 pub(super) mod lines;
-pub(super) mod marked;
 pub(super) mod policy;
 pub(super) mod queue;
 pub(super) mod request;

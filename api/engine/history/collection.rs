@@ -31,7 +31,7 @@ const MOST_BYTES: usize = 12_000_000;
 
 /// Where the histories of one definition are, and how they are read and written.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct HistoryCollection {
     pub(super) definition: Arc<Definition>,
     pub(super) reads: MonotonicReads,
     pub(super) sessions: Arc<Sessions>,
@@ -46,7 +46,7 @@ pub(crate) struct Source {
     pub(super) known_item_bytes: AtomicUsize,
 }
 
-impl Source {
+impl HistoryCollection {
     pub(super) fn new(
         definition: Arc<Definition>,
         database: Database,
@@ -233,10 +233,10 @@ impl Source {
     }
 }
 
-/// What one owner has in a [`Source`], for commands that are answered until a deadline.
+/// What one owner has in a [`HistoryCollection`], for commands that are answered until a deadline.
 #[derive(Clone, Copy)]
 pub(crate) struct OfOwner<'a> {
-    pub(super) source: &'a Source,
+    pub(super) source: &'a HistoryCollection,
     pub(super) owner: &'a OwnerId,
     pub(super) deadline: Deadline,
 }

@@ -9,7 +9,7 @@
 //!    record ([`mod@register`]). The record expires some time after its last touch, by the server's clock. If
 //!    it was inserted with an old time, it is touched again before any item is sent ([`server_time`](super::collection::server_time)).
 //! 3. Before an item is appended at `seq` s, its hash has been searched for, at majority, in all of `(from, s)`
-//!    ([`search`], [`mod@scan`]). Two attempts of one request never share a command, so the earlier items in
+//!    ([`key_search`], [`mod@scan`]). Two attempts of one request never share a command, so the earlier items in
 //!    the same command belong to other requests or to this attempt. After a refusal, the items added since are
 //!    searched too.
 //!
@@ -37,19 +37,19 @@
 //! attempt gets the same answer. `outcome` in the record only saves later repeats the search; it is durable
 //! before the first repeat is answered.
 
+mod key_search;
 mod lines;
 #[cfg(test)]
 mod model;
-mod recent;
+mod recent_keys;
 mod record;
 mod register;
 mod scan;
-mod search;
 
+pub(super) use key_search::KeySearch;
 pub(super) use lines::{NumberedItem, Tag};
-pub(super) use recent::{Recent, Run};
+pub(super) use recent_keys::{Recent, Run};
 pub(crate) use record::{COLLECTION as RECORDS, keep_for};
 pub(super) use record::{Record, confirm, keep_looked, query, read as read_record, set_outcome};
 pub(super) use register::{Registered, Registration, registrar, updates};
 pub(super) use scan::{Goal, near, scan, search_to_end};
-pub(super) use search::Search;

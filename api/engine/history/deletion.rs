@@ -1,4 +1,4 @@
-//! What goes: the oldest pages of a history ([`retire`]), and all that an owner has ([`erase`]).
+//! Deletion: of the oldest pages of a history ([`retire`]), and of everything that an owner has ([`erase`]).
 
 pub(super) mod damaged;
 pub(super) mod erase;

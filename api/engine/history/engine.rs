@@ -1,4 +1,4 @@
-//! All that can be done with the histories of one definition, verb by verb. Each stands in the room that it is delegated to.
+//! [`Engine`]: every operation on the histories of one definition. Each is delegated to the module that implements it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use pagebucket_model::domain::{
 use pagebucket_model::item::{Draft, Item};
 
 use super::appends::appender::Appender;
+use super::appends::identified::{Mark, MarkedSoFar};
 use super::appends::lines::UploadedSoFar;
-use super::appends::marked::{Mark, MarkedSoFar};
 use super::appends::queue::{AppendQueue, Waiting};
-use super::appends::request::{AppendError, Appended, Progress};
+use super::appends::request::{AppendError, AppendProgress, Appended};
 use super::buckets::document::Bucket;
 use super::collection::fence::ReadTime;
-use super::collection::{Source, millis};
+use super::collection::{HistoryCollection, millis};
 use super::deletion::erase::{Erasure, Erasures, Reopening};
 use super::deletion::erased_keys::ScanTurn;
 use super::deletion::erased_late::LateErasures;
@@ -30,10 +30,10 @@ use super::deletion::replay::{Replay, replay};
 use super::deletion::retire::{Retention, Retired, Retirement};
 use super::identity::ItemKey;
 use super::reads::export::Export;
-use super::reads::owners::Owners;
-use super::reads::reader::{FullPages, History, Reader};
+use super::reads::owners::OwnerList;
+use super::reads::reader::{FullPages, History, HistoryReader};
 use super::verify::verifier::Verifier;
-use super::verify::{Finding, Records, Scan, Scanned, lost};
+use super::verify::{CollectionScan, Finding, Records, Scanned, lost};
 use crate::capacity::Capacity;
 use crate::mongo::session::Sessions;
 use crate::mongo::{COMMAND, Deadline, Result};
@@ -41,7 +41,7 @@ use crate::mongo::{COMMAND, Deadline, Result};
 /// The histories of all owners that have one definition. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    reader: Reader,
+    reader: HistoryReader,
     shared: Arc<Shared>,
 }
 
@@ -63,12 +63,12 @@ impl Engine {
         capacity: Capacity,
         scan_turn: &ScanTurn,
     ) -> Self {
-        let source = Arc::new(Source::new(definition, database, sessions, clock, capacity.ages));
+        let source = Arc::new(HistoryCollection::new(definition, database, sessions, clock, capacity.ages));
         let appender = Arc::new(Appender::new(Arc::clone(&source), queue.clone(), capacity.catalog_owners));
         let erasures = Erasures::new(Arc::clone(&source), scan_turn.clone());
         let (late_erasures, retirement) = (LateErasures::default(), Retirement::new(Arc::clone(&source)));
         let shared = Shared { appender, erasures, late_erasures, retirement };
-        Self { reader: Reader::new(source), shared: Arc::new(shared) }
+        Self { reader: HistoryReader::new(source), shared: Arc::new(shared) }
     }
 
     /// The definition of these histories.
@@ -114,7 +114,7 @@ impl Engine {
         canonical: &[Vec<u8>],
         now: Instant,
         deadline: Deadline,
-    ) -> Result<(Progress, Instant), AppendError> {
+    ) -> Result<(AppendProgress, Instant), AppendError> {
         self.shared.appender.append_once(owner, key, drafts, canonical, now, deadline).await
     }
 }
@@ -146,7 +146,12 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
-    pub async fn owners(&self, after: Option<OwnerId>, limit: Limit, deadline: Deadline) -> Result<Owners> {
+    pub async fn owners(
+        &self,
+        after: Option<OwnerId>,
+        limit: Limit,
+        deadline: Deadline,
+    ) -> Result<OwnerList> {
         self.reader.owners(after, limit, deadline).await
     }
 
@@ -317,7 +322,7 @@ impl Engine {
 #[doc(hidden)]
 impl Engine {
     /// What reads these histories.
-    pub fn reader(&self) -> &Reader {
+    pub fn reader(&self) -> &HistoryReader {
         &self.reader
     }
 
@@ -396,12 +401,12 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub async fn scan(&self, scan: &mut Scan, deadline: Deadline) -> Result<Scanned> {
+    pub async fn scan(&self, scan: &mut CollectionScan, deadline: Deadline) -> Result<Scanned> {
         self.verifier().scan(scan, deadline).await
     }
 
     /// What has an owner's id in the owner's field, and the `_id` of another owner, or of none: readers and appends meet it by
-    /// its page number. A [`Scan`] finds it where its `_id` is.
+    /// its page number. A [`CollectionScan`] finds it where its `_id` is.
     ///
     /// `read` is told how many documents each command has examined, and may wait; each command may take `within`.
     ///

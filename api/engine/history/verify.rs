@@ -1,6 +1,6 @@
 //! Verifies stored buckets against the invariants, from the database alone, and repairs what can be repaired without loss.
 //!
-//! A [`Scan`] reads a whole collection in the order of `_id`, a bounded number of buckets at a time. The buckets of an owner
+//! A [`CollectionScan`] reads a whole collection in the order of `_id`, a bounded number of buckets at a time. The buckets of an owner
 //! stand one after the other in this order. While it reads, others append, so what looks wrong is only a suspicion.
 //! [`Verifier::verify`] decides it: it reads the tail first, then everything up to there. All that came before the tail is full and final.
 //! What it finds is reported only if a second reading finds it too, because a
@@ -12,13 +12,13 @@
 //! Invariant 4 (a stored item never changes) is about time, and one reading cannot see it. What can be seen is its
 //! trace: an item that an answer named and that is not there ([`lost`]).
 
-mod check;
+mod bucket_check;
 mod finding;
 mod key_share;
 mod kind;
+mod misplaced;
+mod owner_check;
 mod records;
-mod seen;
-mod strays;
 pub(super) mod verifier;
 
 use std::collections::HashSet;
@@ -31,10 +31,10 @@ pub use finding::{Finding, Mend, Rule};
 pub use records::Records;
 pub(super) use records::lost;
 
-use self::check::Checker;
 use self::key_share::KeyShare;
-use self::kind::Kind;
-use self::strays::placed;
+use self::kind::DocumentKind;
+use self::misplaced::placed;
+use self::owner_check::Checker;
 use self::verifier::Verifier;
 use super::buckets::bucket_id::BucketId;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
@@ -44,7 +44,7 @@ const MOST_BUCKETS: usize = 1_000;
 
 /// A scan of all buckets of a history's collection, from one command to the next.
 #[derive(Debug, Default)]
-pub struct Scan {
+pub struct CollectionScan {
     /// The `_id` of the last bucket that was read.
     after: Option<String>,
     /// The owner whose buckets are being read.
@@ -66,7 +66,7 @@ pub struct Scanned {
     pub strays: Vec<Finding>,
 }
 
-impl Scan {
+impl CollectionScan {
     /// Ends the owner that is being read.
     fn finish(&mut self, scanned: &mut Scanned) {
         let Some((owner, checker)) = self.current.take() else { return };
@@ -78,7 +78,7 @@ impl Scan {
 
 impl Verifier {
     /// Reads the next buckets of a scan, at most 1,000.
-    pub(crate) async fn scan(&self, scan: &mut Scan, deadline: Deadline) -> Result<Scanned> {
+    pub(crate) async fn scan(&self, scan: &mut CollectionScan, deadline: Deadline) -> Result<Scanned> {
         let limit = self.reader.source.most_buckets().min(MOST_BUCKETS);
         let mut scanned = Scanned::default();
         if scan.after.is_none() {
@@ -94,7 +94,7 @@ impl Verifier {
             }
             scanned.buckets += 1;
             scan.after = Some(seen.id.clone());
-            scan.markers |= seen.kind != Kind::Page;
+            scan.markers |= seen.kind != DocumentKind::Page;
             let Some(owner) = seen.owner.clone() else {
                 scanned.strays.push(seen.stray());
                 continue;
@@ -145,7 +145,7 @@ impl Verifier {
         let misplaced = self.misplaced_after(owner, &last, Deadline::within(within)).await?;
         let limit = source.most_buckets().min(MOST_BUCKETS);
         // The keys of a long history are compared in several readings, so that they fit into memory.
-        let pages = tail.as_ref().filter(|tail| tail.kind == Kind::Page);
+        let pages = tail.as_ref().filter(|tail| tail.kind == DocumentKind::Page);
         let mut share = KeyShare::of_items(pages.map_or(0, |tail| tail.last_seq(source.page_size())));
         let mut findings: Vec<Finding> = Vec::new();
         loop {

@@ -1,3 +1,5 @@
+//! Why migrations cannot be applied.
+
 use crate::mongo::Error;
 
 /// Why migrations failed or do not fit this binary. Each message is one sentence for the operator.

@@ -1,3 +1,5 @@
+//! The numbered migrations, embedded in the binary.
+
 use mongodb::bson::Document;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -35,13 +37,13 @@ pub struct Migration {
     /// Whether a version without this migration may use the migrated database.
     pub compatible: bool,
     /// The commands to run, in order.
-    pub commands: Vec<Command>,
+    pub commands: Vec<MigrationCommand>,
 }
 
 /// A command of a migration.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Command {
+pub struct MigrationCommand {
     /// For readers of the file only.
     #[serde(rename = "why")]
     _why: String,

@@ -1,3 +1,5 @@
+//! Runs one command of a migration.
+
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 

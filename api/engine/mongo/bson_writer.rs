@@ -10,25 +10,25 @@ use mongodb::bson::{Binary, RawDocument, RawDocumentBuf};
 use pagebucket_model::domain::{Instant, OwnerId};
 
 /// Writes the fields of a document, in their order. No name may have a NUL: those of definitions are checked.
-pub struct Fields<'a>(&'a mut Vec<u8>);
+pub struct DocumentWriter<'a>(&'a mut Vec<u8>);
 
 /// A document with these fields.
-pub fn document(fill: impl FnOnce(&mut Fields<'_>)) -> RawDocumentBuf {
+pub fn document(fill: impl FnOnce(&mut DocumentWriter<'_>)) -> RawDocumentBuf {
     let mut bytes = Vec::with_capacity(1_024);
     enclose(&mut bytes, fill);
     RawDocumentBuf::from_bytes(bytes).expect("its length and its end are written")
 }
 
-fn enclose(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut Fields<'_>)) {
+fn enclose(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut DocumentWriter<'_>)) {
     let start = bytes.len();
     bytes.extend_from_slice(&[0; 4]);
-    fill(&mut Fields(bytes));
+    fill(&mut DocumentWriter(bytes));
     bytes.push(0);
     let length = i32::try_from(bytes.len() - start).expect("a command of less than 2 GiB");
     bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-impl Fields<'_> {
+impl DocumentWriter<'_> {
     fn name(&mut self, kind: ElementType, name: &str) {
         debug_assert!(!name.contains('\0'), "{name:?}");
         self.0.push(kind as u8);
@@ -87,7 +87,7 @@ impl Fields<'_> {
     }
 
     /// A document that is there already, and one more field.
-    pub fn copy_with(&mut self, name: &str, value: &RawDocument, more: impl FnOnce(&mut Fields<'_>)) {
+    pub fn copy_with(&mut self, name: &str, value: &RawDocument, more: impl FnOnce(&mut DocumentWriter<'_>)) {
         let fields = value.as_bytes();
         self.document(name, |copy| {
             copy.0.extend_from_slice(&fields[4..fields.len() - 1]);
@@ -95,7 +95,7 @@ impl Fields<'_> {
         });
     }
 
-    pub fn document(&mut self, name: &str, fill: impl FnOnce(&mut Fields<'_>)) {
+    pub fn document(&mut self, name: &str, fill: impl FnOnce(&mut DocumentWriter<'_>)) {
         self.name(ElementType::EmbeddedDocument, name);
         enclose(self.0, fill);
     }
@@ -105,7 +105,7 @@ impl Fields<'_> {
         &mut self,
         name: &str,
         elements: impl IntoIterator<Item = T>,
-        mut element: impl FnMut(&mut Fields<'_>, &str, T),
+        mut element: impl FnMut(&mut DocumentWriter<'_>, &str, T),
     ) {
         self.name(ElementType::Array, name);
         enclose(self.0, |array| {

@@ -6,4 +6,4 @@ mod redaction;
 
 pub use error::ConnectError;
 pub(crate) use error::describe;
-pub use open::{CommandObserver, Connection, Topology};
+pub use open::{CommandObserver, ConnectionSettings, Topology};

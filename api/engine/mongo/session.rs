@@ -50,7 +50,7 @@ const FIRST_NUMBER: i64 = 1 << 40;
 
 /// A write command.
 #[derive(Debug)]
-pub struct Command {
+pub struct WriteCommand {
     collection: String,
     /// Its bytes without a number. Raw, because statements as a `Document` take ten times the memory.
     bytes: Result<RawDocumentBuf, BsonError>,
@@ -58,7 +58,7 @@ pub struct Command {
     ordered: bool,
 }
 
-impl Command {
+impl WriteCommand {
     /// Updates of a collection. An `ordered` command stops at its first failure; otherwise each update runs
     /// independently of the others.
     pub fn update(
@@ -154,7 +154,7 @@ impl Sessions {
     pub async fn commit(
         self: &Arc<Self>,
         reads: &MonotonicReads,
-        command: Command,
+        command: WriteCommand,
         deadline: Deadline,
     ) -> Result<Answer, Unanswered> {
         let (sessions, database) = (Arc::clone(self), reads.database.clone());
@@ -179,10 +179,10 @@ impl Sessions {
     async fn replay(
         &self,
         database: &Database,
-        command: Command,
+        command: WriteCommand,
         deadline: Deadline,
     ) -> Result<Answer, Unanswered> {
-        let Command { collection, bytes, count, ordered } = command;
+        let WriteCommand { collection, bytes, count, ordered } = command;
         // Encoded once: each replay sends identical bytes.
         let mut bytes = bytes.map_err(|error| Unanswered::NotSent(Error::Internal(error.to_string())))?;
         let mut session = self.take().await.map_err(|error| Unanswered::NotSent(error.into()))?;

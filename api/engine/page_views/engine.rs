@@ -15,7 +15,7 @@ use pagebucket_model::domain::{Minute, PagePath, ReadPreference};
 use pagebucket_model::metric::{PREFERRED_READS, QUEUED_COUNTERS};
 
 use super::document::{self, COLLECTION, MinuteBucket};
-use super::policy::{Connection, Counters};
+use super::policy::{CommitterContext, Counters};
 use crate::capacity::Capacity;
 use crate::group_commit::{Committers, Queue};
 use crate::mongo::majority::{MonotonicReads, Query, at_most};
@@ -27,7 +27,7 @@ use crate::mongo::{COMMAND, Deadline, Result};
 #[derive(Clone, Debug)]
 pub struct PageViews {
     preference: ReadPreference,
-    pub(super) connection: Arc<Connection>,
+    pub(super) connection: Arc<CommitterContext>,
     /// Its units are counters to add to: each request has one for each page and second.
     pub(super) queue: Queue,
     pub(super) committers: Arc<Committers<Counters>>,
@@ -36,10 +36,10 @@ pub struct PageViews {
 impl PageViews {
     pub(crate) fn new(database: Database, sessions: Arc<Sessions>, capacity: Capacity) -> Self {
         let reads = MonotonicReads::of(database);
-        Self::over(Connection { reads, sessions, concern: durable }, capacity)
+        Self::over(CommitterContext { reads, sessions, concern: durable }, capacity)
     }
 
-    fn over(connection: Connection, capacity: Capacity) -> Self {
+    fn over(connection: CommitterContext, capacity: Capacity) -> Self {
         let connection = Arc::new(connection);
         let committers = Arc::new(Committers::start(|_number| Counters(Arc::clone(&connection))));
         let queue = Queue::new(capacity.counters(), capacity.commit_time, QUEUED_COUNTERS);
@@ -50,7 +50,8 @@ impl PageViews {
     /// away was acknowledged. For benchmarks, beside others that do so.
     #[cfg(feature = "bench")]
     pub(crate) fn counting_at_w1(self, capacity: Capacity) -> Self {
-        let connection = Connection { concern: |_| doc! { "w": 1 }, ..Connection::clone(&self.connection) };
+        let connection =
+            CommitterContext { concern: |_| doc! { "w": 1 }, ..CommitterContext::clone(&self.connection) };
         Self { preference: self.preference, ..Self::over(connection, capacity) }
     }
 

@@ -14,7 +14,7 @@ use super::document::{self, COLLECTION};
 use crate::group_commit::{BatchPolicy, Handle, Messages, Ticket};
 use crate::mongo::majority::MonotonicReads;
 use crate::mongo::reply::{Answer, Verdict};
-use crate::mongo::session::{Command, Sessions, Unanswered};
+use crate::mongo::session::{Sessions, Unanswered, WriteCommand};
 use crate::mongo::{Corruption, Deadline, Error};
 
 /// After this many refusals a request fails. If two upserts insert one bucket at once, one of them is refused
@@ -60,7 +60,7 @@ impl From<Unanswered> for CountCause {
 }
 
 /// The outcome of a request.
-pub(super) type Counted = Result<(), CountCause>;
+pub(super) type CountOutcome = Result<(), CountCause>;
 
 /// Views of one page and minute to be counted, by second.
 #[derive(Debug)]
@@ -68,12 +68,12 @@ pub(super) struct Request {
     pub(super) name: Name,
     pub(super) seconds: BTreeMap<u8, u64>,
     pub(super) attempts: u32,
-    pub(super) ticket: Ticket<Counted>,
+    pub(super) ticket: Ticket<CountOutcome>,
 }
 
 /// What all committers of views share.
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
+pub(super) struct CommitterContext {
     pub(super) reads: MonotonicReads,
     pub(super) sessions: Arc<Sessions>,
     /// The write concern of a command with this deadline.
@@ -81,7 +81,7 @@ pub(super) struct Connection {
 }
 
 /// The policy of committers of views.
-pub(super) struct Counters(pub(super) Arc<Connection>);
+pub(super) struct Counters(pub(super) Arc<CommitterContext>);
 
 /// All requests that one commit adds to a bucket.
 #[derive(Debug)]
@@ -132,13 +132,13 @@ impl BatchPolicy<Self> for Counters {
 
 /// Sends one unordered command: each bucket succeeds or fails independently of the others. It has at most as many
 /// statements as a commit has keys, each with at most 512 bytes of path and 60 seconds of some 30 bytes.
-async fn send(connection: Arc<Connection>, batches: Vec<Batch>, committer: Handle<Counters>) {
+async fn send(connection: Arc<CommitterContext>, batches: Vec<Batch>, committer: Handle<Counters>) {
     let requests = || batches.iter().flat_map(|batch| &batch.requests);
     let deadline = Deadline::latest(requests().map(|request| request.ticket.deadline()));
     let views: u64 = requests().flat_map(|request| request.seconds.values()).sum();
     metrics::histogram!(COMMIT_VIEWS).record(views as f64);
     let updates = batches.iter().map(|batch| RawBson::try_from(Bson::from(batch.statement())));
-    let command = Command::update(COLLECTION, updates, false, (connection.concern)(deadline));
+    let command = WriteCommand::update(COLLECTION, updates, false, (connection.concern)(deadline));
     match connection.sessions.commit(&connection.reads, command, deadline).await {
         Ok(Answer { verdicts, .. }) => {
             for (batch, verdict) in batches.into_iter().zip(verdicts) {

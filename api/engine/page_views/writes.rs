@@ -9,10 +9,10 @@ use pagebucket_model::domain::{Minute, PageView, Preallocation};
 
 use super::document::{self, COLLECTION};
 use super::engine::PageViews;
-use super::policy::{CountCause, Counted, Name, Request};
+use super::policy::{CountCause, CountOutcome, Name, Request};
 use crate::group_commit::{NoAnswer, Pending, Ticket};
 use crate::mongo::reply::Verdict;
-use crate::mongo::session::{Command, durable};
+use crate::mongo::session::{WriteCommand, durable};
 use crate::mongo::{COMMAND, Deadline, Error};
 
 /// How far a failed count came, and why it failed.
@@ -43,7 +43,7 @@ const MINUTES: u32 = 60;
 
 /// The views that a request adds to one bucket.
 #[derive(Debug, Default)]
-struct Part {
+struct BucketViews {
     seconds: BTreeMap<u8, u64>,
     /// The indexes of these views in the request.
     items: Vec<usize>,
@@ -59,7 +59,7 @@ impl PageViews {
     pub async fn count(&self, views: Vec<PageView>, deadline: Deadline) -> Result<(), CountError> {
         let all = views.len();
         let refused = |cause| CountError { counted: 0, unknown: 0, not_counted: (0..all).collect(), cause };
-        let mut parts: HashMap<Name, Part> = HashMap::new();
+        let mut parts: HashMap<Name, BucketViews> = HashMap::new();
         for (item, view) in views.into_iter().enumerate() {
             let name = Name { path: view.path, minute: Minute::of(view.at) };
             let part = parts.entry(name).or_default();
@@ -72,7 +72,7 @@ impl PageViews {
             return Err(refused(CountCause::TooManyCounters { counters, most }));
         }
         let mut requests = Vec::new();
-        for (name, Part { seconds, items }) in parts {
+        for (name, BucketViews { seconds, items }) in parts {
             // All parts get room before any part is sent.
             let room = self.queue.room(hash(&name), seconds.len(), self.queue.most_of_a_key());
             let room = room.map_err(|_full| refused(CountCause::Overloaded))?;
@@ -81,7 +81,7 @@ impl PageViews {
             requests.push((Request { name, seconds, attempts: 0, ticket }, pending, views, items));
         }
         // Sends at once, so that all parts are sent before the first answer is awaited, even if the caller stops waiting.
-        let send = |(request, pending, views, items): (Request, Pending<Counted>, u64, Vec<usize>)| {
+        let send = |(request, pending, views, items): (Request, Pending<CountOutcome>, u64, Vec<usize>)| {
             // A committer that has panicked drops the request; its answer is then an unknown outcome.
             let _ = self.committers.by_hash(hash(&request.name)).request(request);
             async move {
@@ -133,7 +133,7 @@ impl PageViews {
         // Minutes after the year 9999 do not exist.
         let minutes = (0..MINUTES).filter_map(|minute| wanted.hour.plus(minute).ok());
         let documents: Vec<Document> = minutes.map(|minute| document::zeros(&wanted.path, minute)).collect();
-        let command = Command::insert(COLLECTION, documents, durable(deadline));
+        let command = WriteCommand::insert(COLLECTION, documents, durable(deadline));
         let connection = &*self.connection;
         let answer = connection.sessions.commit(&connection.reads, command, deadline).await?;
         let mut done = Preallocated::default();

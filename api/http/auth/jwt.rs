@@ -11,12 +11,12 @@ use std::time::Duration;
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Header, Validation, decode, decode_header};
 use moka::sync::Cache;
-use pagebucket_model::domain::{Clock, Instant, OwnerType, Owners, Principal, Scope};
+use pagebucket_model::domain::{AllowedOwners, Clock, Instant, OwnerType, Principal, Scope};
 use serde_json::Value;
 
 use super::refusal::Refusal;
-use key_set::{Key, KeySet};
-pub use key_set::{Pace, Source};
+use key_set::{IssuerKey, KeySet};
+pub use key_set::{KeySource, Pace};
 
 /// By how much the clocks of the issuer and of this machine may differ.
 const LEEWAY: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ pub struct Settings {
     /// The claim that names the owners whose histories the client may use, for each collection of owners.
     pub claims: BTreeMap<Box<str>, OwnersClaim>,
     /// Where the issuer's keys are.
-    pub keys: Source,
+    pub keys: KeySource,
     /// When they are fetched.
     pub pace: Pace,
 }
@@ -72,7 +72,7 @@ pub struct Jwt {
 struct Verified {
     principal: Arc<Principal>,
     /// The key that has verified it.
-    key: Arc<Key>,
+    key: Arc<IssuerKey>,
 }
 
 impl Jwt {
@@ -86,7 +86,8 @@ impl Jwt {
         // An id takes more memory in the principal than in its token: about 64 bytes, in each collection.
         #[expect(clippy::borrowed_box, reason = "the cache calls it so")]
         let weigh = |token: &Box<str>, verified: &Verified| {
-            let ids = |owners: &Owners| if let Owners::These(ids) = owners { ids.len() } else { 0 };
+            let ids =
+                |owners: &AllowedOwners| if let AllowedOwners::These(ids) = owners { ids.len() } else { 0 };
             let ids: usize = verified.principal.owners.values().map(ids).sum();
             (2 * token.len() + 64 * ids + 256) as u32
         };
@@ -123,7 +124,7 @@ impl Jwt {
         Ok(principal)
     }
 
-    fn validation(&self, key: &Key) -> Validation {
+    fn validation(&self, key: &IssuerKey) -> Validation {
         let mut validation = Validation::new(key.algorithms[0]);
         validation.algorithms.clone_from(&key.algorithms);
         validation.leeway = LEEWAY.as_secs();
@@ -159,7 +160,7 @@ impl Jwt {
         let owners = self.settings.claims.iter().map(|(collection, OwnersClaim { name: claim, kind })| {
             let owners = match claim.as_str() {
                 // A user may be able to choose `sub`: `*` in it must not mean all owners.
-                "sub" => Owners::These([kind.spelled(name).into()].into()),
+                "sub" => AllowedOwners::These([kind.spelled(name).into()].into()),
                 claim => owners(claims.get(claim), *kind),
             };
             (collection.clone(), owners)
@@ -197,15 +198,15 @@ fn header(token: &str, types: &[String]) -> Result<Header, Refusal> {
 }
 
 /// The owners that a claim names: an id, a number, or an array of these.
-fn owners(claim: Option<&Value>, kind: OwnerType) -> Owners {
+fn owners(claim: Option<&Value>, kind: OwnerType) -> AllowedOwners {
     let id = |value: &Value| match value {
         Value::String(id) => Some(id.clone()),
         Value::Number(id) => id.as_u64().map(|id| id.to_string()),
         _ => None,
     };
     match claim {
-        Some(Value::Array(ids)) => Owners::of_ids(ids.iter().filter_map(id), kind),
-        claim => Owners::of_ids(claim.and_then(id), kind),
+        Some(Value::Array(ids)) => AllowedOwners::of_ids(ids.iter().filter_map(id), kind),
+        claim => AllowedOwners::of_ids(claim.and_then(id), kind),
     }
 }
 
@@ -242,7 +243,7 @@ mod tests {
         let mut counts: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
         for group in groups {
             let jwk = group.get("public").or_else(|| group.get("private")).unwrap();
-            let key = Key::of(jwk);
+            let key = IssuerKey::of(jwk);
             for vector in group["tests"].as_array().unwrap() {
                 let token = vector["jws"].as_str().unwrap_or_default();
                 let passes = key.as_ref().is_some_and(|key| passes(token, key));
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(counts["HS256"][0], 0);
     }
 
-    fn passes(token: &str, key: &Key) -> bool {
+    fn passes(token: &str, key: &IssuerKey) -> bool {
         let mut validation = Validation::new(key.algorithms[0]);
         validation.algorithms.clone_from(&key.algorithms);
         header(token, &[String::new()]).is_ok()

@@ -1,3 +1,5 @@
+//! Why a client is not known.
+
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Limits on uploads: how many may be under way, and how much memory they hold together.
 
-use super::concurrency::Places;
+use super::permits::Permits;
 use pagebucket_streams::ingest::Budget;
 
 /// Lines that may wait in an upload to many histories: enough for batches with more than one line of an owner.
@@ -13,11 +13,11 @@ pub const WAITING_OF_MANY: usize = 50_000;
 /// pieces that are being parsed, and the owners and problems of its summary.
 const BUDGET: usize = 24 * 1024 * 1024;
 
-/// The places and the memory budget of uploads. Clones share both.
+/// The permits and the memory budget of uploads. Clones share both.
 #[derive(Debug, Clone)]
 pub struct Uploads {
-    /// Their places.
-    pub places: Places,
+    /// Their permits.
+    pub permits: Permits,
     /// Their memory budget.
     pub budget: Budget,
 }
@@ -25,6 +25,6 @@ pub struct Uploads {
 impl Uploads {
     /// At most this many at once.
     pub fn new(most: usize) -> Self {
-        Self { places: Places::new(most, "uploads"), budget: Budget::of(BUDGET) }
+        Self { permits: Permits::new(most, "uploads"), budget: Budget::of(BUDGET) }
     }
 }

@@ -13,7 +13,7 @@
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 use crate::request::body::JSON;
 
 /// Refuses clients of HTTP/1.0 if the answer is streamed, clients that exclude its media type, and clients that exclude
@@ -26,16 +26,16 @@ pub fn takes_answer(request: &Request, media_type: &str) -> Result<(), Problem> 
     let refuse = |kind, why: &str| Err(Problem::new(kind, why));
     if media_type != JSON && request.version() < Version::HTTP_11 {
         let why = "This answer is streamed, and needs HTTP/1.1 or later. The request, or a proxy, speaks HTTP/1.0. Nothing was done.";
-        return refuse(Kind::HttpVersionNotSupported, why);
+        return refuse(ProblemKind::HttpVersionNotSupported, why);
     }
     if !takes_media(headers, media_type) {
         let why = format!("The answer is `{media_type}`, which `Accept` excludes.");
-        return refuse(Kind::NotAcceptable, &why);
+        return refuse(ProblemKind::NotAcceptable, &why);
     }
     if !takes_encoding(headers) {
         let why =
             "The answer is sent uncompressed, or as `gzip` or `zstd`. `Accept-Encoding` excludes all three.";
-        return refuse(Kind::NotAcceptable, why);
+        return refuse(ProblemKind::NotAcceptable, why);
     }
     Ok(())
 }

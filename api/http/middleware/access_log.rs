@@ -13,7 +13,7 @@ use axum::http::{Method, Response, StatusCode, Uri};
 use hyper::body::{Frame, SizeHint};
 use tracing::Level;
 
-use crate::problem::Kind;
+use crate::problem::ProblemKind;
 use crate::request::context::SentBy;
 use crate::request::id::RequestId;
 
@@ -60,14 +60,14 @@ pub struct AccessLine {
     /// Bytes of the request's body that were read, if it has one.
     received: Option<Arc<AtomicU64>>,
     /// `None`: its client has disconnected before there was one.
-    answer: Option<Answer>,
+    answer: Option<LoggedAnswer>,
 }
 
 /// What the line says of the answer.
-struct Answer {
+struct LoggedAnswer {
     status: StatusCode,
     principal: Option<SentBy>,
-    problem: Option<Kind>,
+    problem: Option<ProblemKind>,
     items: Option<ItemCount>,
     of_probe: bool,
     /// Bytes of the body that were handed to the connection.
@@ -99,7 +99,7 @@ impl AccessLine {
     /// The answer, with whose end the line is written.
     pub fn end_with(mut self, response: Response<Body>) -> Response<Body> {
         let extensions = response.extensions();
-        self.answer = Some(Answer {
+        self.answer = Some(LoggedAnswer {
             status: response.status(),
             principal: extensions.get().cloned(),
             problem: extensions.get().copied(),

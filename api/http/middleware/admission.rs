@@ -1,9 +1,9 @@
 //! Admission of requests under `/v1`: how many at once, what their clients accept, and how long they may take. The
 //! [`Policy`] of each route decides.
 //!
-//! Uploads have places of their own. However many there are, and however slow their clients are, they keep no other
+//! Uploads have permits of their own. However many there are, and however slow their clients are, they keep no other
 //! requests out. (An export has one of `--max-requests` until its answer begins, and one of `--max-exports` until it
-//! ends.) One client has at most a quarter of the places of each kind.
+//! ends.) One client has at most a quarter of the permits of each kind.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use pagebucket_model::definition::Owner;
 use tokio_util::sync::CancellationToken;
 
 use super::accept;
-use super::gate::{Asked, Gate, answer_to};
+use super::gate::{AccessRequest, Gate, answer_to};
 use super::measure::{Gauges, UnderWay};
 use super::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
 use crate::auth::access::Access;
 use crate::client::Client;
-use crate::limits::concurrency::{LongPlace, Place, Places};
+use crate::limits::answer_memory::WithPermit;
+use crate::limits::permits::{LongPermit, Permit, Permits};
 use crate::limits::rate::{Class, ClientQuota};
-use crate::limits::unsent::WithPlace;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 use crate::request::body::JSON;
 use crate::request::context::RequestContext;
 use crate::request::deadline::{self, REQUEST};
@@ -44,12 +44,12 @@ pub enum Policy {
 
 /// Answers 503 at once if the limit of concurrent requests is reached.
 pub async fn under_way(
-    State((places, gate)): State<(Places, Gate)>,
+    State((permits, gate)): State<(Permits, Gate)>,
     request: Request,
     next: Next,
 ) -> Response {
-    match places.take(gate.client(request.extensions(), request.headers())) {
-        Ok(place) => held(place, next.run(request).await),
+    match permits.take(gate.client(request.extensions(), request.headers())) {
+        Ok(permit) => held(permit, next.run(request).await),
         Err(problem) => problem.into_response(),
     }
 }
@@ -58,10 +58,10 @@ pub async fn under_way(
 pub struct Admission {
     /// Cancelled when the service stops.
     pub stop: CancellationToken,
-    /// The places of requests, uploads aside.
-    pub requests: Places,
-    /// The places of uploads.
-    pub uploads: Places,
+    /// The permits of requests, uploads aside.
+    pub requests: Permits,
+    /// The permits of uploads.
+    pub uploads: Permits,
     /// Decides who may use a route.
     pub gate: Gate,
     /// Count the requests that are admitted and have not ended.
@@ -69,7 +69,7 @@ pub struct Admission {
 }
 
 /// Admits requests to one route that their client may send: others are 401 or 403. Answers 503 at once if the service is
-/// stopping (earlier requests continue) or has no free place, 429 if the client has used up its quota, and 406 or 505 if the
+/// stopping (earlier requests continue) or has no free permit, 429 if the client has used up its quota, and 406 or 505 if the
 /// client cannot take the answer. Completes the context of each request, with its deadline for example.
 #[derive(Clone)]
 pub struct RouteAdmission {
@@ -107,7 +107,7 @@ impl<S: InnerService> Middleware<S> for RouteAdmission {
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             let owner = route.owner(&parts.uri);
-            let asked = Asked {
+            let asked = AccessRequest {
                 access: route.access,
                 collection: route.owner_type().map(|owner| &*owner.collection),
                 owner: owner.as_ref().map(|owner| &*owner.text),
@@ -145,9 +145,11 @@ impl RouteAdmission {
         let class = self.class(&request);
         let quota =
             rates.map_or_else(ClientQuota::default, |rates| ClientQuota::of(rates, class, client.clone()));
-        let place = match self.place(&request, client, &quota) {
-            Ok(place) => place,
-            Err(problem) => return std::future::ready(Ok(told(&quota, problem.into_response()))).boxed(),
+        let permit = match self.permit(&request, client, &quota) {
+            Ok(permit) => permit,
+            Err(problem) => {
+                return std::future::ready(Ok(with_quota(&quota, problem.into_response()))).boxed();
+            }
         };
         let under_way = self.shared.under_way.count(class);
         let context = RequestContext::of_mut(request.extensions_mut());
@@ -155,37 +157,37 @@ impl RouteAdmission {
         context.quota = quota.clone();
         context.histories.clone_from(&self.histories);
         if let Policy::Upload(_) = self.policy {
-            context.place = Some(LongPlace::new(place));
+            context.permit = Some(LongPermit::new(permit));
             let answer = inner.call(request);
-            return answer.map_ok(move |answer| counted(under_way, told(&quota, answer))).boxed();
+            return answer.map_ok(move |answer| counted(under_way, with_quota(&quota, answer))).boxed();
         }
         let answer = tokio::time::timeout(REQUEST, inner.call(request));
         let streams = matches!(self.policy, Policy::Rows(_));
         Box::pin(async move {
             let Ok(answer) = answer.await.unwrap_or_else(|_elapsed| {
                 let late = "The request took longer than the time limit.";
-                Ok(Problem::new(Kind::TimedOut, late).into_response())
+                Ok(Problem::new(ProblemKind::TimedOut, late).into_response())
             });
-            let answer = counted(under_way, told(&quota, answer));
-            // An export has a place of its own, because it may take long.
-            Ok(if streams { answer } else { held(place, answer) })
+            let answer = counted(under_way, with_quota(&quota, answer));
+            // An export has a permit of its own, because it may take long.
+            Ok(if streams { answer } else { held(permit, answer) })
         })
     }
 
-    /// The place of a request, if it is admitted.
-    fn place(&self, request: &Request, client: Client, quota: &ClientQuota) -> Result<Place, Problem> {
+    /// The permit of a request, if it is admitted.
+    fn permit(&self, request: &Request, client: Client, quota: &ClientQuota) -> Result<Permit, Problem> {
         if self.shared.stop.is_cancelled() {
             return Err(Problem::stopping());
         }
         quota.charge(1)?;
-        let (places, answer) = match self.policy {
+        let (permits, answer) = match self.policy {
             Policy::Json => (&self.shared.requests, JSON),
             Policy::Rows(media_type) => (&self.shared.requests, media_type),
             Policy::Upload(media_type) => (&self.shared.uploads, media_type),
         };
-        let place = places.take(client)?;
+        let permit = permits.take(client)?;
         accept::takes_answer(request, answer)?;
-        Ok(place)
+        Ok(permit)
     }
 
     /// What a request counts as.
@@ -198,9 +200,9 @@ impl RouteAdmission {
     }
 }
 
-/// The answer, which keeps the place of its request.
-fn held(place: Place, mut answer: Response) -> Response {
-    answer.extensions_mut().insert(WithPlace::new(place));
+/// The answer, which keeps the permit of its request.
+fn held(permit: Permit, mut answer: Response) -> Response {
+    answer.extensions_mut().insert(WithPermit::new(permit));
     answer
 }
 
@@ -211,7 +213,7 @@ fn counted(under_way: UnderWay, mut answer: Response) -> Response {
 }
 
 /// The answer, which tells the client what it may still use.
-fn told(quota: &ClientQuota, mut answer: Response) -> Response {
+fn with_quota(quota: &ClientQuota, mut answer: Response) -> Response {
     quota.tell(answer.headers_mut());
     answer
 }

@@ -2,7 +2,7 @@
 //!
 //! A compressor takes far more memory than most answers: that of zstd more than a MiB. So an answer that is in memory, or is made
 //! without waiting, is compressed at once, and only the result waits for the client. The others keep their compressor until
-//! they end, if the memory for answers has room for it ([`Room`]); without room they are sent as they are.
+//! they end, if the memory for answers has room for it ([`AnswerMemory`]); without room they are sent as they are.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, Collected};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 
-use crate::limits::unsent::Room;
+use crate::limits::answer_memory::AnswerMemory;
 
 /// Marks an answer that must not be compressed.
 #[derive(Clone, Copy)]
@@ -44,8 +44,8 @@ pub fn layer() -> CompressionLayer<impl Predicate> {
 }
 
 /// The room of an answer that keeps its compressor until it ends.
-fn room_of_compressor(extensions: &Extensions) -> Option<&Arc<Room>> {
-    let room = extensions.get::<Arc<Room>>().filter(|_| extensions.get::<AtOnce>().is_none())?;
+fn room_of_compressor(extensions: &Extensions) -> Option<&Arc<AnswerMemory>> {
+    let room = extensions.get::<Arc<AnswerMemory>>().filter(|_| extensions.get::<AtOnce>().is_none())?;
     room.length().is_none_or(|length| length > LONGEST_AT_ONCE).then_some(room)
 }
 
@@ -62,7 +62,7 @@ where
         (true, None) => {
             // Nothing fails in memory.
             let whole = body.collect().await.map_or_else(|_| Bytes::new(), Collected::to_bytes);
-            if let Some(room) = head.extensions.get::<Arc<Room>>() {
+            if let Some(room) = head.extensions.get::<Arc<AnswerMemory>>() {
                 room.keep(whole.len());
             }
             Body::from(whole)

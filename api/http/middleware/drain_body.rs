@@ -31,7 +31,7 @@ pub fn rest(request: Request, limits: Limits) -> (Request, Option<impl Future>) 
         return (request, None);
     }
     let (parts, body) = request.into_parts();
-    let body = Shared(Arc::new(Mutex::new(body)));
+    let body = SharedBody(Arc::new(Mutex::new(body)));
     let mut rest = body.clone();
     let read_and_drop = async move {
         let mut left = limits.body.saturating_mul(MOST);
@@ -48,9 +48,9 @@ pub fn rest(request: Request, limits: Limits) -> (Request, Option<impl Future>) 
 
 /// A body that the handler and [`rest`] read, one after the other.
 #[derive(Clone)]
-struct Shared(Arc<Mutex<Body>>);
+struct SharedBody(Arc<Mutex<Body>>);
 
-impl HttpBody for Shared {
+impl HttpBody for SharedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

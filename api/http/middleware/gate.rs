@@ -20,9 +20,9 @@ use crate::auth::jwt::Jwt;
 use crate::auth::{Authenticator, Check, Refusal};
 use crate::client::peer::Peer;
 use crate::client::{Client, Proxies};
-use crate::limits::concurrency::{Place, Places};
+use crate::limits::permits::{Permit, Permits};
 use crate::limits::rate::RateLimits;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 use crate::request::context::{RequestContext, SentBy};
 use crate::request::deadline;
 use crate::request::lifetime::Lifetime;
@@ -42,14 +42,14 @@ const AUTHORIZATION: HeaderValue = HeaderValue::from_static("authorization");
 
 /// What may be used without a token, besides the probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Open {
+pub struct OpenParts {
     /// The home page, the documentation and the OpenAPI document.
     pub docs: bool,
     /// The metrics.
     pub metrics: bool,
 }
 
-impl Open {
+impl OpenParts {
     /// Who may use a route of this access.
     pub fn access(self, access: Access) -> Access {
         if self.metrics && access == Access::With(Scope::Metrics) { Access::Everyone } else { access }
@@ -64,12 +64,12 @@ pub struct Gate {
     /// Whether everyone may erase if there is no authenticator.
     erasing: bool,
     /// What may be used without a token.
-    pub open: Open,
-    /// Places of API keys that are looked up.
-    look_ups: Places,
-    /// Places of tokens that wait for the issuer's keys. They are others, so that a slow issuer keeps out no client whose token has
+    pub open: OpenParts,
+    /// Permits of API keys that are looked up.
+    look_ups: Permits,
+    /// Permits of tokens that wait for the issuer's keys. They are others, so that a slow issuer keeps out no client whose token has
     /// a known key, or who has an API key.
-    fetches: Places,
+    fetches: Permits,
     /// The proxies before the server.
     pub proxies: Arc<Proxies>,
     /// The rate limits, if there are any.
@@ -78,7 +78,7 @@ pub struct Gate {
 
 /// What a request asks for.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct AccessRequest<'a> {
     /// The access of its route.
     pub access: Access,
     /// The collection of owners of its route.
@@ -89,7 +89,7 @@ pub struct Asked<'a> {
 
 /// The refusal of a request.
 #[derive(Debug)]
-pub struct Refused {
+pub struct RefusedRequest {
     problem: Problem,
     /// What is wrong with its token or key (RFC 6750).
     challenge: Option<HeaderValue>,
@@ -97,7 +97,7 @@ pub struct Refused {
     principal: Option<Arc<Principal>>,
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for RefusedRequest {
     fn into_response(self) -> Response {
         let mut answer = self.problem.into_response();
         if let Some(challenge) = self.challenge {
@@ -137,8 +137,8 @@ impl From<Refusal> for Denial {
             Refusal::Invalid(words, name) => Self::Invalid(words, name),
             Refusal::Database(error) => Self::Failed(error.into()),
             Refusal::Issuer => Self::Failed(Problem::new(
-                Kind::Overloaded,
-                "The issuer takes long to answer whether it has the key of the token. Nothing was done.",
+                ProblemKind::Overloaded,
+                "The issuer did not answer in time whether it has the token's key. Nothing was done.",
             )),
         }
     }
@@ -147,10 +147,10 @@ impl From<Refusal> for Denial {
 impl Gate {
     /// Lets everyone use everything, except that no client may erase.
     pub fn unguarded() -> Self {
-        let look_ups = Places::new(WAITING, "look-ups of API keys");
-        let fetches = Places::new(WAITING, "tokens with an unknown key");
+        let look_ups = Permits::new(WAITING, "look-ups of API keys");
+        let fetches = Permits::new(WAITING, "tokens with an unknown key");
         let proxies = Arc::new(Proxies::none());
-        let open = Open::default();
+        let open = OpenParts::default();
         Self { authenticator: None, erasing: false, open, look_ups, fetches, proxies, rates: None }
     }
 
@@ -161,7 +161,7 @@ impl Gate {
     }
 
     /// Lets in who is authenticated.
-    pub fn guarded(authenticator: Authenticator, open: Open) -> Self {
+    pub fn guarded(authenticator: Authenticator, open: OpenParts) -> Self {
         Self { authenticator: Some(Arc::new(authenticator)), open, ..Self::unguarded() }
     }
 
@@ -199,17 +199,21 @@ impl Gate {
     ///
     /// # Errors
     /// It may not.
-    pub async fn decide(&self, parts: &Parts, asked: &Asked<'_>) -> Result<Option<Arc<Principal>>, Refused> {
+    pub async fn decide(
+        &self,
+        parts: &Parts,
+        asked: &AccessRequest<'_>,
+    ) -> Result<Option<Arc<Principal>>, RefusedRequest> {
         if self.is_open(asked.access) {
             return Ok(None);
         }
         let Some(authenticator) = &self.authenticator else {
-            let problem = Problem::new(Kind::ErasingOff, ERASING_IS_OFF);
-            return Err(Refused { problem, challenge: None, principal: None });
+            let problem = Problem::new(ProblemKind::ErasingOff, ERASING_IS_OFF);
+            return Err(RefusedRequest { problem, challenge: None, principal: None });
         };
         let (identified, charged) = self.identify(authenticator, parts).await;
         let (principal, denial) = match identified {
-            Ok(principal) => match permit(&principal, asked) {
+            Ok(principal) => match allow(&principal, asked) {
                 Ok(()) => return Ok(Some(principal)),
                 Err(denial) => (Some(principal), denial),
             },
@@ -218,7 +222,7 @@ impl Gate {
         let paid = if charged { Ok(()) } else { self.charge(&self.address(parts)) };
         Err(match paid {
             Ok(()) => self.refused(parts, principal, denial),
-            Err(problem) => Refused { problem, challenge: None, principal },
+            Err(problem) => RefusedRequest { problem, challenge: None, principal },
         })
     }
 
@@ -237,7 +241,7 @@ impl Gate {
         }
         let check = authenticator.check(credential);
         let principal = match self.admit(check, parts) {
-            Ok(_place) => {
+            Ok(_permit) => {
                 let principal = authenticator.authenticate(credential, deadline::from_now()).await;
                 principal.map_err(Denial::from)
             }
@@ -246,10 +250,10 @@ impl Gate {
         (principal, check != Check::Again)
     }
 
-    /// Charges a check to the address of a request, and takes a place if something is waited for. To look a usable key up again
+    /// Charges a check to the address of a request, and takes a permit if something is waited for. To look a usable key up again
     /// is free, whatever else comes from its address: that happens seldom, and the remembered record is used if it takes long.
-    fn admit(&self, check: Check, parts: &Parts) -> Result<Option<Place>, Problem> {
-        let places = match check {
+    fn admit(&self, check: Check, parts: &Parts) -> Result<Option<Permit>, Problem> {
+        let permits = match check {
             Check::Again => return Ok(None),
             Check::Signature => None,
             Check::LookUp => Some(&self.look_ups),
@@ -257,7 +261,7 @@ impl Gate {
         };
         let address = self.address(parts);
         self.charge(&address)?;
-        places.map(|places| places.take(address)).transpose()
+        permits.map(|permits| permits.take(address)).transpose()
     }
 
     /// The address of the client of a request.
@@ -283,26 +287,26 @@ impl Gate {
     }
 
     /// Refuses a request. Writes a line to the audit log.
-    fn refused(&self, parts: &Parts, principal: Option<Arc<Principal>>, denial: Denial) -> Refused {
+    fn refused(&self, parts: &Parts, principal: Option<Arc<Principal>>, denial: Denial) -> RefusedRequest {
         let no_token = "The request has no token. It is sent as `Authorization: Bearer TOKEN`.";
         let mut known = principal.as_ref().map(|principal| Arc::clone(&principal.name));
         let (reason, problem, error) = match denial {
-            Denial::NoToken => ("no_token", Problem::new(Kind::Unauthorized, no_token), String::new()),
+            Denial::NoToken => ("no_token", Problem::new(ProblemKind::Unauthorized, no_token), String::new()),
             Denial::Invalid(words, name) => {
                 known = name;
                 let error = format!(", error=\"invalid_token\", error_description=\"{words}\"");
-                ("invalid_token", Problem::new(Kind::Unauthorized, words), error)
+                ("invalid_token", Problem::new(ProblemKind::Unauthorized, words), error)
             }
             Denial::Scope(scope) => {
                 let words = format!("The token or key does not have the scope `{scope}`.");
-                ("scope", Problem::new(Kind::Forbidden, words), insufficient(scope))
+                ("scope", Problem::new(ProblemKind::Forbidden, words), insufficient(scope))
             }
             Denial::Owner(scope) => {
                 let words =
                     "The token or key does not allow access to these histories, whether they exist or not.";
-                ("owner", Problem::new(Kind::Forbidden, words), insufficient(scope))
+                ("owner", Problem::new(ProblemKind::Forbidden, words), insufficient(scope))
             }
-            Denial::Failed(problem) => return Refused { problem, challenge: None, principal },
+            Denial::Failed(problem) => return RefusedRequest { problem, challenge: None, principal },
         };
         metrics::counter!(REFUSALS, "reason" => reason).increment(1);
         let (method, path) = (&parts.method, parts.uri.path());
@@ -310,7 +314,7 @@ impl Gate {
         tracing::warn!(target: "pagebucket::audit", reason, principal = name, %peer, %method, path, "a request was refused");
         let challenge = format!("Bearer realm=\"pagebucket\"{error}{}", self.metadata());
         let challenge = HeaderValue::try_from(challenge).expect("words of ours, and an address");
-        Refused { problem, challenge: Some(challenge), principal }
+        RefusedRequest { problem, challenge: Some(challenge), principal }
     }
 
     /// The parameter of a challenge that says where the metadata are, if this server knows its own address.
@@ -367,7 +371,7 @@ impl<S: InnerService> Middleware<S> for Guard {
         let (Self(gate, access), mut inner) = (self.clone(), ready(inner));
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
-            match gate.decide(&parts, &Asked { access, collection: None, owner: None }).await {
+            match gate.decide(&parts, &AccessRequest { access, collection: None, owner: None }).await {
                 Ok(principal) => {
                     RequestContext::of_mut(&mut parts.extensions).principal.clone_from(&principal);
                     let answer = inner.call(Request::from_parts(parts, body)).await?;
@@ -383,7 +387,7 @@ impl<S: InnerService> Middleware<S> for Guard {
 ///
 /// # Errors
 /// It may not.
-fn permit(principal: &Principal, asked: &Asked<'_>) -> Result<(), Denial> {
+fn allow(principal: &Principal, asked: &AccessRequest<'_>) -> Result<(), Denial> {
     let Some(scope) = asked.access.scope() else { return Ok(()) };
     if !principal.scopes.has(scope) {
         return Err(Denial::Scope(scope));

@@ -19,7 +19,7 @@ use axum::http::{Version, header};
 use axum::response::{IntoResponse, Response};
 use tower_http::validate_request::ValidateRequest;
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 
 /// What this machine calls itself.
 pub(super) const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -73,7 +73,7 @@ impl ValidateRequest<Body> for Hosts {
 
     fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
         let why = "This server does not answer for the host of the request. `--allowed-hosts` adds hosts.";
-        let refused = || Problem::new(Kind::MisdirectedRequest, why).into_response();
+        let refused = || Problem::new(ProblemKind::MisdirectedRequest, why).into_response();
         self.allow(request).then_some(()).ok_or_else(refused)
     }
 }

@@ -19,7 +19,7 @@ use super::service::{Middleware, ResponseFuture};
 use crate::caching::etag;
 use crate::client::Proxies;
 use crate::limits::requests::Limits;
-use crate::request::context::{Connection, RequestContext, SentBy};
+use crate::request::context::{RequestConnection, RequestContext, SentBy};
 use crate::request::id::{self as request_id, RequestId};
 
 /// For a year from each answer browsers reach this host over TLS alone (RFC 6797).
@@ -50,7 +50,7 @@ where
         }
         let id = RequestId::of(request.headers());
         let span = tracing::info_span!("request", id = id.as_str());
-        let connection: Connection = request.extensions_mut().remove().unwrap_or_default();
+        let connection: RequestConnection = request.extensions_mut().remove().unwrap_or_default();
         let peer = self.proxies.address(connection.peer, request.headers());
         let line = AccessLine::begin(&mut request, id.clone(), peer);
         request.extensions_mut().insert(RequestContext::new(id.clone(), connection));

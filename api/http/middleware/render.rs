@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 
 use super::service::{InnerService, Middleware, ResponseFuture};
-use crate::limits::unsent::{Account, OWN, OWN_WITHOUT_PLACE, WithPlace};
-use crate::problem::{Kind, Problem};
+use crate::limits::answer_memory::{Account, OWN, OWN_WITHOUT_PERMIT, WithPermit};
+use crate::problem::{Problem, ProblemKind};
 use crate::request::context::RequestContext;
 use crate::request::id::RequestId;
 
@@ -35,9 +35,8 @@ impl<S: InnerService> Middleware<S> for Render {
             render(&mut response, &uri, &id);
             // After the body of a problem is written: it counts like any other.
             if !has_room(&mut response, &account, is_safe) {
-                let words =
-                    "Clients have not taken their earlier answers, and there is no memory for this one.";
-                response = Problem::new(Kind::Overloaded, words).into_response();
+                let words = "The memory for answers is full of answers that clients have not taken.";
+                response = Problem::new(ProblemKind::Overloaded, words).into_response();
                 render(&mut response, &uri, &id);
             }
             let kept = response.headers_mut().entry(header::CACHE_CONTROL);
@@ -51,7 +50,7 @@ impl<S: InnerService> Middleware<S> for Render {
 /// done always has room.
 fn has_room(response: &mut Response, account: &Account, is_safe: bool) -> bool {
     let length = response.body().size_hint().exact().map(|length| length as usize);
-    let own = if response.extensions().get::<WithPlace>().is_some() { OWN } else { OWN_WITHOUT_PLACE };
+    let own = if response.extensions().get::<WithPermit>().is_some() { OWN } else { OWN_WITHOUT_PERMIT };
     if length.is_some_and(|length| length <= own) {
         return true;
     }
@@ -64,7 +63,7 @@ fn has_room(response: &mut Response, account: &Account, is_safe: bool) -> bool {
 fn render(response: &mut Response, uri: &Uri, id: &RequestId) {
     let problem = match response.extensions_mut().remove::<Problem>() {
         Some(problem) => problem.logged(),
-        None => match Kind::of_status(response.status()) {
+        None => match ProblemKind::of_status(response.status()) {
             Some(kind) => Problem::new(kind, kind.spec().about),
             None => return,
         },
@@ -86,5 +85,6 @@ fn panicked(panic: &(dyn Any + Send)) -> Response {
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = words.unwrap_or("without a message"), "a handler panicked");
-    Problem::new(Kind::Internal, "The server's log has the details under this request id.").into_response()
+    Problem::new(ProblemKind::Internal, "The server's log has the details under this request id.")
+        .into_response()
 }

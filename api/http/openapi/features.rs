@@ -1,7 +1,7 @@
 //! What not every server does, as its document says.
 
 use crate::auth::access::Access;
-use crate::middleware::gate::{Gate, Open};
+use crate::middleware::gate::{Gate, OpenParts};
 
 /// What a server does that others do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Features {
     /// It accepts API keys.
     pub keys: bool,
     /// What it serves without either.
-    pub open: Open,
+    pub open: OpenParts,
     /// It limits the rates of its clients.
     pub rate_limits: bool,
     /// No client may erase.
@@ -23,7 +23,7 @@ impl Features {
     pub const ALL: Self = Self {
         tokens: true,
         keys: true,
-        open: Open { docs: false, metrics: false },
+        open: OpenParts { docs: false, metrics: false },
         rate_limits: true,
         erasing_off: true,
     };

@@ -6,7 +6,7 @@ use utoipa::openapi::{Paths, security::SecurityRequirement};
 
 use super::features::Features;
 use crate::auth::access::Access;
-use crate::problem::{Kind, responses};
+use crate::problem::{ProblemKind, responses};
 
 /// The name of the only security scheme.
 const BEARER: &str = "bearer";
@@ -49,15 +49,15 @@ pub fn complete_row(paths: &mut Paths, tag: &str, access: Access, features: Feat
 }
 
 /// What clients are answered that may not use an operation, or not so often.
-fn refusals(access: Access, features: Features) -> Vec<Kind> {
+fn refusals(access: Access, features: Features) -> Vec<ProblemKind> {
     let guarded = features.authenticates() && access != Access::Everyone;
     // Of probes and metrics only the check of a token or key is limited.
     let counted = if access == Access::With(Scope::Metrics) { guarded } else { access != Access::Everyone };
     let refusals = [
-        (guarded, Kind::Unauthorized),
-        (guarded && access.scope().is_some(), Kind::Forbidden),
-        (access == Access::Erasing && features.erasing_off, Kind::ErasingOff),
-        (counted && features.rate_limits, Kind::TooManyRequests),
+        (guarded, ProblemKind::Unauthorized),
+        (guarded && access.scope().is_some(), ProblemKind::Forbidden),
+        (access == Access::Erasing && features.erasing_off, ProblemKind::ErasingOff),
+        (counted && features.rate_limits, ProblemKind::TooManyRequests),
     ];
     refusals.into_iter().filter_map(|(refuses, kind)| refuses.then_some(kind)).collect()
 }

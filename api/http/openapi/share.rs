@@ -7,7 +7,7 @@ use pagebucket_model::definition::capitalised;
 use serde_json::{Map, Value, json};
 
 use super::visit::{each_operation, each_response};
-use crate::problem::{Kind, MEDIA_TYPE};
+use crate::problem::{MEDIA_TYPE, ProblemKind};
 
 const REFERENCE: &str = "#/components/responses/";
 
@@ -36,7 +36,8 @@ fn name(status: &str, response: &Value) -> Option<String> {
     let examples = response["content"][MEDIA_TYPE]["examples"].as_object()?;
     let status = StatusCode::from_bytes(status.as_bytes()).ok()?.canonical_reason()?;
     // In the order of their table, the last one tells similar problems apart.
-    let kinds = Kind::ALL.iter().map(|kind| kind.spec().slug).filter(|slug| examples.contains_key(*slug));
+    let kinds =
+        ProblemKind::ALL.iter().map(|kind| kind.spec().slug).filter(|slug| examples.contains_key(*slug));
     let mut words: Vec<_> = kinds.map(pascal_case).collect();
     if words.len() > 2 {
         words.splice(..words.len() - 1, [pascal_case(status)]);

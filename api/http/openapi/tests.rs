@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Features, Version, document_of};
 use crate::auth::access::Access;
-use crate::middleware::gate::Open;
+use crate::middleware::gate::OpenParts;
 use crate::problem::MEDIA_TYPE;
 use crate::routes::names::Names;
-use crate::routes::{Row, address, of_history, of_owners, of_page_views, probes, rows};
+use crate::routes::{RouteRow, address, of_history, of_owners, of_page_views, probes, rows};
 
 /// A history whose names have hyphens, whose items need no member, and whose filter has a default; another one of the same
 /// owners; and one whose owners are UUIDs, and whose properties are filled in, may be `null`, or are open.
@@ -43,7 +43,7 @@ const AUDITS: [&str; 3] = [
 const PLAIN: Features = Features {
     tokens: false,
     keys: false,
-    open: Open { docs: false, metrics: false },
+    open: OpenParts { docs: false, metrics: false },
     rate_limits: false,
     erasing_off: false,
 };
@@ -54,7 +54,7 @@ const SERVERS: [Features; 5] = [
     PLAIN,
     Features { erasing_off: true, ..PLAIN },
     Features { erasing_off: true, rate_limits: true, ..PLAIN },
-    Features { keys: true, open: Open { docs: true, metrics: true }, ..PLAIN },
+    Features { keys: true, open: OpenParts { docs: true, metrics: true }, ..PLAIN },
 ];
 
 fn documents() -> Vec<(Definitions, Value)> {
@@ -121,7 +121,7 @@ fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
 /// The operations of a document, with the access of their rows in the table of routes.
 fn guarded<'a>(definitions: &Definitions, document: &'a Value) -> Vec<(&'a Value, Access)> {
     let mut found = Vec::new();
-    let mut find = |rows: Vec<Row>, names: &Names| {
+    let mut find = |rows: Vec<RouteRow>, names: &Names| {
         for ((_, paths, _), access) in rows {
             let path = &document["paths"][names.fill(address(&paths))];
             let row = serde_json::to_value(&paths).unwrap();

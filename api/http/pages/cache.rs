@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ::metrics::Counter;
 use moka::future::Cache;
-use pagebucket_engine::internal::{Known, Reader};
+use pagebucket_engine::internal::{HistoryReader, Known};
 use pagebucket_engine::{Bucket, Engine, Error, FullPages, History};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, SeqRange};
@@ -37,7 +37,7 @@ pub struct Pages {
     hits: Counter,
     misses: Counter,
     /// `None` if the cache is disabled.
-    kept: Option<Cache<Key, Kept>>,
+    kept: Option<Cache<PageKey, Kept>>,
 }
 
 /// A page, and since when it is known.
@@ -48,9 +48,9 @@ struct Kept {
 }
 
 /// The name of a history, its owner, and the number of a page.
-type Key = (Arc<str>, OwnerId, PageNumber);
+type PageKey = (Arc<str>, OwnerId, PageNumber);
 
-fn key(definition: &Definition, owner: &OwnerId, page: PageNumber) -> Key {
+fn key(definition: &Definition, owner: &OwnerId, page: PageNumber) -> PageKey {
     (Arc::clone(&definition.name), owner.clone(), page)
 }
 
@@ -61,7 +61,7 @@ fn weight(page: &Page) -> u32 {
 }
 
 /// Forgets the pages of a history whenever one was deleted, as long as there is the history.
-fn forget_deleted(engine: &Engine, kept: Cache<Key, Kept>) {
+fn forget_deleted(engine: &Engine, kept: Cache<PageKey, Kept>) {
     let (name, mut deletions) = (Arc::clone(&engine.definition().name), engine.reader().deletions());
     tokio::spawn(async move {
         while deletions.changed().await.is_ok() {
@@ -203,7 +203,7 @@ impl Pages {
     /// The page, from the cache or by `fetch`, once for all requests that ask for it at once.
     async fn find<F: Future<Output = Result<Option<Bucket>, Error>>>(
         &self,
-        reader: &Reader,
+        reader: &HistoryReader,
         owner: &OwnerId,
         page: PageNumber,
         reading: &mut Reading,
@@ -243,7 +243,7 @@ impl Pages {
     /// The page, if the cache has it. Counts and notes the lookup, and takes out a page that may have been deleted.
     async fn remembered(
         &self,
-        reader: &Reader,
+        reader: &HistoryReader,
         owner: &OwnerId,
         page: PageNumber,
         reading: &mut Reading,

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use axum::body::Bytes;
 use pagebucket_engine::internal::Epoch;
-use pagebucket_engine::{Bucket, Stored};
+use pagebucket_engine::{Bucket, StoredItem};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub struct ItemView(Box<RawValue>);
 
 impl ItemView {
     /// The item as it is stored.
-    pub fn new(item: &Stored<'_>) -> Self {
+    pub fn new(item: &StoredItem<'_>) -> Self {
         let mut json = Vec::with_capacity(2 * item.document().as_bytes().len());
         write_item(&mut json, item);
         Self::of_json(json)
@@ -53,7 +53,7 @@ impl ItemView {
     }
 }
 
-fn write_item(json: &mut Vec<u8>, item: &Stored<'_>) {
+fn write_item(json: &mut Vec<u8>, item: &StoredItem<'_>) {
     write!(json, "{{\"seq\":{}", item.seq).expect("a vector takes all bytes");
     item.write_members(json);
     json.push(b'}');
@@ -63,7 +63,7 @@ fn write_item(json: &mut Vec<u8>, item: &Stored<'_>) {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemPage)]
-pub struct PageView {
+pub struct StoredPage {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     owner: OwnerMember,
@@ -105,7 +105,7 @@ impl Page {
             true => Caching::of_full(epoch, definition, owner, page),
             false => Caching::of_tail(epoch, definition, owner, bucket.totals()),
         };
-        let view = PageView {
+        let view = StoredPage {
             owner: OwnerMember::new(definition, owner),
             page,
             full,

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use pagebucket_model::domain::{DraftError, Fault, Faults};
 use serde_json::{Map, Value, json};
 
-use super::kind::{Kind, Spec};
+use super::kind::{ProblemKind, Spec};
 use super::summary::{place, quoted, summary};
 
 /// The media type of RFC 9457.
@@ -18,7 +18,7 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 /// An error for a client. What the client reads contains no driver's message and no secret.
 #[derive(derive_more::Debug, Clone)]
 pub struct Problem {
-    pub(super) kind: Kind,
+    pub(super) kind: ProblemKind,
     pub(super) detail: String,
     /// Seconds to wait before a retry, if they differ from those of the kind.
     pub(super) retry_after: Option<u32>,
@@ -40,7 +40,7 @@ pub struct ParameterFault {
 
 impl Problem {
     /// A problem of this kind. `detail` says what went wrong this time.
-    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), retry_after: None, members: Box::default(), log: None }
     }
 
@@ -71,7 +71,7 @@ impl Problem {
 
     /// For requests that arrive after the signal to stop.
     pub fn stopping() -> Self {
-        Self::new(Kind::ShuttingDown, "This instance is stopping. Nothing was stored.")
+        Self::new(ProblemKind::ShuttingDown, "This instance is stopping. Nothing was stored.")
     }
 
     /// For a path or a query with these faults, at least one.
@@ -82,28 +82,30 @@ impl Problem {
         let error =
             |ParameterFault { parameter, detail }| json!({ "parameter": parameter, "detail": detail });
         let errors = faults.into_iter().take(Faults::KEPT).map(error).collect();
-        Self::new(Kind::InvalidParameter, summary).with_errors(errors, omitted)
+        Self::new(ProblemKind::InvalidParameter, summary).with_errors(errors, omitted)
     }
 
     /// For a body that is not JSON; or for JSON that is not what the route expects, with this kind.
-    pub fn of_draft(kind: Kind, error: DraftError) -> Self {
+    pub fn of_draft(kind: ProblemKind, error: DraftError) -> Self {
         match error {
-            DraftError::NotJson(error) => Self::new(Kind::MalformedJson, format!("Not JSON: {error}.")),
+            DraftError::NotJson(error) => {
+                Self::new(ProblemKind::MalformedJson, format!("Not JSON: {error}."))
+            }
             DraftError::Invalid(faults) => Self::invalid_body(kind, &faults),
         }
     }
 
     /// For a body of JSON with these faults, at least one.
-    pub fn invalid_body(kind: Kind, faults: &Faults) -> Self {
+    pub fn invalid_body(kind: ProblemKind, faults: &Faults) -> Self {
         Self::of_faults(kind, "The body", faults)
     }
 
     /// For a line of JSON with these faults, at least one.
     pub fn invalid_line(faults: &Faults) -> Self {
-        Self::of_faults(Kind::InvalidItem, "The line", faults)
+        Self::of_faults(ProblemKind::InvalidItem, "The line", faults)
     }
 
-    fn of_faults(kind: Kind, whole: &str, faults: &Faults) -> Self {
+    fn of_faults(kind: ProblemKind, whole: &str, faults: &Faults) -> Self {
         let error = |Fault { line, pointer, rule }: &Fault| match line {
             Some(line) => json!({ "line": line, "pointer": pointer, "detail": rule.to_string() }),
             None => json!({ "pointer": pointer, "detail": rule.to_string() }),

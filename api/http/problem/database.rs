@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pagebucket_engine::internal::page_views::{CountCause, CountError};
-use pagebucket_engine::{AppendError, Cause, Error, Gone};
+use pagebucket_engine::{AppendCause, AppendError, Error, Gone};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
 use serde_json::{Value, json};
 
 use super::content::Problem;
-use super::kind::Kind;
+use super::kind::ProblemKind;
 
 impl From<Error> for Problem {
     /// For a request that stores nothing.
@@ -57,16 +57,18 @@ impl Problem {
         let AppendError { progress, unknown, cause } = error;
         let ranges = progress.ranges();
         let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
-        let may_succeed =
-            !matches!(cause, Cause::KeyReused | Cause::SecondsExhausted(_) | Cause::Database(Error::Gone(_)));
+        let may_succeed = !matches!(
+            cause,
+            AppendCause::KeyReused | AppendCause::SecondsExhausted(_) | AppendCause::Database(Error::Gone(_))
+        );
         let (kind, why) = why_not_stored(&cause);
-        let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
+        let mut problem = if unknown > 0 || kind == ProblemKind::OutcomeUnknown {
             let rest = format!("Those {many} that are not in `ranges` may or may not be stored");
             let care = if keyed { "." } else { ": read the end of the history before you send them again." };
-            Self::new(Kind::OutcomeUnknown, format!("{why} {rest}{care}"))
+            Self::new(ProblemKind::OutcomeUnknown, format!("{why} {rest}{care}"))
         } else if stored > 0 {
             let first = format!("Only the first {stored} of {count} {many} are stored.");
-            Self::new(Kind::PartlyStored, format!("{first} {why}"))
+            Self::new(ProblemKind::PartlyStored, format!("{first} {why}"))
         } else {
             let nothing = if keyed { "This request stored nothing." } else { "Nothing was stored." };
             Self::new(kind, format!("{why} {nothing}"))
@@ -82,7 +84,7 @@ impl Problem {
             problem = problem.with(items("unknownItems", stored, stored + unknown));
             problem = problem.with(items("notStoredItems", stored + unknown, count));
         }
-        if let Cause::Database(Error::Gone(gone)) = &cause {
+        if let AppendCause::Database(Error::Gone(gone)) = &cause {
             problem = problem.gone(*gone);
         }
         let (history, owner) = (Arc::clone(&definition.name), owner.clone());
@@ -96,15 +98,15 @@ impl Problem {
     pub fn of_count(error: CountError, all: u64) -> Self {
         let CountError { counted, unknown, not_counted, cause } = error;
         let (kind, why) = why_not_counted(&cause);
-        let mut problem = if unknown > 0 || kind == Kind::OutcomeUnknown {
+        let mut problem = if unknown > 0 || kind == ProblemKind::OutcomeUnknown {
             let told = format!(
                 "Of {all} views, {counted} are counted, and {unknown} may or may not be. If you send those {unknown} \
                  again, they may be counted twice."
             );
-            Self::new(Kind::OutcomeUnknown, format!("{why} {told}"))
+            Self::new(ProblemKind::OutcomeUnknown, format!("{why} {told}"))
                 .with([("counted", json!(counted)), ("unknown", json!(unknown))])
         } else if counted > 0 {
-            Self::new(Kind::PartlyStored, format!("Only {counted} of {all} views are counted. {why}"))
+            Self::new(ProblemKind::PartlyStored, format!("Only {counted} of {all} views are counted. {why}"))
                 .with([("counted", json!(counted))])
         } else {
             Self::new(kind, format!("{why} Nothing was counted."))
@@ -134,47 +136,53 @@ fn items(name: &'static str, start: usize, end: usize) -> Option<(&'static str, 
 }
 
 /// The kind and the text that a client may see for `error`.
-fn why(error: &Error) -> (Kind, &'static str) {
+fn why(error: &Error) -> (ProblemKind, &'static str) {
     match error {
-        Error::Unavailable(_) => (Kind::DatabaseUnavailable, "The database does not answer."),
-        Error::DiskFull => (Kind::DatabaseUnavailable, "The disk of the database is full."),
-        Error::Corrupt(_) => (Kind::Internal, "A stored document is damaged. The server's log says which."),
-        Error::Gone(Gone::Retired { .. }) => {
-            (Kind::Retired, "The history no longer has this: it begins at `firstPage`.")
+        Error::Unavailable(_) => (ProblemKind::DatabaseUnavailable, "The database does not answer."),
+        Error::DiskFull => (ProblemKind::DatabaseUnavailable, "The disk of the database is full."),
+        Error::Corrupt(_) => {
+            (ProblemKind::Internal, "A stored document is damaged. The server's log says which.")
         }
-        Error::Gone(Gone::Erased) => (Kind::Erased, "The histories of this owner are erased."),
-        Error::Internal(_) => (Kind::Internal, "The server's log has the details under this request id."),
+        Error::Gone(Gone::Retired { .. }) => {
+            (ProblemKind::Retired, "The history no longer has this: it begins at `firstPage`.")
+        }
+        Error::Gone(Gone::Erased) => (ProblemKind::Erased, "The histories of this owner are erased."),
+        Error::Internal(_) => {
+            (ProblemKind::Internal, "The server's log has the details under this request id.")
+        }
     }
 }
 
 /// The kind and the text that a client may see for items that are not stored.
-pub fn why_not_stored(cause: &Cause) -> (Kind, &'static str) {
+pub fn why_not_stored(cause: &AppendCause) -> (ProblemKind, &'static str) {
     match cause {
-        Cause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
-        Cause::Overloaded => (Kind::Overloaded, "Too many appends are waiting."),
-        Cause::Late => (Kind::Overloaded, "The append could not be committed in time."),
-        Cause::Contended => (Kind::Overloaded, "Too many appends to this history at once."),
-        Cause::SecondsExhausted(_) => (
-            Kind::HistoryExhausted,
+        AppendCause::OutcomeUnknown => (ProblemKind::OutcomeUnknown, "The database gave no answer in time."),
+        AppendCause::Overloaded => (ProblemKind::Overloaded, "Too many appends are waiting."),
+        AppendCause::Late => (ProblemKind::Overloaded, "The append could not be committed in time."),
+        AppendCause::Contended => (ProblemKind::Overloaded, "Too many appends to this history at once."),
+        AppendCause::SecondsExhausted(_) => (
+            ProblemKind::HistoryExhausted,
             "The next bucket of this history would begin after the last possible second.",
         ),
-        Cause::KeyReused => (Kind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other items."),
-        Cause::Database(error) => why(error),
+        AppendCause::KeyReused => {
+            (ProblemKind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other items.")
+        }
+        AppendCause::Database(error) => why(error),
     }
 }
 
 /// The kind and the text that a client may see for views that are not counted.
-fn why_not_counted(cause: &CountCause) -> (Kind, Cow<'static, str>) {
+fn why_not_counted(cause: &CountCause) -> (ProblemKind, Cow<'static, str>) {
     let (kind, why) = match cause {
         CountCause::TooManyCounters { counters, most } => {
             let why = format!(
                 "The body adds to {counters} counters, one for each page and second. The server accepts at most {most} \
                  at once (`--max-queue-mib`). Send the body in parts."
             );
-            return (Kind::BodyTooLarge, why.into());
+            return (ProblemKind::BodyTooLarge, why.into());
         }
-        CountCause::OutcomeUnknown => (Kind::OutcomeUnknown, "The database gave no answer in time."),
-        CountCause::Overloaded => (Kind::Overloaded, "Too many page views are waiting."),
+        CountCause::OutcomeUnknown => (ProblemKind::OutcomeUnknown, "The database gave no answer in time."),
+        CountCause::Overloaded => (ProblemKind::Overloaded, "Too many page views are waiting."),
         CountCause::Database(error) => why(error),
     };
     (kind, why.into())
@@ -194,8 +202,8 @@ fn log(error: &Error) {
 }
 
 /// Logs the details of `cause` that its name does not have.
-pub fn log_cause(cause: &Cause) {
-    if let Cause::Database(error) = cause {
+pub fn log_cause(cause: &AppendCause) {
+    if let AppendCause::Database(error) = cause {
         log(error);
     }
 }
@@ -212,31 +220,34 @@ mod tests {
         use std::sync::Mutex;
 
         use super::super::*;
-        use pagebucket_engine::Progress;
+        use pagebucket_engine::AppendProgress;
         use pagebucket_model::domain::Seq;
 
-        fn told(cause: Cause, stored: u64, unknown: usize) -> (Problem, Value) {
+        fn told(cause: AppendCause, stored: u64, unknown: usize) -> (Problem, Value) {
             let seq = |number| Seq::new(number).unwrap();
             let ranges =
                 if stored > 0 { vec![SeqRange { first: seq(1), last: seq(stored) }] } else { vec![] };
-            let error = AppendError { progress: Progress::replayed(ranges), unknown, cause };
+            let error = AppendError { progress: AppendProgress::replayed(ranges), unknown, cause };
             let problem = Problem::of_append(&Definition::trades(), &OwnerId::Integer(7), error, 25, false);
             let members = serde_json::to_value(&*problem.members).unwrap();
             (problem, members)
         }
 
-        fn causes() -> Vec<(Cause, Kind)> {
+        fn causes() -> Vec<(AppendCause, ProblemKind)> {
             let driver = || "driver's words".to_owned();
             vec![
-                (Cause::Overloaded, Kind::Overloaded),
-                (Cause::Late, Kind::Overloaded),
-                (Cause::Contended, Kind::Overloaded),
-                (Cause::KeyReused, Kind::IdempotencyKeyReused),
-                (Cause::Database(Gone::Erased.into()), Kind::Erased),
-                (Cause::SecondsExhausted(pagebucket_engine::SecondsExhausted), Kind::HistoryExhausted),
-                (Cause::Database(Error::Unavailable(driver())), Kind::DatabaseUnavailable),
-                (Cause::Database(Error::Internal(driver())), Kind::Internal),
-                (Cause::Database(Error::DiskFull), Kind::DatabaseUnavailable),
+                (AppendCause::Overloaded, ProblemKind::Overloaded),
+                (AppendCause::Late, ProblemKind::Overloaded),
+                (AppendCause::Contended, ProblemKind::Overloaded),
+                (AppendCause::KeyReused, ProblemKind::IdempotencyKeyReused),
+                (AppendCause::Database(Gone::Erased.into()), ProblemKind::Erased),
+                (
+                    AppendCause::SecondsExhausted(pagebucket_engine::SecondsExhausted),
+                    ProblemKind::HistoryExhausted,
+                ),
+                (AppendCause::Database(Error::Unavailable(driver())), ProblemKind::DatabaseUnavailable),
+                (AppendCause::Database(Error::Internal(driver())), ProblemKind::Internal),
+                (AppendCause::Database(Error::DiskFull), ProblemKind::DatabaseUnavailable),
             ]
         }
 
@@ -264,7 +275,9 @@ mod tests {
 
         #[test]
         fn every_append_that_is_not_stored_whole_is_logged() {
-            for (cause, _) in causes().into_iter().chain([(Cause::OutcomeUnknown, Kind::OutcomeUnknown)]) {
+            for (cause, _) in
+                causes().into_iter().chain([(AppendCause::OutcomeUnknown, ProblemKind::OutcomeUnknown)])
+            {
                 let words = cause.to_string();
                 let mut problem = None;
                 let unasked = logged_by(|| problem = Some(told(cause, 10, 5).0));
@@ -290,12 +303,12 @@ mod tests {
             }
             let (first_page, first_seq) = (PageNumber::new(3).unwrap(), Seq::new(21).unwrap());
             let gone = Gone::Retired { first_page, first_seq };
-            let (problem, members) = told(Cause::Database(gone.into()), 0, 0);
-            assert_eq!(problem.kind, Kind::Retired);
+            let (problem, members) = told(AppendCause::Database(gone.into()), 0, 0);
+            assert_eq!(problem.kind, ProblemKind::Retired);
             assert_eq!(members, json!({ "firstPage": 3, "firstSeq": 21 }));
             for (cause, _) in causes() {
                 let (problem, members) = told(cause, 20, 0);
-                assert_eq!(problem.kind, Kind::PartlyStored);
+                assert_eq!(problem.kind, ProblemKind::PartlyStored);
                 let detail = &problem.detail;
                 assert!(detail.starts_with("Only the first 20 of 25 trades are stored. "), "{detail}");
                 assert!(!detail.contains("Nothing") && !detail.contains("driver"), "{detail}");
@@ -305,9 +318,11 @@ mod tests {
                     json!({ "ranges": [range], "notStoredItems": { "first": 20, "last": 24 } })
                 );
             }
-            for (cause, _) in causes().into_iter().chain([(Cause::OutcomeUnknown, Kind::OutcomeUnknown)]) {
+            for (cause, _) in
+                causes().into_iter().chain([(AppendCause::OutcomeUnknown, ProblemKind::OutcomeUnknown)])
+            {
                 let (problem, members) = told(cause, 10, 5);
-                assert_eq!(problem.kind, Kind::OutcomeUnknown);
+                assert_eq!(problem.kind, ProblemKind::OutcomeUnknown);
                 assert!(problem.detail.contains("may or may not be stored"), "{}", problem.detail);
                 assert!(!problem.detail.contains("Nothing was"), "{}", problem.detail);
                 assert_eq!(members["unknownItems"], json!({ "first": 10, "last": 14 }));
@@ -326,13 +341,13 @@ mod tests {
             (problem, members)
         }
 
-        fn causes() -> [(CountCause, Kind); 4] {
+        fn causes() -> [(CountCause, ProblemKind); 4] {
             let words = || "driver's words".to_owned();
             [
-                (CountCause::TooManyCounters { counters: 1_001, most: 1_000 }, Kind::BodyTooLarge),
-                (CountCause::Overloaded, Kind::Overloaded),
-                (CountCause::Database(Error::Unavailable(words())), Kind::DatabaseUnavailable),
-                (CountCause::Database(Error::Internal(words())), Kind::Internal),
+                (CountCause::TooManyCounters { counters: 1_001, most: 1_000 }, ProblemKind::BodyTooLarge),
+                (CountCause::Overloaded, ProblemKind::Overloaded),
+                (CountCause::Database(Error::Unavailable(words())), ProblemKind::DatabaseUnavailable),
+                (CountCause::Database(Error::Internal(words())), ProblemKind::Internal),
             ]
         }
 
@@ -347,7 +362,7 @@ mod tests {
                 let (problem, members) = told(cause, 20, 0);
                 assert_eq!(
                     (problem.kind, members),
-                    (Kind::PartlyStored, json!({ "counted": 20, "notCountedItems": [3, 4] }))
+                    (ProblemKind::PartlyStored, json!({ "counted": 20, "notCountedItems": [3, 4] }))
                 );
                 assert!(
                     problem.detail.starts_with("Only 20 of 25 views are counted. "),
@@ -363,7 +378,7 @@ mod tests {
                 assert_eq!(
                     (problem.kind, members),
                     (
-                        Kind::OutcomeUnknown,
+                        ProblemKind::OutcomeUnknown,
                         json!({ "counted": counted, "unknown": 5, "notCountedItems": [3, 4] })
                     )
                 );

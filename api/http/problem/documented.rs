@@ -9,15 +9,15 @@ use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{RefOr, Response};
 
 use super::content::{MEDIA_TYPE, Problem};
-use super::kind::Kind::{self, *};
+use super::kind::ProblemKind::{self, *};
 use crate::schemas::embedded;
 
 /// Problems of every operation under `/v1`.
-const COMMON: &[Kind] =
+const COMMON: &[ProblemKind] =
     &[InvalidParameter, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
 
 /// Problems of every operation that reads a body.
-const BODY: &[Kind] = &[MalformedJson, BodyTimeout, UnsupportedMediaType, OutcomeUnknown];
+const BODY: &[ProblemKind] = &[MalformedJson, BodyTimeout, UnsupportedMediaType, OutcomeUnknown];
 
 macro_rules! documented {
     ($($(#[$meta:meta])* $name:ident: $($kinds:expr),*;)*) => {$(
@@ -27,7 +27,7 @@ macro_rules! documented {
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
                 // Every operation can also fail the check of its host.
-                let kinds: [&[Kind]; _] = [$($kinds),*, &[MisdirectedRequest]];
+                let kinds: [&[ProblemKind]; _] = [$($kinds),*, &[MisdirectedRequest]];
                 responses(&kinds.concat())
             }
         }
@@ -71,18 +71,18 @@ documented! {
 }
 
 /// One response for each status, with an example of each kind.
-pub fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
-    let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
+pub fn responses(kinds: &[ProblemKind]) -> BTreeMap<String, RefOr<Response>> {
+    let mut by_status: BTreeMap<u16, Vec<ProblemKind>> = BTreeMap::new();
     for kind in kinds {
         by_status.entry(kind.spec().status.as_u16()).or_default().push(*kind);
     }
     by_status.into_iter().map(|(status, kinds)| (status.to_string(), response(status, &kinds))).collect()
 }
 
-fn response(status: u16, kinds: &[Kind]) -> RefOr<Response> {
+fn response(status: u16, kinds: &[ProblemKind]) -> RefOr<Response> {
     let about: Vec<_> =
         kinds.iter().map(|kind| format!("`{}`: {}", kind.spec().slug, kind.spec().about)).collect();
-    let titled = |kind: &Kind| json!({ "summary": kind.spec().title, "value": example(*kind) });
+    let titled = |kind: &ProblemKind| json!({ "summary": kind.spec().title, "value": example(*kind) });
     let examples: Map<_, _> = kinds.iter().map(|kind| (kind.spec().slug.to_owned(), titled(kind))).collect();
     let content = json!({ "schema": { "$ref": "#/components/schemas/Problem" }, "examples": examples });
     let mut response = json!({ "description": about.join("\n\n"), "content": { MEDIA_TYPE: content } });
@@ -107,7 +107,7 @@ fn header(status: u16) -> Option<(&'static str, &'static str)> {
 }
 
 /// The file has the members that not every problem has, and the `detail` of a problem with faults, by slug.
-fn example(kind: Kind) -> Value {
+fn example(kind: ProblemKind) -> Value {
     let mut examples: BTreeMap<String, Map<String, Value>> = embedded(include_str!("examples.json"));
     let members = examples.remove(kind.spec().slug).unwrap_or_default();
     let problem = Problem::new(kind, kind.spec().about).with(members);
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn every_example_is_of_a_kind() {
         let examples: Map<String, Value> = embedded(include_str!("examples.json"));
-        let known = |slug: &String| Kind::ALL.iter().any(|kind| kind.spec().slug == slug);
+        let known = |slug: &String| ProblemKind::ALL.iter().any(|kind| kind.spec().slug == slug);
         assert!(examples.keys().all(known), "{examples:?}");
     }
 }

@@ -1,3 +1,5 @@
+//! The table of the kinds of problems.
+
 use axum::http::StatusCode;
 
 /// What the `type` of every problem begins with.
@@ -25,11 +27,11 @@ macro_rules! kinds {
         $(, retry_after = $seconds:literal)?, $about:literal;)*) => {
         /// The kinds of problems that a client can tell apart.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Kind {
+        pub enum ProblemKind {
             $(#[doc = $about] $kind,)*
         }
 
-        impl Kind {
+        impl ProblemKind {
             /// All of them, by status.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
@@ -122,7 +124,7 @@ kinds! {
         "Exports, and answers to uploads line by line, are streamed. They need HTTP/1.1 or later, because a truncated answer in HTTP/1.0 looks complete. The request may have been downgraded by a proxy: nginx needs `proxy_http_version 1.1`. Nothing was done.";
 }
 
-impl Kind {
+impl ProblemKind {
     /// The kind of the problems with this `type`.
     pub fn of_type(r#type: &str) -> Option<Self> {
         let slug = r#type.strip_prefix(TYPE)?;
@@ -149,28 +151,28 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_slug_of_its_own() {
-        let mut slugs: Vec<_> = Kind::ALL.iter().map(|kind| kind.spec().slug).collect();
-        assert!(Kind::ALL.iter().map(|kind| kind.spec().status).is_sorted());
+        let mut slugs: Vec<_> = ProblemKind::ALL.iter().map(|kind| kind.spec().slug).collect();
+        assert!(ProblemKind::ALL.iter().map(|kind| kind.spec().status).is_sorted());
         slugs.sort_unstable();
         slugs.dedup();
-        assert_eq!(slugs.len(), Kind::ALL.len());
+        assert_eq!(slugs.len(), ProblemKind::ALL.len());
     }
 
     #[test]
     fn asking_again_is_only_proposed_where_nothing_was_stored() {
-        let mut retried = Kind::ALL.iter().filter(|kind| kind.spec().retry_after.is_some());
+        let mut retried = ProblemKind::ALL.iter().filter(|kind| kind.spec().retry_after.is_some());
         assert!(retried.all(|kind| kind.spec().nothing_stored));
     }
 
     #[test]
     fn a_type_is_of_one_kind() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::of_type(&kind.r#type()), Some(*kind));
+        for kind in ProblemKind::ALL {
+            assert_eq!(ProblemKind::of_type(&kind.r#type()), Some(*kind));
         }
         for foreign in
             ["about:blank", "overloaded", "https://example.org/problems#overloaded", "/problems#teapot"]
         {
-            assert_eq!(Kind::of_type(foreign), None, "{foreign}");
+            assert_eq!(ProblemKind::of_type(foreign), None, "{foreign}");
         }
     }
 }

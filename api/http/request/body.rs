@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 
 use super::deadline;
 use crate::limits::requests::Limits;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 
 /// The media type of JSON (RFC 8259).
 pub const JSON: &str = "application/json";
@@ -25,7 +25,7 @@ pub const CSV: &str = "text/csv";
 /// # Errors
 /// The body is of another type, or it is compressed or not in UTF-8.
 pub fn expect(headers: &HeaderMap, expected: &str, advice: impl FnOnce() -> String) -> Result<(), Problem> {
-    let refuse = |detail: &str| Err(Problem::new(Kind::UnsupportedMediaType, detail));
+    let refuse = |detail: &str| Err(Problem::new(ProblemKind::UnsupportedMediaType, detail));
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (media_type, parameters) = given.split_once(';').unwrap_or((given, ""));
     let is = |expected: &str| media_type.trim().eq_ignore_ascii_case(expected);
@@ -58,7 +58,7 @@ pub fn upload_below(uri: &Uri) -> String {
 pub async fn read(mut body: Body, limits: Limits) -> Result<Bytes, Problem> {
     let too_large = || {
         let most = format!("The body must have at most {} bytes.", limits.body);
-        Err(Problem::new(Kind::BodyTooLarge, most))
+        Err(Problem::new(ProblemKind::BodyTooLarge, most))
     };
     // Before anything is read: a client that announces too much and waits for "100 Continue" need not send it.
     if body.size_hint().lower() > limits.body as u64 {
@@ -80,10 +80,10 @@ pub async fn read(mut body: Body, limits: Limits) -> Result<Bytes, Problem> {
     match tokio::time::timeout(limit, all).await {
         Ok(Ok(true)) => Ok(collected.into()),
         Ok(Ok(false)) => too_large(),
-        Ok(Err(_)) => Err(Problem::new(Kind::MalformedJson, "The body is incomplete.")),
+        Ok(Err(_)) => Err(Problem::new(ProblemKind::MalformedJson, "The body is incomplete.")),
         Err(_elapsed) => {
             let seconds = limit.as_secs();
-            Err(Problem::new(Kind::BodyTimeout, format!("The body must arrive within {seconds} s.")))
+            Err(Problem::new(ProblemKind::BodyTimeout, format!("The body must arrive within {seconds} s.")))
         }
     }
 }

@@ -13,13 +13,13 @@ use pagebucket_model::domain::{Invalid, OwnerId, Principal};
 use super::deadline;
 use super::id::RequestId;
 use crate::client::peer::Peer;
-use crate::limits::concurrency::LongPlace;
+use crate::limits::answer_memory::Account;
+use crate::limits::permits::LongPermit;
 use crate::limits::rate::ClientQuota;
-use crate::limits::unsent::Account;
 
 /// The connection that a request came over. The server adds it to each request as an extension.
 #[derive(Debug, Clone)]
-pub struct Connection {
+pub struct RequestConnection {
     /// The other end.
     pub peer: Peer,
     /// What its answers hold in memory.
@@ -27,7 +27,7 @@ pub struct Connection {
 }
 
 /// Of a request without a connection, as in benchmarks.
-impl Default for Connection {
+impl Default for RequestConnection {
     fn default() -> Self {
         Self { peer: Peer(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), account: Account::default() }
     }
@@ -39,7 +39,7 @@ pub struct RequestContext {
     /// Its id.
     pub id: RequestId,
     /// Its connection.
-    pub connection: Connection,
+    pub connection: RequestConnection,
     /// Its client, if clients are authenticated: set by the gate.
     pub principal: Option<Arc<Principal>>,
     /// When its database commands end. Admission begins it again. Uploads ignore it, because they may take longer.
@@ -50,13 +50,13 @@ pub struct RequestContext {
     pub histories: Option<Arc<[Engine]>>,
     /// The owner that its address names: set by admission, and taken by the handler.
     pub owner: Option<Result<OwnerId, Invalid>>,
-    /// The place of an upload, which outlives its handler: set by admission, and taken by the handler.
-    pub place: Option<LongPlace>,
+    /// The permit of an upload, which outlives its handler: set by admission, and taken by the handler.
+    pub permit: Option<LongPermit>,
 }
 
 impl RequestContext {
     /// Of a request that begins.
-    pub fn new(id: RequestId, connection: Connection) -> Self {
+    pub fn new(id: RequestId, connection: RequestConnection) -> Self {
         Self {
             id,
             connection,
@@ -65,7 +65,7 @@ impl RequestContext {
             quota: ClientQuota::default(),
             histories: None,
             owner: None,
-            place: None,
+            permit: None,
         }
     }
 

@@ -19,9 +19,9 @@ pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// The header `Idempotency-Key`, if there is one. It is the client's own: another client may use the same key.
-pub struct Key(pub Option<IdempotencyKey>);
+pub struct KeyHeader(pub Option<IdempotencyKey>);
 
-impl<S: Send + Sync> FromRequestParts<S> for Key {
+impl<S: Send + Sync> FromRequestParts<S> for KeyHeader {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
@@ -39,7 +39,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
     }
 }
 
-impl IntoParams for Key {
+impl IntoParams for KeyHeader {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let description = "A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key.";
         let key = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$" });

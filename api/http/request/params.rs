@@ -29,7 +29,7 @@ pub struct Address<P> {
 /// The parameters of an address, or some of them.
 pub trait Params: Sized {
     /// Reads the parameters of one address. `None` only if one of them has a fault.
-    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self>;
+    fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self>;
 
     /// Documents them.
     fn documented() -> Vec<Parameter>;
@@ -43,7 +43,7 @@ impl<P: Params, S: Send + Sync> FromRequestParts<S> for Address<P> {
         let owner = context.owner.take();
         let history = context.histories.as_ref().and_then(|histories| histories.first()).cloned();
         let engine = history.expect("each route of a history is mounted with its engine");
-        let mut reader = Reader { owner, ..Reader::of(parts) };
+        let mut reader = ParameterReader { owner, ..ParameterReader::of(parts) };
         let params = P::read(&mut reader, &engine);
         reader.finish()?;
         Ok(Self { engine, params: given(params) })
@@ -57,7 +57,7 @@ impl<P: Params> IntoParams for Address<P> {
 }
 
 impl<P: Params, Q: Params> Params for (P, Q) {
-    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+    fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self> {
         // Both are read, so that all faults are found.
         let (first, second) = (P::read(reader, engine), Q::read(reader, engine));
         first.zip(second)
@@ -69,7 +69,7 @@ impl<P: Params, Q: Params> Params for (P, Q) {
 }
 
 impl Params for OwnerId {
-    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+    fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self> {
         let owner = reader.owner.take()?;
         reader.keep(&engine.definition().owner.field, owner)
     }
@@ -82,7 +82,7 @@ impl Params for OwnerId {
 
 /// Of a route for one owner, or for many.
 impl Params for Option<OwnerId> {
-    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+    fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self> {
         Some(OwnerId::read(reader, engine))
     }
 
@@ -92,7 +92,7 @@ impl Params for Option<OwnerId> {
 }
 
 impl Params for PageNumber {
-    fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
+    fn read(reader: &mut ParameterReader<'_>, _: &Engine) -> Option<Self> {
         reader.path("page", Self::parse)
     }
 
@@ -102,7 +102,7 @@ impl Params for PageNumber {
 }
 
 impl Params for Seq {
-    fn read(reader: &mut Reader<'_>, _: &Engine) -> Option<Self> {
+    fn read(reader: &mut ParameterReader<'_>, _: &Engine) -> Option<Self> {
         reader.path("seq", Self::parse)
     }
 
@@ -111,7 +111,7 @@ impl Params for Seq {
     }
 }
 
-/// The value of a required parameter, after [`Reader::finish`] has refused faults.
+/// The value of a required parameter, after [`ParameterReader::finish`] has refused faults.
 pub fn given<T>(parameter: Option<T>) -> T {
     parameter.expect("the route has each parameter that is read, and a wrong one has its fault")
 }
@@ -120,7 +120,7 @@ pub fn given<T>(parameter: Option<T>) -> T {
 const LONGEST_NAME_REPEATED: usize = 64;
 
 /// Reads parameters one by one, and collects their faults.
-pub struct Reader<'a> {
+pub struct ParameterReader<'a> {
     /// The request, for headers that select what its parameters do not.
     pub parts: &'a Parts,
     /// Segments of the route, such as `{name}`, with those of the request, percent-encoded.
@@ -131,7 +131,7 @@ pub struct Reader<'a> {
     faults: Vec<ParameterFault>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ParameterReader<'a> {
     /// The parameters of a request.
     pub fn of(parts: &'a Parts) -> Self {
         // Not axum's own extractor of path parameters, which does not say which one is not UTF-8.
@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
 }
 
 /// `from` and `to`, if either is given.
-pub fn dates(reader: &mut Reader<'_>) -> Option<DateRange> {
+pub fn dates(reader: &mut ParameterReader<'_>) -> Option<DateRange> {
     let from = reader.query("from", instant);
     let to = reader.query("to", instant);
     let dates = DateRange::new(from, to).map_err(|Invalid(detail)| reader.refuse("to", detail));

@@ -40,7 +40,7 @@ pub struct Links {
 }
 
 /// What all links of one listing have in common.
-pub struct Addresses<'a> {
+pub struct LinkBase<'a> {
     /// The address that was requested.
     pub own: &'a Uri,
     /// The definition of the history.
@@ -55,7 +55,7 @@ pub struct Addresses<'a> {
     pub repeated: String,
 }
 
-impl Addresses<'_> {
+impl LinkBase<'_> {
     fn with(&self, query: &str) -> String {
         let order = self.order.map(|order| format!("&order={order}")).unwrap_or_default();
         let (owners, owner, items) = (&self.definition.owner.collection, self.owner, &self.definition.name);
@@ -169,16 +169,16 @@ mod tests {
     use super::*;
     use pagebucket_model::domain::{PageSize, Window};
 
-    fn with<T>(order: Option<Order>, work: impl FnOnce(Addresses<'_>) -> T) -> T {
+    fn with<T>(order: Option<Order>, work: impl FnOnce(LinkBase<'_>) -> T) -> T {
         with_beginning(0, order, work)
     }
 
     /// Of a history without its first `retired` items.
-    fn with_beginning<T>(retired: u64, order: Option<Order>, work: impl FnOnce(Addresses<'_>) -> T) -> T {
+    fn with_beginning<T>(retired: u64, order: Option<Order>, work: impl FnOnce(LinkBase<'_>) -> T) -> T {
         let own = "/v1/customers/7/trades".parse().unwrap();
         let (definition, owner) = (&Definition::trades(), &OwnerId::Integer(7));
         let beginning = Position::parse(&retired.to_string()).unwrap();
-        work(Addresses { own: &own, definition, owner, beginning, order, repeated: String::new() })
+        work(LinkBase { own: &own, definition, owner, beginning, order, repeated: String::new() })
     }
 
     fn totals(items: u64) -> Totals {
@@ -282,7 +282,7 @@ mod tests {
         let some = |texts: [&str; 4]| texts.map(|text| Some(text.to_owned()).filter(|text| !text.is_empty()));
         let page = |number| PageNumber::new(number).unwrap();
         let limit = Limit::new(10).unwrap();
-        let of = |items: u64, order, work: &dyn Fn(Addresses<'_>) -> Links| {
+        let of = |items: u64, order, work: &dyn Fn(LinkBase<'_>) -> Links| {
             shown(with_beginning(20, order, work)).map(|query| {
                 query.map(|query| query.replace("&order=desc", "").replace(&format!("&asOf={items}"), ""))
             })
@@ -299,7 +299,7 @@ mod tests {
         // Reopened, and nothing is appended yet.
         assert_eq!(of(20, None, &|to| to.around_page(page(3), totals(20))), [const { None }; 4]);
         assert_eq!(of(20, None, &|to| to.around_offset(20, limit, totals(20))), [const { None }; 4]);
-        let offset = |offset| move |to: Addresses<'_>| to.around_offset(offset, limit, totals(45));
+        let offset = |offset| move |to: LinkBase<'_>| to.around_offset(offset, limit, totals(45));
         let [first, at, last] = ["offset=20&limit=10", "offset=30&limit=10", "offset=40&limit=10"];
         assert_eq!(of(45, None, &offset(20)), some([first, "", at, last]));
         assert_eq!(of(45, None, &offset(25)), some([first, first, "offset=35&limit=10", last]));
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(of(45, desc, &offset(20)), some([first, at, "", last]));
         let window = |cursor: Cursor| {
             let span = Window { cursor, limit }.span(totals(45));
-            move |to: Addresses<'_>| to.around_window(span, limit, totals(45))
+            move |to: LinkBase<'_>| to.around_window(span, limit, totals(45))
         };
         let after = |at: &str| Cursor::After(Position::parse(at).unwrap());
         let (begin, end) = ("after=0&limit=10", "before=46&limit=10");

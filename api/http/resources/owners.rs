@@ -24,7 +24,7 @@ use crate::pages::item_schemas::Item;
 use crate::pages::item_view::{ItemView, OwnerMember};
 use crate::problem::{Problem, ReadProblems, SummaryProblems};
 use crate::request::context::Histories;
-use crate::request::params::{Address, Params, Reader, in_query};
+use crate::request::params::{Address, ParameterReader, Params, in_query};
 use crate::schemas::{owner_id, whole};
 use crate::state::Api;
 
@@ -35,7 +35,7 @@ pub struct OwnersParams {
 }
 
 impl Params for OwnersParams {
-    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+    fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self> {
         let after = reader.query("after", |text| engine.definition().owner.kind.parse(text));
         let limit = reader.query("limit", Limit::parse).unwrap_or(Limit::OWNERS);
         Some(Self { after, limit })
@@ -49,7 +49,7 @@ impl Params for OwnersParams {
                 "Only {manyOwners} with greater ids than this one. The id itself need not exist. Default: from the lowest id.",
                 owner_id(),
             ),
-            in_query("limit", "Most {manyOwners} in the answer.", limit),
+            in_query("limit", "Maximum number of {manyOwners} in the answer.", limit),
         ]
     }
 }

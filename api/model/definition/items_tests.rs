@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::one::Definition;
+use super::single::Definition;
 use crate::domain::{DraftError, Instant, OwnerId, OwnerType};
 use crate::item::{Corrupt, Item, check_stored, date, write_members};
 

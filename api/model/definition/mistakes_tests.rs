@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::all::Definitions;
 use super::names::{OF_LISTINGS, OUR_FIELDS, OUR_ROUTES, RESERVED};
-use super::one::{Definition, JSON_SCHEMA};
+use super::set::Definitions;
+use super::single::{Definition, JSON_SCHEMA};
 use crate::domain::OwnerType;
 
 fn good() -> Value {

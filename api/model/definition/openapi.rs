@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::names::capitalised;
-use super::one::Definition;
+use super::single::Definition;
 use crate::domain::{Instant, MAX_SAFE_INTEGER, OwnerType};
 use crate::item::{SIDES, write_members};
 

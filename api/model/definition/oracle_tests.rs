@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 
 use generated::{candidate, item_schema};
 
-use super::all::Definitions;
 use super::mistakes_tests::published;
-use super::one::Definition;
 use super::openapi;
+use super::set::Definitions;
+use super::single::Definition;
 use crate::domain::Instant;
 use crate::item::{canonical, check_stored, write_members};
 

@@ -60,14 +60,14 @@ impl FromIterator<Scope> for Scopes {
 
 /// Whose histories a client may use, among the owners of one collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Owners {
+pub enum AllowedOwners {
     /// Those of every owner: `*`.
     All,
     /// Those of the owners with these ids, as text in one spelling.
     These(BTreeSet<Box<str>>),
 }
 
-impl Owners {
+impl AllowedOwners {
     /// The word for all owners.
     pub const EVERY: &str = "*";
 
@@ -95,7 +95,7 @@ pub struct Principal {
     pub scopes: Scopes,
     /// Whose histories it may use, by the name of the owners' collection, such as `customers`. It may use none in a collection
     /// that is missing here.
-    pub owners: BTreeMap<Box<str>, Owners>,
+    pub owners: BTreeMap<Box<str>, AllowedOwners>,
     /// When its token or its key expires.
     pub expires: Option<Instant>,
 }
@@ -108,7 +108,7 @@ impl Principal {
 
     /// Whether it may use the histories of all owners of this collection.
     pub fn reaches_all(&self, collection: &str) -> bool {
-        self.owners.get(collection) == Some(&Owners::All)
+        self.owners.get(collection) == Some(&AllowedOwners::All)
     }
 }
 
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn owners_are_compared_as_text() {
-        let owners = |ids: &[&str]| Owners::of_ids(ids, OwnerType::String);
-        let uuids = Owners::of_ids(["018F3C6E-7B1A-7C3D-9E2F-0123456789AB"], OwnerType::Uuid);
+        let owners = |ids: &[&str]| AllowedOwners::of_ids(ids, OwnerType::String);
+        let uuids = AllowedOwners::of_ids(["018F3C6E-7B1A-7C3D-9E2F-0123456789AB"], OwnerType::Uuid);
         assert!(uuids.include("018f3c6e-7b1a-7c3d-9e2f-0123456789ab"));
         let principal = Principal {
             name: "ann".into(),

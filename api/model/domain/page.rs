@@ -7,7 +7,7 @@ use super::number::{MAX_SAFE_INTEGER, parse_digits, whole};
 
 /// The number of items on a full page: 2 to 200. A page is a bucket.
 ///
-/// It relates the two permanent addresses (invariant 5): `seq = (page - 1) * size + place`, place 1 to `size`.
+/// It relates the two permanent addresses (invariant 5): `seq = (page - 1) * size + position`, position 1 to `size`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
 pub struct PageSize(u16);
 
@@ -43,8 +43,8 @@ impl PageSize {
         (self.page_of(range.last).get() - self.page_of(range.first).get()) as usize + 1
     }
 
-    /// The place of an item on its page, counted from 0.
-    pub fn place_of(self, seq: Seq) -> usize {
+    /// The index of an item on its page, from 0.
+    pub fn index_of(self, seq: Seq) -> usize {
         ((seq.get() - 1) % u64::from(self.0)) as usize
     }
 
@@ -229,7 +229,7 @@ mod tests {
         let size = PageSize::new(10).unwrap();
         for (n, page, place) in [(1, 1, 0), (10, 1, 9), (11, 2, 0), (9367, 937, 6)] {
             let seq = Seq::new(n).unwrap();
-            assert_eq!((size.page_of(seq).get(), size.place_of(seq)), (page, place), "{n}");
+            assert_eq!((size.page_of(seq).get(), size.index_of(seq)), (page, place), "{n}");
             assert_eq!(size.first_seq(size.page_of(seq)).plus(place), seq);
         }
     }

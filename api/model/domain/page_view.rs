@@ -52,12 +52,13 @@ impl Preallocation {
     }
 }
 
-const PAGE_VIEW: Shape = Shape { noun: "page view", fields: &["path", "at", "views"], required: 1 };
+const PAGE_VIEW: ObjectForm = ObjectForm { noun: "page view", fields: &["path", "at", "views"], required: 1 };
 
-const PREALLOCATION: Shape = Shape { noun: "preallocation", fields: &["path", "hour"], required: 2 };
+const PREALLOCATION: ObjectForm =
+    ObjectForm { noun: "preallocation", fields: &["path", "hour"], required: 2 };
 
 /// A kind of object.
-struct Shape {
+struct ObjectForm {
     /// The name of the kind.
     noun: &'static str,
     /// The names of the fields, the required ones first.
@@ -69,7 +70,7 @@ struct Shape {
 /// The longest unknown name, in bytes, that is repeated to the client.
 const LONGEST_NAME_REPEATED: usize = 64;
 
-impl Shape {
+impl ObjectForm {
     /// Reads the object at `pointer`. Passes each field with its value to `field`, which checks it. Adds all faults to
     /// `faults`; any other value than an object is one. Returns `None` if there are any.
     fn read(

@@ -8,7 +8,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 #[derive(Debug)]
 pub(super) struct Pattern {
     regex: Regex,
-    /// What a text that does not match is told.
+    /// The message for a text that does not match.
     pub(super) rule: String,
 }
 

@@ -21,7 +21,7 @@ use super::draft::Draft;
 use super::format::StringFormat;
 use super::limits::is_declarable;
 use super::noun::Noun;
-use super::place::Place;
+use super::value_path::ValuePath;
 use crate::domain::{
     BrokenRule, DraftError, Fault, Faults, Instant, Invalid, Json, Member, OwnerId, OwnerType, PageSize,
     one_or_many,
@@ -30,7 +30,7 @@ use crate::domain::{
 pub use self::hints::{did_you_mean, unknown_member};
 pub use self::mistake::{Mistake, Mistakes};
 pub use self::node::{SIDES, Side};
-pub use self::source::{Members, Source};
+pub use self::source::{Members, SourceValue};
 
 /// What a definition says of its items beside their schema.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ pub struct Schema {
 impl Schema {
     /// Compiles the schema of an item. Its mistakes are among those of `source`: if there are any, it may only be
     /// asked for its properties. `None` if it is not an object.
-    pub fn parse(source: &Source<'_>, frame: Frame<'_>) -> Option<Self> {
+    pub fn parse(source: &SourceValue<'_>, frame: Frame<'_>) -> Option<Self> {
         let Frame { title, date, reserved, page_size, max_item_bytes, key_field } = frame;
         let root = compile::compile(source)?;
         let below = |part: String, rule: &str| {
@@ -114,7 +114,7 @@ impl Schema {
     }
 
     /// Checks the examples also by what the engine asks for beside the schema.
-    fn check_examples(&self, source: &Source<'_>) {
+    fn check_examples(&self, source: &SourceValue<'_>) {
         for (number, example) in self.root.examples.iter().enumerate() {
             if let Err(DraftError::Invalid(faults)) = self.parse_drafts(example.as_bytes(), 1)
                 && let Some(Fault { pointer, rule, .. }) = faults.kept().first()
@@ -214,7 +214,7 @@ impl Schema {
             reserved: &|name| self.is_reserved(name),
             item: self.noun.article(),
         };
-        let mut pieces = checker.object(&self.root.object, &members, &Place::At(pointer));
+        let mut pieces = checker.object(&self.root.object, &members, &ValuePath::At(pointer));
         let (oversized, mut bytes) = (checker.oversized(), checker.out);
         if oversized {
             let detail = format!("must take at most {} bytes when it is stored", self.max_item_bytes);
@@ -240,8 +240,8 @@ impl Schema {
     }
 
     /// The properties of an item, in their order.
-    pub fn properties(&self) -> impl Iterator<Item = Property<'_>> {
-        self.root.object.properties.iter().map(|property| Property {
+    pub fn properties(&self) -> impl Iterator<Item = ItemProperty<'_>> {
+        self.root.object.properties.iter().map(|property| ItemProperty {
             name: &property.name,
             values: values_of(&property.node),
             required: property.required,
@@ -273,7 +273,7 @@ impl Schema {
     }
 
     /// What the members may be that are no properties; `None` if there must not be any.
-    pub fn other_members(&self) -> Option<Values> {
+    pub fn other_members(&self) -> Option<ValueKinds> {
         self.root.object.other().map(values_of)
     }
 
@@ -294,14 +294,15 @@ impl Schema {
             return None;
         }
         // An empty cell is an absent property, and not null.
-        let columns = self.properties().map(|Property { name, values: Values { kind, null }, .. }| {
-            (kind.is_some() && !null).then_some(name)
-        });
+        let columns =
+            self.properties().map(|ItemProperty { name, values: ValueKinds { kind, null }, .. }| {
+                (kind.is_some() && !null).then_some(name)
+            });
         columns.collect()
     }
 }
 
-fn values_of(node: &Node) -> Values {
+fn values_of(node: &Node) -> ValueKinds {
     let null = node.kinds.has(Kinds::NULL);
     let only = |kind: Kinds| node.kinds == kind || node.kinds == kind.with(Kinds::NULL);
     let kind = match (node.text.format, node.numbers.kind) {
@@ -313,23 +314,23 @@ fn values_of(node: &Node) -> Values {
         _ if only(Kinds::BOOLEAN) => Some(ColumnKind::Boolean),
         _ => None,
     };
-    Values { kind, null }
+    ValueKinds { kind, null }
 }
 
 /// A property of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Property<'a> {
+pub struct ItemProperty<'a> {
     /// Its name.
     pub name: &'a str,
     /// What it may be.
-    pub values: Values,
+    pub values: ValueKinds,
     /// Whether each item has it.
     pub required: bool,
 }
 
 /// What a member of an item may be, roughly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Values {
+pub struct ValueKinds {
     /// The only type of its values, null aside; `None` if there are several, or they are nested.
     pub kind: Option<ColumnKind>,
     /// Whether it may be null.

@@ -12,12 +12,12 @@ use pagebucket_engine::{Engine, Error};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::identify::{self, Patience, RowMarker};
 use super::item::DocumentReader;
-use super::mark::{self, Patience, RowMarker};
 use super::rejects::{self, Rejects};
 use super::rows;
 use super::source::{Source, SourceError};
-use super::source_item::Part;
+use super::source_item::SizedItem;
 use super::store_rows::Storing;
 use super::watch::{AdoptionCounts, AdoptionWatch};
 use crate::ingest::{End, Phase, Report};
@@ -140,7 +140,7 @@ pub async fn adopt_rejects<T: AdoptionWatch>(
             let mut wrong = None;
             let read =
                 lines.by_ref().take(LINES).map_while(|line| line.map_err(|why| wrong = Some(why)).ok());
-            let batch: Vec<Part> = read.collect();
+            let batch: Vec<SizedItem> = read.collect();
             let ended = batch.is_empty() || wrong.is_some();
             if send.send(Ok(batch)).await.is_err() {
                 return;
@@ -153,7 +153,7 @@ pub async fn adopt_rejects<T: AdoptionWatch>(
             }
         }
     };
-    let (rows, began) = (mark::rows(parts, RowMarker::new(engine, false)), Instant::now());
+    let (rows, began) = (identify::rows(parts, RowMarker::new(engine, false)), Instant::now());
     let (report, ()) = tokio::join!(storing.store(rows, interrupts), feed);
     storing.flush()?;
     Ok(Ended { counts: storing.counts, report: Some(report), took: began.elapsed() })
@@ -189,7 +189,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
         // What was inserted before is read, also from a secondary; what is inserted later is in the change stream.
         let after = self.source.now().await?;
         let parts = rows::read(Arc::clone(self.source), Arc::clone(self.reader), after, PATIENCE);
-        let rows = mark::rows(parts, self.marker.clone());
+        let rows = identify::rows(parts, self.marker.clone());
         let report = self.storing.store(rows, interrupts).await;
         self.storing.flush()?;
         // From here on some of it is stored.

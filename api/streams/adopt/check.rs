@@ -21,7 +21,7 @@ use super::rows;
 use super::source::Source;
 use super::source_item::SourceItem;
 use super::watch::{AdoptionWatch, NotStored};
-use crate::ingest::{Bad, Event, Report};
+use crate::ingest::{Bad, Report, StreamEvent};
 
 /// Owners that are compared at once.
 const OWNERS: usize = 8;
@@ -113,7 +113,7 @@ pub async fn check(
                     }
                 },
                 SourceItem::Miscounted(line) => {
-                    watch.hear(Event::Bad(Bad { line: 0, size: 0, why: NotStored::Miscounted(line) }));
+                    watch.hear(StreamEvent::Bad(Bad { line: 0, size: 0, why: NotStored::Miscounted(line) }));
                     continue;
                 }
             };
@@ -140,7 +140,7 @@ pub async fn check(
         while let Some(compared) = running.try_join_next() {
             checked.add(compared, watch)?;
         }
-        watch.hear(Event::Progress(&progress));
+        watch.hear(StreamEvent::Progress(&progress));
     };
     drop(present);
     while let Some(compared) = running.join_next().await {

@@ -4,15 +4,15 @@ use mongodb::bson::raw::{RawBsonRef, RawDocument, cstr};
 use mongodb::bson::{Bson, RawBson, RawDocumentBuf, Timestamp};
 
 use super::item::DocumentReader;
-use super::pipeline::{ITEMS, Shape, SourcePlace, whole};
-use super::source_item::{Part, read_place};
+use super::shape::{ITEMS, Shape, SourcePlace, whole};
+use super::source_item::{SizedItem, read_place};
 use super::watch::shown;
 
 /// What a change asks for.
 #[derive(Debug)]
 pub(super) enum Change {
     /// These items are new.
-    Items(Vec<Part>),
+    Items(Vec<SizedItem>),
     /// The document with this `_id` may have items that are not stored.
     Grown(Bson),
     /// Nothing, because what is stored never changes. The text says what has changed.
@@ -56,7 +56,7 @@ pub(super) fn changes(reader: &DocumentReader, event: &RawDocument) -> Vec<Chang
 }
 
 /// The items of a document that was inserted.
-fn items(reader: &DocumentReader, document: &RawDocument) -> Vec<Part> {
+fn items(reader: &DocumentReader, document: &RawDocument) -> Vec<SizedItem> {
     let mut parts = Vec::new();
     let whole_document = SourcePlace::of(Shape::Documents, &reader.owner, document);
     if reader.shape == Shape::Documents {

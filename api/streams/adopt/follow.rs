@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::adoption::{Stop, Work, token};
 use super::events::{Change, changes, same_id, time};
-use super::mark::Patience;
-use super::pipeline::{SourcePlace, of_ids};
+use super::identify::Patience;
+use super::shape::{SourcePlace, of_ids};
 use super::source::SourceError;
-use super::source_item::{Part, read_place};
+use super::source_item::{SizedItem, read_place};
 use super::watch::{AdoptionWatch, Lag};
 use crate::ingest::{End, Phase};
 
@@ -149,7 +149,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
                 }
             }
         }
-        let parts: Vec<Part> = groups.into_iter().flatten().collect();
+        let parts: Vec<SizedItem> = groups.into_iter().flatten().collect();
         if parts.is_empty() {
             return Ok(goes_on);
         }
@@ -171,7 +171,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
         &self,
         ids: Vec<Bson>,
         last: Option<Timestamp>,
-    ) -> Result<Vec<(Vec<u8>, Vec<Part>)>, Stop> {
+    ) -> Result<Vec<(Vec<u8>, Vec<SizedItem>)>, Stop> {
         let patience = Patience::new();
         loop {
             match self.read_again(ids.clone(), last).await {
@@ -187,7 +187,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
         &self,
         ids: Vec<Bson>,
         last: Option<Timestamp>,
-    ) -> Result<Vec<(Vec<u8>, Vec<Part>)>, SourceError> {
+    ) -> Result<Vec<(Vec<u8>, Vec<SizedItem>)>, SourceError> {
         let pipeline = of_ids(self.reader.shape, &self.reader.owner, ids);
         let mut batches = self.source.aggregate(pipeline, last, Document::new()).await?;
         let mut read = Vec::new();

@@ -1,4 +1,4 @@
-//! Whether `_id` identifies the items of a source whose server does not see to it.
+//! Whether `_id` identifies the items of a source whose server does not guarantee it.
 
 use std::collections::HashSet;
 

@@ -10,8 +10,8 @@ use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Invalid, OwnerId, OwnerType};
 use pagebucket_model::item::{ColumnKind, Draft, is_lossless, write_name, write_value};
 
-use super::pipeline::{ITEMS, Shape, SourcePlace, whole, whole_text};
-use super::watch::{Refused, at};
+use super::shape::{ITEMS, Shape, SourcePlace, whole, whole_text};
+use super::watch::{RefusedItem, at};
 use crate::import::{ColumnName, Columns, OpenError, RowFaults};
 
 /// How the documents of a source become items.
@@ -73,9 +73,9 @@ impl Adopted {
     }
 
     /// It cannot be stored, for this reason.
-    pub(super) fn refused(self, reason: RowFaults) -> Box<Refused> {
+    pub(super) fn refused(self, reason: RowFaults) -> Box<RefusedItem> {
         let (id, document) = (self.id(), Document::try_from(&*self.source).unwrap_or_default());
-        Box::new(Refused { id, place: self.place, reason, document, known: Some((self.owner, self.key)) })
+        Box::new(RefusedItem { id, place: self.place, reason, document, known: Some((self.owner, self.key)) })
     }
 
     /// Which item of the source it is.
@@ -164,7 +164,7 @@ impl DocumentReader {
     ///
     /// # Errors
     /// It is refused.
-    pub(super) fn read(&self, place: &SourcePlace<'_>) -> Option<Result<Adopted, Box<Refused>>> {
+    pub(super) fn read(&self, place: &SourcePlace<'_>) -> Option<Result<Adopted, Box<RefusedItem>>> {
         if self.shape == Shape::Documents {
             let document = place.item.and_then(|item| item.as_document())?;
             return Some(self.item(place.id, None, document));
@@ -204,7 +204,13 @@ impl DocumentReader {
                 let known = place.index.and(owner_of(place.owner, self.definition.owner.kind).ok());
                 let known = known.map(|owner| self.known(owner, &identity(place.id), place.index));
                 let (id, place) = (id(place.id), place.index);
-                return Some(Err(Box::new(Refused { id, place, reason: reason.into(), document, known })));
+                return Some(Err(Box::new(RefusedItem {
+                    id,
+                    place,
+                    reason: reason.into(),
+                    document,
+                    known,
+                })));
             }
         };
         Some(self.item(place.id, place.index, &composed))
@@ -219,7 +225,7 @@ impl DocumentReader {
         id: RawBsonRef<'_>,
         place: Option<u32>,
         document: &RawDocument,
-    ) -> Result<Adopted, Box<Refused>> {
+    ) -> Result<Adopted, Box<RefusedItem>> {
         let owner = document.get(&self.owner).ok().flatten();
         let owner = owner_of(owner, self.definition.owner.kind);
         let identity = identity(id);
@@ -234,7 +240,7 @@ impl DocumentReader {
             (read, known) => {
                 let reason = read.err().unwrap_or_default();
                 let document = Document::try_from(document).unwrap_or_default();
-                Err(Box::new(Refused { id: self::id(id), place, reason, document, known }))
+                Err(Box::new(RefusedItem { id: self::id(id), place, reason, document, known }))
             }
         }
     }

@@ -11,8 +11,8 @@ use std::path::Path;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
 use super::item::DocumentReader;
-use super::source_item::{Part, SourceItem};
-use super::watch::Refused;
+use super::source_item::{SizedItem, SourceItem};
+use super::watch::RefusedItem;
 
 /// A file that is written.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ impl Rejects {
         Ok(Self { file: BufWriter::new(file), source, failed: None })
     }
 
-    pub(super) fn write(&mut self, refused: &Refused) {
-        let Refused { id, place, reason, document, known: _ } = refused;
+    pub(super) fn write(&mut self, refused: &RefusedItem) {
+        let RefusedItem { id, place, reason, document, known: _ } = refused;
         let mut line = doc! { "_id": id };
         if let Some(place) = place {
             line.insert("place", i64::from(*place));
@@ -65,11 +65,11 @@ impl Rejects {
 /// The items of a file of rejects, one after the other.
 ///
 /// # Errors
-/// The file cannot be read, or a line is none of such a file, or of another source.
+/// The file cannot be read, a line is invalid, or it is of another source.
 pub(super) fn read(
     path: &Path,
     reader: &DocumentReader,
-) -> io::Result<impl Iterator<Item = io::Result<Part>>> {
+) -> io::Result<impl Iterator<Item = io::Result<SizedItem>>> {
     let lines = BufReader::new(File::open(path)?).lines().enumerate();
     let lines =
         lines.filter(|(_, line)| line.as_ref().is_ok_and(|line| !line.trim().is_empty()) || line.is_err());
@@ -94,7 +94,7 @@ pub(super) fn read(
     }))
 }
 
-fn part(line: &Document, place: Option<u32>, reader: &DocumentReader) -> Option<Part> {
+fn part(line: &Document, place: Option<u32>, reader: &DocumentReader) -> Option<SizedItem> {
     let (id, document) = (line.get("_id")?, line.get_document("document").ok()?);
     let id = RawDocumentBuf::try_from(&doc! { "": id }).ok()?;
     let id = id.iter().next()?.ok()?.1;

@@ -12,13 +12,13 @@ use tokio::time::{Instant, sleep};
 
 use super::identities::Identities;
 use super::item::DocumentReader;
-use super::pipeline::{SourcePlace, sorted};
+use super::shape::{SourcePlace, sorted};
 use super::sort::{Sorter, Start, Unsorted};
 use super::source::{BATCH, Source, SourceError};
-use super::source_item::Part;
+use super::source_item::SizedItem;
 
 /// Parts in their order; an error is the last item.
-pub(super) type Parts = mpsc::Receiver<Result<Vec<Part>, SourceError>>;
+pub(super) type Parts = mpsc::Receiver<Result<Vec<SizedItem>, SourceError>>;
 
 /// Reads the source as it is at `after` or later, sorted, in a task of its own. When the source fails for a passing reason, for
 /// no longer than `patience`, it is read again from the last owner on: items may then come twice.
@@ -89,7 +89,7 @@ async fn read_from(
     after: Option<Timestamp>,
     start: &mut Start,
     last: &mut Instant,
-    send: &mpsc::Sender<Result<Vec<Part>, SourceError>>,
+    send: &mpsc::Sender<Result<Vec<SizedItem>, SourceError>>,
 ) -> Result<Result<(), Unsorted>, SourceError> {
     let order = start.by_server.then_some(&*reader.order);
     let pipeline = sorted(reader.shape, &reader.owner, order, start.owner.clone());

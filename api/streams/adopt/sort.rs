@@ -9,8 +9,8 @@ use mongodb::bson::spec::BinarySubtype;
 use pagebucket_model::domain::OwnerId;
 
 use super::item::DocumentReader;
-use super::pipeline::{SourcePlace, whole};
-use super::source_item::{Part, SourceItem, read_place, size};
+use super::shape::{SourcePlace, whole};
+use super::source_item::{SizedItem, SourceItem, read_place, size};
 
 /// How many items of an owner are sorted here, and how many bytes.
 const ITEMS: usize = 10_000;
@@ -32,7 +32,7 @@ pub(super) struct Sorter<'a> {
     start: &'a mut Start,
     owner: Option<OwnerId>,
     /// What the owner has, as far as it is read.
-    waiting: Vec<(SortKey, Part)>,
+    waiting: Vec<(SortKey, SizedItem)>,
     bytes: usize,
 }
 
@@ -63,7 +63,11 @@ impl<'a> Sorter<'a> {
     }
 
     /// Reads a place. Adds to `parts` what is in order. After an error it has all that the owners before have.
-    pub(super) fn read(&mut self, place: &SourcePlace<'_>, parts: &mut Vec<Part>) -> Result<(), Unsorted> {
+    pub(super) fn read(
+        &mut self,
+        place: &SourcePlace<'_>,
+        parts: &mut Vec<SizedItem>,
+    ) -> Result<(), Unsorted> {
         let owner = self.reader.owner_at(place);
         // A sort takes these for equal to an owner: they may come between its items.
         let is_between = matches!(place.owner, Some(RawBsonRef::Array(_) | RawBsonRef::Symbol(_)));
@@ -97,7 +101,7 @@ impl<'a> Sorter<'a> {
     }
 
     /// Adds to `parts` what the last owner has.
-    pub(super) fn end(&mut self, parts: &mut Vec<Part>) {
+    pub(super) fn end(&mut self, parts: &mut Vec<SizedItem>) {
         self.bytes = 0;
         // What was found at one place keeps its order.
         self.waiting.sort_by(|(one, _), (other, _)| one.cmp(other));

@@ -11,7 +11,7 @@ use mongodb::options::SelectionCriteria;
 use mongodb::raw_batch_cursor::RawBatchCursor;
 use mongodb::results::{CollectionSpecification, CollectionType};
 use mongodb::{Collection, Database};
-use pagebucket_engine::{ConnectError, Connection, Error, Topology};
+use pagebucket_engine::{ConnectError, ConnectionSettings, Error, Topology};
 use pagebucket_model::domain::ReadPreference;
 use tokio::task::JoinError;
 
@@ -93,7 +93,7 @@ impl Source {
     /// # Errors
     /// It does not answer, or the connection string is invalid.
     pub async fn open(
-        connection: &Connection,
+        connection: &ConnectionSettings,
         collection: &str,
         preference: ReadPreference,
     ) -> Result<Self, SourceError> {

@@ -3,23 +3,23 @@
 use mongodb::bson::Bson;
 
 use super::item::{Adopted, DocumentReader};
-use super::pipeline::SourcePlace;
-use super::watch::{Refused, shown};
+use super::shape::SourcePlace;
+use super::watch::{RefusedItem, shown};
 
 /// What a source holds at one place.
 #[derive(Debug)]
 pub(super) enum SourceItem {
     Item(Adopted),
-    Refused(Box<Refused>),
+    Refused(Box<RefusedItem>),
     /// A bucket whose `count` is not the length of its array.
     Miscounted(String),
 }
 
 /// A place of the source, and how much of its document it is.
-pub(super) type Part = (SourceItem, u64);
+pub(super) type SizedItem = (SourceItem, u64);
 
 /// Adds what is found at a place.
-pub(super) fn read_place(reader: &DocumentReader, place: &SourcePlace<'_>, parts: &mut Vec<Part>) {
+pub(super) fn read_place(reader: &DocumentReader, place: &SourcePlace<'_>, parts: &mut Vec<SizedItem>) {
     let first = place.index.is_none_or(|index| index == 0);
     if let (true, Some(items), Some(count)) = (first, place.items, place.count)
         && i64::from(items) != count
@@ -36,7 +36,7 @@ pub(super) fn read_place(reader: &DocumentReader, place: &SourcePlace<'_>, parts
 }
 
 /// Roughly the memory of a part, in bytes.
-pub(super) fn size((found, _): &Part) -> usize {
+pub(super) fn size((found, _): &SizedItem) -> usize {
     match found {
         SourceItem::Item(item) => item.size(),
         SourceItem::Refused(refused) => refused.reason.size() + 256,

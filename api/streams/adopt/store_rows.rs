@@ -8,7 +8,9 @@ use tokio::sync::mpsc;
 
 use super::rejects::Rejects;
 use super::watch::{AdoptionCounts, AdoptionWatch, NotStored};
-use crate::ingest::{self, Budget, Destination, Event, IncomingRows, Phase, Report, StreamOptions, Watch};
+use crate::ingest::{
+    self, Budget, Destination, IncomingRows, Phase, Report, StreamEvent, StreamOptions, StreamWatch,
+};
 
 /// Bytes of rows that wait.
 const BUDGET: usize = 64 * 1024 * 1024;
@@ -50,10 +52,10 @@ impl<T: AdoptionWatch> Storing<'_, T> {
     }
 }
 
-impl<T: AdoptionWatch> Watch<NotStored> for Storing<'_, T> {
-    fn hear(&mut self, event: Event<'_, NotStored>) {
+impl<T: AdoptionWatch> StreamWatch<NotStored> for Storing<'_, T> {
+    fn hear(&mut self, event: StreamEvent<'_, NotStored>) {
         match &event {
-            Event::Bad(bad) => match &bad.why {
+            StreamEvent::Bad(bad) => match &bad.why {
                 NotStored::Present => self.counts.present += 1,
                 NotStored::Miscounted(_) => self.counts.miscounted += 1,
                 NotStored::Refused(refused) => {
@@ -63,7 +65,7 @@ impl<T: AdoptionWatch> Watch<NotStored> for Storing<'_, T> {
                     }
                 }
             },
-            Event::Sent(sent) => {
+            StreamEvent::Sent(sent) => {
                 self.counts.refused += sent.refused().count() as u64;
             }
             _ => {}

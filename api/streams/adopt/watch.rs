@@ -1,4 +1,4 @@
-//! Who watches an adoption, and what it is told: refusals, counts, and how far a follower is behind.
+//! What an adoption reports while it runs: refusals, counts, and the lag of a follower.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use pagebucket_engine::internal::ItemKey;
 use pagebucket_model::domain::{Instant, OwnerId};
 
 use crate::import::RowFaults;
-use crate::ingest::Watch;
+use crate::ingest::StreamWatch;
 
 /// An item of the source that is refused.
 #[derive(Debug, Clone, derive_more::Display)]
 #[display("{}: {reason}", self.what())]
-pub struct Refused {
+pub struct RefusedItem {
     /// The `_id` of its document.
     pub id: Bson,
     /// Its index in the array of a bucket.
@@ -25,7 +25,7 @@ pub struct Refused {
     pub(super) known: Option<(OwnerId, ItemKey)>,
 }
 
-impl Refused {
+impl RefusedItem {
     /// Which item it is.
     pub(super) fn what(&self) -> String {
         at(&self.id, self.place)
@@ -51,7 +51,7 @@ pub enum NotStored {
     Present,
     /// It is refused.
     #[display("{_0}")]
-    Refused(Box<Refused>),
+    Refused(Box<RefusedItem>),
     /// No item: a bucket whose `count` is not the length of its array, which counts.
     #[display("{_0}")]
     Miscounted(String),
@@ -85,8 +85,8 @@ pub struct AdoptionCounts {
     pub changed: u64,
 }
 
-/// Hears of an adoption while it goes on.
-pub trait AdoptionWatch: Watch<NotStored> {
+/// Receives the events of an adoption while it runs.
+pub trait AdoptionWatch: StreamWatch<NotStored> {
     /// A sentence for the user.
     fn line(&mut self, line: fmt::Arguments<'_>);
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::OwnerId;
-use pagebucket_model::item::{ColumnKind, Values};
+use pagebucket_model::item::{ColumnKind, ValueKinds};
 
 use super::trades;
 
@@ -58,7 +58,7 @@ pub struct Columns {
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) property: String,
-    pub(super) values: Values,
+    pub(super) values: ValueKinds,
     /// Whether a row without it is bad.
     pub(super) required: bool,
     /// The names that are tried, in order: the user's, or the default ones.
@@ -103,7 +103,7 @@ impl Columns {
         };
         let signed =
             trades::may_be_signed(definition) && !names.iter().any(|given| given.property == trades::SIDE);
-        let text = Values { kind: Some(ColumnKind::Text), null: false };
+        let text = ValueKinds { kind: Some(ColumnKind::Text), null: false };
         let of_owner = owner.is_none().then(|| column(field, text, true));
         let of_item = definition.item.properties().map(|property| {
             // The moment of an import means nothing for the rows of a file.

@@ -188,9 +188,9 @@ mod tests {
     use super::*;
 
     /// With the line where it begins: its fields, or why it is none.
-    type CsvRecord = Result<(u64, Vec<String>), (u64, String)>;
+    type FieldsOrMistake = Result<(u64, Vec<String>), (u64, String)>;
 
-    fn records(text: &str, width: usize) -> Vec<CsvRecord> {
+    fn records(text: &str, width: usize) -> Vec<FieldsOrMistake> {
         let mut lines = FileLines::new(Box::new(io::Cursor::new(text.to_owned())));
         std::iter::from_fn(|| read(&mut lines, Some(width)).unwrap())
             .map(|read| match read {

@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// What happens in a stream.
 #[derive(Debug)]
-pub enum Event<'a, B> {
+pub enum StreamEvent<'a, B> {
     /// A row is an item; its outcome follows.
     Came(&'a Row),
     /// A row is no item.
@@ -31,14 +31,14 @@ pub enum Event<'a, B> {
     Interrupted(usize),
 }
 
-/// The receiver of what a [`Watch`] holds is gone, or takes nothing in time.
+/// The receiver of what a [`StreamWatch`] holds is gone, or takes nothing in time.
 #[derive(Debug)]
 pub struct NotTaken;
 
-/// Hears of a stream while it goes on. Its functions must be quick: rows wait for them.
-pub trait Watch<B> {
+/// Receives the events of a stream while it runs. Its functions must be quick: rows wait for them.
+pub trait StreamWatch<B> {
     /// Something has happened.
-    fn hear(&mut self, event: Event<'_, B>);
+    fn hear(&mut self, event: StreamEvent<'_, B>);
 
     /// Whether it holds so much that no more rows should come.
     fn full(&self) -> bool {
@@ -94,7 +94,7 @@ pub struct Intake<'a, B, W> {
     tick: Interval,
 }
 
-impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
+impl<'a, B, W: StreamWatch<B>> Intake<'a, B, W> {
     /// Of a stream that stops at the first bad row if `strict`, and tells `owners` owners apart.
     pub fn new(
         incoming: IncomingRows<B>,
@@ -134,7 +134,7 @@ impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
                 self.heard = false;
                 self.end(Phase::Sending, End::Unreadable(Unreadable::NotTaken));
             },
-            _ = self.tick.tick() => self.watch.hear(Event::Progress(&self.tally.report)),
+            _ = self.tick.tick() => self.watch.hear(StreamEvent::Progress(&self.tally.report)),
         }
         Vec::new()
     }
@@ -143,12 +143,12 @@ impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
         match row {
             Ok(row) => {
                 self.tally.came(&row);
-                self.watch.hear(Event::Came(&row));
+                self.watch.hear(StreamEvent::Came(&row));
                 Some(row)
             }
             Err(bad) => {
                 self.tally.bad(bad.line, bad.size);
-                self.watch.hear(Event::Bad(bad));
+                self.watch.hear(StreamEvent::Bad(bad));
                 if self.strict {
                     self.tally.report.end = Some(End::BadRow);
                 }
@@ -179,7 +179,7 @@ impl<'a, B, W: Watch<B>> Intake<'a, B, W> {
             (report.end, report.signalled) = (None, true);
         }
         let report = self.tally.close();
-        self.watch.hear(Event::Progress(&report));
+        self.watch.hear(StreamEvent::Progress(&report));
         report
     }
 }

@@ -179,7 +179,7 @@ impl PendingRows {
 
     /// The owner's batch has ended. The history now ends with `last`, if that is known.
     pub fn done(&mut self, owner: &OwnerId, last: Option<Seq>) {
-        match last.map(|last| (self.page_size.place_of(last) + 1) % self.page_size.get()) {
+        match last.map(|last| (self.page_size.index_of(last) + 1) % self.page_size.get()) {
             Some(filled) => remember(&mut self.filled, owner, filled as u8, MOST_REMEMBERED),
             None => drop(self.filled.remove(owner)),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use pagebucket_engine::Cause;
+use pagebucket_engine::AppendCause;
 use pagebucket_model::domain::{OwnerId, Seq, SeqRange};
 
 use super::send::{RowOutcome, Sent};
@@ -61,7 +61,7 @@ pub enum End {
     /// The rest of the rows is not read.
     Unreadable(Unreadable),
     /// The database failed.
-    Database(Cause),
+    Database(AppendCause),
     /// The server of an import ended it, or was lost; in its words.
     Server(String),
 }
@@ -235,7 +235,7 @@ fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<LineRange> {
 mod tests {
     use super::super::pending::RowBatch;
     use super::*;
-    use pagebucket_engine::Cause;
+    use pagebucket_engine::AppendCause;
     use pagebucket_model::domain::Instant;
     use pagebucket_model::item::Item;
 
@@ -253,7 +253,7 @@ mod tests {
     fn sent(owner: u64, lines: &[u64], stored: usize, unknown: usize) -> Sent {
         let rows: Vec<_> = lines.iter().map(|&line| row(line, owner)).collect();
         let mut sent = Sent::nothing_of(RowBatch { owner: OwnerId::Integer(owner), rows, so_far: None });
-        sent.failed = (stored < lines.len()).then_some(Cause::Contended);
+        sent.failed = (stored < lines.len()).then_some(AppendCause::Contended);
         (1..=stored as u64).for_each(|seq| sent.settle(1, RowOutcome::Stored(Seq::new(seq).unwrap())));
         sent.settle(unknown, RowOutcome::Unknown);
         sent.settle_rest(RowOutcome::NotStored);
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_line_to_go_on_from_divides_stored_from_left() {
-        let failed = || Some(End::Database(Cause::Contended));
+        let failed = || Some(End::Database(AppendCause::Contended));
         // One owner: the first row that is not stored.
         let report = closed(&[sent(1, &[2, 3, 4, 5], 2, 0)], failed());
         assert_eq!((report.stored, report.left(), report.bytes, report.resume), (2, 2, 20, Some(4)));
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn the_lines_that_are_left_are_told() {
-        let failed = || Some(End::Database(Cause::Contended));
+        let failed = || Some(End::Database(AppendCause::Contended));
         let told = |sent: &[Sent]| {
             let report = closed(sent, failed());
             let pairs = |lines: &[LineRange]| lines.iter().map(|l| (l.first, l.last)).collect::<Vec<_>>();

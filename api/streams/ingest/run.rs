@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::budget::{Budget, BudgetAccount};
-use super::intake::{Event, Intake, Phase, Watch};
+use super::intake::{Intake, Phase, StreamEvent, StreamWatch};
 use super::pending::{Least, PendingRows, RowBatch};
 use super::report::{End, Report};
 use super::send::{Destination, RowOutcome, Sent, bytes_under_way, send};
@@ -40,7 +40,7 @@ pub async fn run<B>(
     options: StreamOptions,
     budget: &Budget,
     interrupts: &mut mpsc::Receiver<Phase>,
-    watch: &mut impl Watch<B>,
+    watch: &mut impl StreamWatch<B>,
 ) -> Report {
     let (tell, mut told) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
@@ -72,7 +72,7 @@ pub async fn run<B>(
             rows = scheduler.intake.next(room) => {
                 rows.into_iter().for_each(|row| scheduler.pending.push(row));
             }
-            Some(why) = told.recv() => scheduler.intake.watch.hear(Event::Waiting(why)),
+            Some(why) = told.recv() => scheduler.intake.watch.hear(StreamEvent::Waiting(why)),
         }
     }
     scheduler.intake.tally.left.extend(scheduler.pending.lines());
@@ -95,7 +95,7 @@ struct Scheduler<'a, B, W, F> {
     keyed: bool,
 }
 
-impl<B, W: Watch<B>, F: Future<Output = Sent>> Scheduler<'_, B, W, F> {
+impl<B, W: StreamWatch<B>, F: Future<Output = Sent>> Scheduler<'_, B, W, F> {
     /// Sends what is worth sending now.
     fn start(&mut self, send: impl Fn(RowBatch) -> F) {
         self.hold();
@@ -126,7 +126,7 @@ impl<B, W: Watch<B>, F: Future<Output = Sent>> Scheduler<'_, B, W, F> {
 
     fn tell_if_interrupted(&mut self) {
         if matches!(self.intake.tally.report.end, Some(End::Interrupted)) {
-            self.intake.watch.hear(Event::Interrupted(self.rows_under_way));
+            self.intake.watch.hear(StreamEvent::Interrupted(self.rows_under_way));
         }
     }
 
@@ -170,7 +170,7 @@ impl<B, W: Watch<B>, F: Future<Output = Sent>> Scheduler<'_, B, W, F> {
         self.bytes_under_way -= bytes_under_way(&sent.rows, self.keyed);
         self.pending.done(&sent.owner, sent.last);
         self.intake.tally.sent(&sent);
-        self.intake.watch.hear(Event::Sent(&sent));
+        self.intake.watch.hear(StreamEvent::Sent(&sent));
         if let Some(cause) = sent.failed.take() {
             let end = &mut self.intake.tally.report.end;
             let is_known = sent.outcomes().all(|(_, outcome)| outcome != RowOutcome::Unknown);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use derive_more::Display;
 use pagebucket_engine::internal::{MarkedSoFar, UploadedSoFar, Waiting, weight};
-use pagebucket_engine::{AppendError, Cause, Engine, Error, Gone, LineRefusal, Progress};
+use pagebucket_engine::{AppendCause, AppendError, AppendProgress, Engine, Error, Gone, LineRefusal};
 use pagebucket_model::domain::{IdempotencyKey, OwnerId, Seq};
 use pagebucket_model::item::Item;
 use tokio::sync::mpsc::UnboundedSender;
@@ -65,7 +65,7 @@ pub struct Sent {
     /// The last sequence number of the owner's history, if all rows are stored.
     pub(super) last: Option<Seq>,
     /// Why some rows are unknown or not stored.
-    pub(super) failed: Option<Cause>,
+    pub(super) failed: Option<AppendCause>,
     /// What the owner's next batch needs, if rows are stored once.
     pub(super) so_far: Option<SoFar>,
 }
@@ -212,7 +212,7 @@ async fn append_once(
     owner: &OwnerId,
     rows: &[Row],
     room: &mut Waiting,
-) -> Result<Progress, AppendError> {
+) -> Result<AppendProgress, AppendError> {
     match so_far {
         SoFar::Lines(so_far) => {
             let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
@@ -229,17 +229,19 @@ async fn append_once(
 
 /// Why another attempt is worthwhile, if it is; otherwise, if the cause concerns one owner only, what its rows are told. The
 /// cause itself, with the driver's words, is reported when all attempts have failed.
-fn passing(cause: &Cause, keyed: bool) -> Result<&'static str, Option<RowRefusal>> {
+fn passing(cause: &AppendCause, keyed: bool) -> Result<&'static str, Option<RowRefusal>> {
     match cause {
-        Cause::OutcomeUnknown if keyed => Ok("it gave no answer to trust"),
-        Cause::Contended => Ok("too many others append to the same history"),
-        Cause::Overloaded | Cause::Late => Ok("too many appends are waiting"),
-        Cause::Database(Error::Unavailable(_)) => Ok("it does not answer"),
-        Cause::Database(Error::DiskFull) => Ok("its disk is full"),
-        Cause::SecondsExhausted(_) => Err(Some(RowRefusal::HistoryExhausted)),
-        Cause::KeyReused => Err(Some(RowRefusal::KeyReused)),
-        Cause::OutcomeUnknown | Cause::Database(Error::Corrupt(_) | Error::Internal(_)) => Err(None),
-        Cause::Database(Error::Gone(gone)) => Err(Some(RowRefusal::Gone(*gone))),
+        AppendCause::OutcomeUnknown if keyed => Ok("it gave no answer to trust"),
+        AppendCause::Contended => Ok("too many others append to the same history"),
+        AppendCause::Overloaded | AppendCause::Late => Ok("too many appends are waiting"),
+        AppendCause::Database(Error::Unavailable(_)) => Ok("it does not answer"),
+        AppendCause::Database(Error::DiskFull) => Ok("its disk is full"),
+        AppendCause::SecondsExhausted(_) => Err(Some(RowRefusal::HistoryExhausted)),
+        AppendCause::KeyReused => Err(Some(RowRefusal::KeyReused)),
+        AppendCause::OutcomeUnknown | AppendCause::Database(Error::Corrupt(_) | Error::Internal(_)) => {
+            Err(None)
+        }
+        AppendCause::Database(Error::Gone(gone)) => Err(Some(RowRefusal::Gone(*gone))),
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use pagebucket_http::Open;
-use pagebucket_http::auth::jwt::{Pace, Settings, Source};
+use pagebucket_http::OpenParts;
+use pagebucket_http::auth::jwt::{KeySource, Pace, Settings};
 use pagebucket_model::domain::OwnerType;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -91,11 +91,11 @@ async fn keys_are_replaced_while_requests_run() {
         audience: AUDIENCE.to_owned(),
         types: vec!["at+jwt".to_owned()],
         claims: [("customers".into(), owners_claim("customers", OwnerType::Integer))].into(),
-        keys: Source::parse(&format!("{}/jwks", issuer.url)).expect("an address of this machine"),
+        keys: KeySource::parse(&format!("{}/jwks", issuer.url)).expect("an address of this machine"),
         pace: Pace { refresh: Duration::from_millis(500), ..Pace::default() },
     };
     let mut setup = Setup::on(shared().await);
-    setup.gate = gate(settings, Open::default()).await;
+    setup.gate = gate(settings, OpenParts::default()).await;
     let service = setup.start().await;
     let with = |token: String| service.client.with_token(token);
     let old = with(token(&issuer.http, &issuer.url, "ann-7").await);

@@ -5,7 +5,7 @@ use pagebucket_engine::internal::api_keys::KeyRecord;
 use pagebucket_engine::{Deadline, Store};
 use pagebucket_http::auth::Authenticator;
 use pagebucket_http::auth::keys::{ApiKey, Keys};
-use pagebucket_http::{Gate, Open};
+use pagebucket_http::{Gate, OpenParts};
 use pagebucket_model::domain::{Clock, Scope};
 
 use tokio::task::JoinSet;
@@ -40,7 +40,7 @@ async fn guarded(issuer: Option<&Issuer>) -> (Service, Store) {
         None => None,
     };
     let keys = Some(Keys::new(&store, Clock::system()));
-    setup.gate = Gate::guarded(Authenticator { jwt, keys }, Open::default());
+    setup.gate = Gate::guarded(Authenticator { jwt, keys }, OpenParts::default());
     (setup.start().await, store)
 }
 
@@ -89,7 +89,7 @@ async fn unknown_keys_of_an_address_leave_places_to_others() {
     let mut setup = Setup::at(&proxy.uri());
     let store = setup.store().await;
     let keys = Some(Keys::new(&store, Clock::system()));
-    setup.gate = Gate::guarded(Authenticator { jwt: None, keys }, Open::default());
+    setup.gate = Gate::guarded(Authenticator { jwt: None, keys }, OpenParts::default());
     let service = setup.start().await;
     // Keys that are looked up one after the other, and one that does not wait for them.
     let same_turn = |key: &ApiKey| key.hash().0[0].is_multiple_of(16);

@@ -1,6 +1,6 @@
 //! What a client learns of the histories of others: nothing, not even whether they exist.
 
-use pagebucket_http::Open;
+use pagebucket_http::OpenParts;
 use reqwest::Method;
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::harness::{Answer, Client, Service, Setup, shared, test, trade};
 
 async fn service(issuer: &Issuer) -> Service {
     let mut setup = Setup::on(shared().await);
-    setup.gate = issuer.gate(Open::default()).await;
+    setup.gate = issuer.gate(OpenParts::default()).await;
     setup.start().await
 }
 

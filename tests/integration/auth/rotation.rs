@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use pagebucket_http::auth::Authenticator;
 use pagebucket_http::auth::jwt::Pace;
 use pagebucket_http::auth::keys::Keys;
-use pagebucket_http::{Gate, Open};
+use pagebucket_http::{Gate, OpenParts};
 use pagebucket_model::domain::{Clock, Scope};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -22,7 +22,7 @@ async fn guarded(issuer: &Issuer, pace: Pace) -> Service {
     let mut setup = Setup::on(shared().await);
     let mut settings = issuer.settings();
     settings.pace = pace;
-    setup.gate = gate(settings, Open::default()).await;
+    setup.gate = gate(settings, OpenParts::default()).await;
     setup.start().await
 }
 
@@ -133,7 +133,7 @@ async fn a_slow_issuer_keeps_out_no_client_that_is_known() {
     let mut settings = issuer.settings();
     settings.pace = Pace { refresh: Duration::from_millis(50), ..seldom() };
     let keys = Some(Keys::new(&store, Clock::system()));
-    setup.gate = Gate::guarded(Authenticator { jwt: Some(jwt(settings).await), keys }, Open::default());
+    setup.gate = Gate::guarded(Authenticator { jwt: Some(jwt(settings).await), keys }, OpenParts::default());
     let service = setup.start().await;
     // None of them was seen before.
     let mut good = Vec::new();

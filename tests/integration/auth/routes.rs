@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use pagebucket_http::Open;
+use pagebucket_http::OpenParts;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ pub async fn status(service: &Service, row: &Row, token: Option<String>) -> u16 
 async fn each_route_is_for_those_of_its_row() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
-    setup.gate = issuer.gate(Open::default()).await;
+    setup.gate = issuer.gate(OpenParts::default()).await;
     let service = setup.start().await;
     let document = pagebucket_http::document(
         &pagebucket_model::definition::Definitions::built_in(),
@@ -193,7 +193,7 @@ async fn documentation_and_metrics_may_be_open() {
     ];
     for (docs, metrics) in [(false, false), (true, false), (false, true)] {
         let mut setup = Setup::on(shared().await);
-        setup.gate = issuer.gate(Open { docs, metrics }).await;
+        setup.gate = issuer.gate(OpenParts { docs, metrics }).await;
         let service = setup.start().await;
         let status = |open: bool| if open { 200 } else { 401 };
         for page in pages {

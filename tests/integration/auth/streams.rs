@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pagebucket_http::Open;
+use pagebucket_http::OpenParts;
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(60);
 async fn service() -> (Service, Issuer) {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
-    setup.gate = issuer.gate(Open::default()).await;
+    setup.gate = issuer.gate(OpenParts::default()).await;
     (setup.start().await, issuer)
 }
 
@@ -98,7 +98,7 @@ async fn an_upload_ends_after_its_key_is_withdrawn() {
     let mut settings = issuer.settings();
     settings.pace.refresh = Duration::from_millis(200);
     let mut setup = Setup::on(shared().await);
-    setup.gate = gate(settings, Open::default()).await;
+    setup.gate = gate(settings, OpenParts::default()).await;
     setup.args.body_timeout = 20;
     let service = setup.start().await;
     let token = issuer.signer.sign(&claims("ann", "append", json!([7])));

@@ -1,6 +1,6 @@
 //! Tokens that are accepted, and many that are not.
 
-use pagebucket_http::Open;
+use pagebucket_http::OpenParts;
 use pagebucket_model::domain::OwnerType;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const TRADES: &str = "/v1/customers/7/trades";
 /// A service behind a gate that accepts the tokens of an issuer.
 async fn guarded(issuer: &Issuer) -> Service {
     let mut setup = Setup::on(shared().await);
-    setup.gate = issuer.gate(Open::default()).await;
+    setup.gate = issuer.gate(OpenParts::default()).await;
     setup.start().await
 }
 
@@ -240,7 +240,7 @@ async fn owners_are_named_by_a_claim() {
     let mut settings = issuer.settings();
     settings.claims = [("customers".into(), owners_claim("sub", OwnerType::Integer))].into();
     let mut setup = Setup::on(shared().await);
-    setup.gate = crate::harness::tokens::gate(settings, Open::default()).await;
+    setup.gate = crate::harness::tokens::gate(settings, OpenParts::default()).await;
     let service = setup.start().await;
     for (name, status) in [("7", 200), ("8", 403), ("*", 403)] {
         let token = issuer.signer.sign(&claims(name, "read", json!("*")));

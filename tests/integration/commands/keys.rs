@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{RawDocumentBuf, doc};
-use pagebucket_engine::{Capacity, Connection, Deadline, Store};
+use pagebucket_engine::{Capacity, ConnectionSettings, Deadline, Store};
 use pagebucket_http::auth::Refusal;
 use pagebucket_http::auth::keys::Keys;
 use pagebucket_model::definition::Definitions;
@@ -45,8 +45,12 @@ async fn a_key_is_created_listed_and_revoked() {
     created(&run(&mut keys(&place, "create", &["--name", "reports", "--scope", "metrics"])).await);
 
     // A server takes it.
-    let connection =
-        Connection { uri: place.uri.clone(), database: place.name.clone(), pool_size: 2, observer: None };
+    let connection = ConnectionSettings {
+        uri: place.uri.clone(),
+        database: place.name.clone(),
+        pool_size: 2,
+        observer: None,
+    };
     let store =
         Store::connect(connection, Definitions::built_in(), Capacity::default(), Clock::system()).await;
     let store = store.expect("the shared mongod");

@@ -287,7 +287,7 @@ async fn the_runbook_restores_a_backup() {
     assert_eq!(
         said,
         [
-            "the epoch is renewed; a server that runs has to be started again",
+            "the epoch is renewed; restart running servers",
             "owners that were erased since the backup are back: erase them again with erase --replay",
             "nothing was pending",
             "trades of customers=9: erased",

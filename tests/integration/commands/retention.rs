@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
-use pagebucket_engine::{Capacity, Connection, Store};
+use pagebucket_engine::{Capacity, ConnectionSettings, Store};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 use tokio::task::JoinSet;
@@ -116,8 +116,12 @@ async fn instances_with_different_key_retentions_start_together() {
 }
 
 async fn store(place: &Place) -> Store {
-    let connection =
-        Connection { uri: place.uri.clone(), database: place.name.clone(), pool_size: 4, observer: None };
+    let connection = ConnectionSettings {
+        uri: place.uri.clone(),
+        database: place.name.clone(),
+        pool_size: 4,
+        observer: None,
+    };
     Store::connect(connection, Definitions::built_in(), Capacity::default(), Clock::system())
         .await
         .expect("a server")

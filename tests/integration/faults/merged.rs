@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all, join3};
 use mongodb::bson::doc;
-use pagebucket_engine::{Cause, Deadline, Error};
+use pagebucket_engine::{AppendCause, Deadline, Error};
 use pagebucket_model::domain::{Clock, IdempotencyKey};
 use tokio::sync::oneshot;
 
@@ -121,7 +121,7 @@ async fn an_item_that_the_validator_refuses_fails_alone(history: &'static Histor
         let (before, ((earlier, refused, later), neighbours)) =
             in_one_commit(&proxy, before, appends, async { proxy.relent() }).await;
         let Err(error) = &refused.outcome else { panic!("{refused:?}") };
-        assert!(matches!(error.cause, Cause::Database(Error::Internal(_))), "{refused:?}");
+        assert!(matches!(error.cause, AppendCause::Database(Error::Internal(_))), "{refused:?}");
         assert_eq!((error.progress.ranges().len(), error.unknown), (0, 0));
         let stored: Vec<Told> = [before, earlier, later].into_iter().chain(neighbours).collect();
         stored.iter().for_each(Told::stored);
@@ -162,7 +162,7 @@ async fn an_append_with_little_time_left_fails_alone(history: &'static History) 
     let (before, (late, told)) = in_one_commit(&proxy, rig.append(busy, 1, 1, LONG), appends, after).await;
     told.iter().chain([&before]).for_each(Told::stored);
     let Err(error) = &late.outcome else { panic!("{late:?}") };
-    assert!(matches!(error.cause, Cause::Late), "{late:?}");
+    assert!(matches!(error.cause, AppendCause::Late), "{late:?}");
     assert_eq!((error.progress.ranges().len(), error.unknown), (0, 0));
     let sent = rig.sent.updates();
     assert!(sent.iter().flat_map(|update| &update.statements).all(|(_, items)| !items.contains(&101)));
@@ -238,7 +238,7 @@ async fn a_key_with_little_time_left_fails_alone(history: &'static History) {
     let (before, (late, stored)) = join(append(first, LONG), rest).await;
     stored.iter().chain([&before]).for_each(|stored| assert!(stored.is_ok(), "{stored:?}"));
     let error = late.expect_err("too late");
-    assert!(matches!(error.cause, Cause::Database(Error::Unavailable(_))), "{error:?}");
+    assert!(matches!(error.cause, AppendCause::Database(Error::Unavailable(_))), "{error:?}");
     assert_eq!((error.progress.ranges().len(), error.unknown), (0, 0));
     for owner in owners {
         let expected = if owner == own { &[1][..] } else { &[1, 2] };

@@ -1,7 +1,7 @@
 //! A fault in one owner's history does not affect other owners.
 
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
-use pagebucket_engine::{Cause, Error};
+use pagebucket_engine::{AppendCause, Error};
 
 use super::rig::{LONG, Rig, Told};
 use crate::harness::{ALL, Harm, History, Proxy, Way, shared, test_over};
@@ -55,7 +55,10 @@ async fn a_corrupt_tail_concerns_its_owner_alone(history: &'static History) {
             let (last, others) = told.split_last().expect("some");
             others.iter().for_each(Told::stored);
             let Err(error) = &last.outcome else { panic!("{field} {value}: {last:?}") };
-            assert!(matches!(error.cause, Cause::Database(Error::Corrupt(_))), "{field} {value}: {last:?}");
+            assert!(
+                matches!(error.cause, AppendCause::Database(Error::Corrupt(_))),
+                "{field} {value}: {last:?}"
+            );
             assert_eq!((error.progress.ranges().len(), error.unknown), (0, 0));
             let updates = cold.sent.updates();
             assert!(updates.iter().all(|update| !update.owners().contains(&CORRUPT)), "not written to");

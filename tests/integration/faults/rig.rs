@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document};
 use pagebucket_engine::internal::CommandObserver;
-use pagebucket_engine::{AppendError, Cause, Deadline, Progress, Store};
+use pagebucket_engine::{AppendCause, AppendError, AppendProgress, Deadline, Store};
 use pagebucket_model::domain::{Seq, SeqRange};
 
 use crate::harness::{History, Mongod, Proxy, Setup, Stored, engine, stored};
@@ -148,7 +148,7 @@ pub struct Told {
     pub owner: u64,
     first: u64,
     count: u64,
-    pub outcome: Result<Progress, AppendError>,
+    pub outcome: Result<AppendProgress, AppendError>,
 }
 
 impl Told {
@@ -176,7 +176,7 @@ impl Told {
     #[track_caller]
     pub fn unknown_after(&self, stored: u64) {
         let Err(error) = &self.outcome else { panic!("{self:?}") };
-        assert!(matches!(error.cause, Cause::OutcomeUnknown), "{self:?}");
+        assert!(matches!(error.cause, AppendCause::OutcomeUnknown), "{self:?}");
         assert_eq!(
             (self.seqs().len() as u64, error.unknown as u64),
             (stored, self.count - stored),
@@ -199,7 +199,8 @@ impl Told {
     #[track_caller]
     pub fn unavailable_after(&self, stored: u64) {
         let Err(error) = &self.outcome else { panic!("{self:?}") };
-        let unavailable = matches!(error.cause, Cause::Database(pagebucket_engine::Error::Unavailable(_)));
+        let unavailable =
+            matches!(error.cause, AppendCause::Database(pagebucket_engine::Error::Unavailable(_)));
         assert!(unavailable, "{self:?}");
         assert_eq!((self.seqs().len() as u64, error.unknown), (stored, 0), "{self:?}");
     }

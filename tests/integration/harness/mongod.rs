@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
-use pagebucket_engine::Connection;
+use pagebucket_engine::ConnectionSettings;
 use testcontainers_modules::testcontainers::core::IntoContainerPort;
 use testcontainers_modules::testcontainers::runners::AsyncRunner;
 use testcontainers_modules::testcontainers::{
@@ -261,8 +261,12 @@ impl Mongod {
 
     /// Makes it a set of one node if it is none yet, and waits until it is primary.
     pub async fn until_primary(&self) {
-        let connection =
-            Connection { uri: self.uri.clone(), database: "admin".to_owned(), pool_size: 2, observer: None };
+        let connection = ConnectionSettings {
+            uri: self.uri.clone(),
+            database: "admin".to_owned(),
+            pool_size: 2,
+            observer: None,
+        };
         let mut last = String::new();
         for _ in 0..12 {
             match connection.initiate().await {

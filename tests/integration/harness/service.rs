@@ -9,7 +9,7 @@ use std::time::Duration;
 use pagebucket::config::{RateArgs, RetainArgs, ServerArgs, TlsArgs};
 use pagebucket::server::Server;
 use pagebucket_engine::internal::{Ages, CommandObserver};
-use pagebucket_engine::{Capacity, Connection, Store};
+use pagebucket_engine::{Capacity, ConnectionSettings, Store};
 use pagebucket_http::Gate;
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{Clock, ReadPreference};
@@ -41,7 +41,7 @@ pub struct Setup {
     pub history: &'static History,
     /// The directory of definitions; `None` for those that the binary embeds.
     pub definitions: Option<PathBuf>,
-    pub connection: Connection,
+    pub connection: ConnectionSettings,
     pub args: ServerArgs,
     pub capacity: Capacity,
     pub clock: Clock,
@@ -68,7 +68,7 @@ impl Setup {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let database = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         DATABASES.lock().expect("no test panics here").push(database.clone());
-        let connection = Connection { uri: uri.to_owned(), database, pool_size: 64, observer: None };
+        let connection = ConnectionSettings { uri: uri.to_owned(), database, pool_size: 64, observer: None };
         let args = ServerArgs {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             tls: TlsArgs::default(),

@@ -11,8 +11,8 @@ use axum::routing::get;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use pagebucket_http::auth::Authenticator;
-use pagebucket_http::auth::jwt::{Jwt, OwnersClaim, Pace, Settings, Source};
-use pagebucket_http::{Gate, Open};
+use pagebucket_http::auth::jwt::{Jwt, KeySource, OwnersClaim, Pace, Settings};
+use pagebucket_http::{Gate, OpenParts};
 use pagebucket_model::domain::{Clock, OwnerType};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
@@ -182,7 +182,7 @@ impl Issuer {
             audience: AUDIENCE.to_owned(),
             types: vec!["at+jwt".to_owned()],
             claims: [("customers".into(), owners_claim("customers", OwnerType::Integer))].into(),
-            keys: Source::parse(&self.url).expect("an address of this machine"),
+            keys: KeySource::parse(&self.url).expect("an address of this machine"),
             pace: Pace { refresh: Duration::from_secs(3600), ..Pace::default() },
         }
     }
@@ -193,13 +193,13 @@ impl Issuer {
     }
 
     /// A gate that accepts its tokens.
-    pub async fn gate(&self, open: Open) -> Gate {
+    pub async fn gate(&self, open: OpenParts) -> Gate {
         gate(self.settings(), open).await
     }
 }
 
 /// A gate that accepts tokens by these settings.
-pub async fn gate(settings: Settings, open: Open) -> Gate {
+pub async fn gate(settings: Settings, open: OpenParts) -> Gate {
     let jwt = jwt(settings).await;
     Gate::guarded(Authenticator { jwt: Some(jwt), keys: None }, open)
 }

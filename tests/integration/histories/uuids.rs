@@ -1,6 +1,6 @@
 //! Owners whose ids are UUIDs: upper and lower case mean the same owner, wherever an owner is named.
 
-use pagebucket_http::Open;
+use pagebucket_http::OpenParts;
 use pagebucket_http::auth::jwt::Settings;
 use pagebucket_model::domain::OwnerType;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ async fn either_case_is_the_same_owner(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history.holding_any());
     setup.definitions = Some(directory.0.clone());
     let claims_of_owners = [(history.owners.into(), owners_claim(history.owners, OwnerType::Uuid))].into();
-    setup.gate = gate(Settings { claims: claims_of_owners, ..issuer.settings() }, Open::default()).await;
+    setup.gate = gate(Settings { claims: claims_of_owners, ..issuer.settings() }, OpenParts::default()).await;
     let service = setup.start().await;
     let with_token = |ids: Value| {
         let mut claims = claims("ann", "append read list", Value::Null);

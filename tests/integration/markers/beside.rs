@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
-use pagebucket_engine::internal::Scan;
-use pagebucket_engine::{AppendError, Cause, Error, Gone, Store};
+use pagebucket_engine::internal::CollectionScan;
+use pagebucket_engine::{AppendCause, AppendError, Error, Gone, Store};
 
 use super::{PATIENCE, Place, append, engine_of, erase, keep, numbers, page, seqs, soon};
 use crate::harness::{ALL, History, eventually, stored, test_over};
@@ -19,7 +19,7 @@ async fn verify(place: &Place, owners: &[u64], done: &AtomicBool) {
     let store = place.store().await;
     let (engine, mut rounds) = (engine_of(&store, place), 0);
     while !done.load(Ordering::Relaxed) || rounds < 3 {
-        let mut scan = Scan::default();
+        let mut scan = CollectionScan::default();
         let mut suspects: Vec<_> = owners.iter().map(|owner| place.owner(*owner)).collect();
         while !scan.ended {
             let scanned = engine.scan(&mut scan, soon()).await.expect("an answer");
@@ -50,7 +50,7 @@ async fn write(place: &Place, store: &Store, owner: u64, writer: u64, told: &Tol
                     assert_eq!(other, None, "{seq} was given twice");
                 }
             }
-            Err(AppendError { cause: Cause::Database(Error::Gone(Gone::Erased)), .. }) => return,
+            Err(AppendError { cause: AppendCause::Database(Error::Gone(Gone::Erased)), .. }) => return,
             Err(error) => panic!("{error:?}"),
         }
         number += count;
@@ -100,7 +100,7 @@ async fn pages_are_retired_beside_writers_and_readers(history: &'static History)
         let retired = AtomicU64::new(0);
         eventually("pages go", PATIENCE, async || {
             for store in &stores {
-                let done = store.keep_house(&retention).await.expect("an answer").unwrap_or_default();
+                let done = store.run_housekeeping(&retention).await.expect("an answer").unwrap_or_default();
                 retired.fetch_add(done.retired_pages, Ordering::Relaxed);
             }
             retired.load(Ordering::Relaxed) > 100

@@ -18,7 +18,12 @@ fn retention() -> BTreeMap<Box<str>, Retention> {
 
 /// Keeps house once. Returns whether it waits because of the time.
 async fn waits(store: &Store) -> bool {
-    store.keep_house(&retention()).await.expect("an answer").expect("no other instance keeps house").waits
+    store
+        .run_housekeeping(&retention())
+        .await
+        .expect("an answer")
+        .expect("no other instance keeps house")
+        .waits
 }
 
 /// A database with three pages of today of owner 1.

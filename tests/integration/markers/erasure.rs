@@ -227,7 +227,7 @@ async fn housekeeping_comes_to_the_end_of_an_erasure(history: &'static History) 
     let other = place.store().await;
     let swept = AtomicU64::new(0);
     eventually("both are swept", PATIENCE, async || {
-        let done = other.keep_house(&Default::default()).await.expect("an answer").unwrap_or_default();
+        let done = other.run_housekeeping(&Default::default()).await.expect("an answer").unwrap_or_default();
         swept.fetch_add(done.swept, Ordering::Relaxed) + done.swept == 2
     })
     .await;

@@ -40,7 +40,7 @@ pub(super) async fn held(
     late: &Store,
     owner: u64,
     number: u64,
-) -> Result<pagebucket_engine::Progress, pagebucket_engine::AppendError> {
+) -> Result<pagebucket_engine::AppendProgress, pagebucket_engine::AppendError> {
     append_within(place, late, owner, number, 1, Deadline::within(3 * PATIENCE)).await
 }
 
@@ -53,7 +53,7 @@ pub(super) fn hold(place: &Place, proxy: &Proxy) {
 async fn erased_meanwhile(
     place: &Place,
     ages: Ages,
-) -> Result<pagebucket_engine::Progress, pagebucket_engine::AppendError> {
+) -> Result<pagebucket_engine::AppendProgress, pagebucket_engine::AppendError> {
     let (proxy, late) = delayed(place, ages).await;
     append(place, &late, 1, 1, place.history.page_size).await.expect("stored");
     hold(place, &proxy);
@@ -138,7 +138,7 @@ async fn a_late_tombstone_does_not_erase_a_reopened_owner(history: &'static Hist
         tokio::join!(engine_of(&late, &place).erase(&owner, Deadline::within(3 * PATIENCE)), meanwhile).0;
     assert!(matches!(late, Err(Error::Unavailable(_))), "{late:?}");
     assert!(engine_of(&other, &place).is_swept(&owner, soon()).await.expect("an answer").is_none());
-    other.keep_house(&Default::default()).await.expect("an answer");
+    other.run_housekeeping(&Default::default()).await.expect("an answer");
     let stored = stored(&place.database, history, 1).await;
     assert_eq!((stored.first_page, stored.numbers.len() as u64), (2, 2 * size));
 }
@@ -189,7 +189,7 @@ async fn what_came_late_is_deleted(history: &'static History) {
     let both = records.insert_many([record(1, 1), record(2, 2)]);
     both.bypass_document_validation(true).await.expect("records");
     eventually("housekeeping looks behind the tombstone", PATIENCE, async || {
-        store.keep_house(&Default::default()).await.expect("an answer");
+        store.run_housekeeping(&Default::default()).await.expect("an answer");
         let left = records.count_documents(doc! {}).await.expect("an answer");
         !pages_left(&place, 1).await.contains(&9) && left == 1
     })
@@ -236,7 +236,7 @@ async fn a_reopening_uses_no_number_of_a_page_that_came_late_meanwhile(history: 
         proxy.struck(1).await;
         come_late(&place, 1, 3).await;
         eventually("housekeeping looks behind the tombstone", PATIENCE, async || {
-            store.keep_house(&Default::default()).await.expect("an answer");
+            store.run_housekeeping(&Default::default()).await.expect("an answer");
             !pages_left(&place, 1).await.contains(&3)
         })
         .await;
@@ -269,7 +269,7 @@ async fn an_owner_with_a_damaged_tombstone_keeps_no_other_from_the_late_walk(his
     buckets.insert_one(ownerless).bypass_document_validation(true).await.expect("a bucket");
     let of_other = doc! { "_id": { "$regex": format!("^{}_", history.id(2)) } };
     eventually("what came late is deleted", PATIENCE, async || {
-        store.keep_house(&Default::default()).await.expect("an answer");
+        store.run_housekeeping(&Default::default()).await.expect("an answer");
         buckets.count_documents(of_other.clone()).await.expect("an answer") == 1
     })
     .await;

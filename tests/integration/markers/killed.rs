@@ -127,7 +127,7 @@ async fn a_housekeeper_ends_at_any_command(history: &'static History) {
         engine_of(&store, &place).erase(&place.owner(erased), soon()).await.expect("an answer");
         let retention = [(history.name.into(), keep(2))].into();
         let killed = ends_at(&place, at, async move |store| {
-            let _ = store.keep_house(&retention).await;
+            let _ = store.run_housekeeping(&retention).await;
         })
         .await;
         stored(&place.database, history, retired).await;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::TryStreamExt;
 use mongodb::bson::{DateTime, Document, doc};
 use pagebucket_engine::internal::{Ages, Retention};
-use pagebucket_engine::{AppendError, Cause, Error, Gone};
+use pagebucket_engine::{AppendCause, AppendError, Error, Gone};
 use pagebucket_model::domain::{Cursor, DateRange, IdempotencyKey, Instant, Limit, Position, Seq, Window};
 use pagebucket_model::item::Draft;
 
@@ -205,7 +205,9 @@ async fn a_key_of_retired_items_is_not_stored_again(history: &'static History) {
     for store in [&store, &other] {
         let again = once(store).await;
         let Err(AppendError {
-            cause: Cause::Database(Error::Gone(Gone::Retired { .. })), unknown: 0, ..
+            cause: AppendCause::Database(Error::Gone(Gone::Retired { .. })),
+            unknown: 0,
+            ..
         }) = again
         else {
             panic!("{again:?}")
@@ -279,7 +281,7 @@ async fn a_damaged_marker_keeps_no_other_owner(history: &'static History) {
     }
     let retention = [(history.name.into(), keep(2))].into();
     eventually("the pages of the second are deleted", PATIENCE, async || {
-        store.keep_house(&retention).await.expect("an answer");
+        store.run_housekeeping(&retention).await.expect("an answer");
         pages_left(&place, 2).await == [1, 3, 4, 5]
     })
     .await;
@@ -294,12 +296,16 @@ async fn one_instance_keeps_house(history: &'static History) {
     let locks = place.database.collection::<Document>("migrations");
     let held = vec![doc! { "$set": { "until": { "$add": ["$$NOW", 600_000_i64] }, "owner": "another" } }];
     locks.update_one(doc! { "_id": "house" }, held).upsert(true).await.expect("an answer");
-    assert_eq!(store.keep_house(&retention).await.expect("an answer"), None, "another instance is at it");
+    assert_eq!(
+        store.run_housekeeping(&retention).await.expect("an answer"),
+        None,
+        "another instance is at it"
+    );
     let free = doc! { "$set": { "until": DateTime::from_millis(0) } };
     locks.update_one(doc! { "_id": "house" }, free).await.expect("an answer");
     let deleted = AtomicU64::new(0);
     eventually("the pages are deleted", PATIENCE, async || {
-        let rounds = tokio::join!(store.keep_house(&retention), other.keep_house(&retention));
+        let rounds = tokio::join!(store.run_housekeeping(&retention), other.run_housekeeping(&retention));
         for round in [rounds.0, rounds.1] {
             let done = round.expect("an answer").unwrap_or_default();
             deleted.fetch_add(done.retired_pages, Ordering::Relaxed);
@@ -317,12 +323,12 @@ async fn a_round_deletes_more_than_one_batch() {
     let store = place.store().await;
     fill(&place.database, TRADES, 1, PAGES, 1).await;
     let old = [("trades".into(), Retention { pages: None, days: NonZero::new(365) })].into();
-    assert_eq!(store.keep_house(&old).await.expect("an answer").unwrap_or_default().retired_pages, 0);
+    assert_eq!(store.run_housekeeping(&old).await.expect("an answer").unwrap_or_default().retired_pages, 0);
     let history = engine_of(&store, &place).history(place.owner(1), soon()).await.expect("a history");
     assert_eq!(history.first_page(), page(PAGES), "all are too old");
     let deleted = AtomicU64::new(0);
     eventually("it is old enough", PATIENCE, async || {
-        let round = store.keep_house(&old).await.expect("an answer").unwrap_or_default();
+        let round = store.run_housekeeping(&old).await.expect("an answer").unwrap_or_default();
         deleted.store(round.retired_pages, Ordering::Relaxed);
         round.retired_pages > 0
     })

@@ -1,6 +1,6 @@
 //! The clock of the server is stepped, by more than a marker's age, while a command is late.
 
-use pagebucket_engine::{AppendError, Erasure, Progress, Reopening, Store};
+use pagebucket_engine::{AppendError, AppendProgress, Erasure, Reopening, Store};
 
 use super::fence::{beside, held, hold};
 use super::{PATIENCE, Place, append, engine_of, pages_left, refused_as_erased, seqs, soon};
@@ -32,7 +32,7 @@ async fn erased_meanwhile(
     mongod: &Mongod,
     clock: &SteppedClock,
     step: Step,
-) -> (Place, Store, Result<Progress, AppendError>) {
+) -> (Place, Store, Result<AppendProgress, AppendError>) {
     let proxy = Proxy::before(mongod).await;
     let (place, late, other) = beside(TRADES, &proxy.uri(), mongod.uri()).await;
     append(&place, &late, 1, 1, TRADES.page_size).await.expect("stored");

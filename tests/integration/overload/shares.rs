@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use pagebucket_http::Open;
+use pagebucket_http::OpenParts;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -106,7 +106,7 @@ async fn of_an_address() {
 async fn of_a_principal() {
     let issuer = Issuer::start().await;
     let mut setup = setup(Setup::on(shared().await));
-    setup.gate = issuer.gate(Open::default()).await;
+    setup.gate = issuer.gate(OpenParts::default()).await;
     let service = setup.start().await;
     let who = |name: &str| {
         let token = issuer.signer.sign(&claims(name, "append read", json!("*")));

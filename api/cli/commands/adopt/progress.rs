@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::HumanCount;
 use pagebucket_model::definition::Definition;
 use pagebucket_streams::adopt::{AdoptionWatch, Checked, Ended, Lag, NotStored, Plan};
-use pagebucket_streams::ingest::{End, Event, Report, Watch};
+use pagebucket_streams::ingest::{End, Report, StreamEvent, StreamWatch};
 use tokio::time::Instant;
 
 use crate::commands::terminal::{self, count, speed};
@@ -21,7 +21,7 @@ const BETWEEN_LAGS: Duration = Duration::from_secs(2);
 
 /// Shows what an adoption tells.
 pub(super) struct AdoptionProgress {
-    shown: terminal::Progress,
+    shown: terminal::ProgressLine,
     done: &'static str,
     owner: String,
     /// Items that were stored before: they count as progress.
@@ -43,7 +43,7 @@ impl ShownLines {
         Self { what, count: 0 }
     }
 
-    fn line(&mut self, shown: &terminal::Progress, line: fmt::Arguments<'_>) {
+    fn line(&mut self, shown: &terminal::ProgressLine, line: fmt::Arguments<'_>) {
         self.count += 1;
         if self.count <= SHOWN {
             shown.line(line);
@@ -58,7 +58,7 @@ impl AdoptionProgress {
     /// `size`: the position at the end, where known. `done`: what is done to items.
     pub(super) fn start(definition: &Arc<Definition>, size: Option<u64>, done: &'static str) -> Self {
         Self {
-            shown: terminal::Progress::start(size.filter(|size| *size > 0)),
+            shown: terminal::ProgressLine::start(size.filter(|size| *size > 0)),
             done,
             owner: definition.owner.noun().to_string(),
             present: 0,
@@ -75,29 +75,29 @@ impl AdoptionProgress {
     }
 }
 
-impl Watch<NotStored> for AdoptionProgress {
-    fn hear(&mut self, event: Event<'_, NotStored>) {
+impl StreamWatch<NotStored> for AdoptionProgress {
+    fn hear(&mut self, event: StreamEvent<'_, NotStored>) {
         match event {
-            Event::Came(_) => {}
-            Event::Bad(bad) => match bad.why {
+            StreamEvent::Came(_) => {}
+            StreamEvent::Bad(bad) => match bad.why {
                 NotStored::Present => self.present += 1,
                 NotStored::Refused(refused) => {
                     self.refused.line(&self.shown, format_args!("refused: {refused}"));
                 }
                 NotStored::Miscounted(line) => self.miscounted.line(&self.shown, format_args!("{line}")),
             },
-            Event::Sent(sent) => {
+            StreamEvent::Sent(sent) => {
                 for (_, refusal) in sent.refused() {
                     let owner = format!("{} {}", self.owner, sent.owner);
                     self.refused.line(&self.shown, format_args!("refused: an item of {owner}: {refusal}"));
                 }
             }
-            Event::Progress(report) if self.lag.is_none() => {
+            StreamEvent::Progress(report) if self.lag.is_none() => {
                 self.shown.show(report.stored + self.present, self.done, report.bytes);
             }
-            Event::Progress(_) => {}
-            Event::Waiting(why) => self.shown.waiting(why),
-            Event::Interrupted(rows) => self.shown.stopping(rows, ""),
+            StreamEvent::Progress(_) => {}
+            StreamEvent::Waiting(why) => self.shown.waiting(why),
+            StreamEvent::Interrupted(rows) => self.shown.stopping(rows, ""),
         }
     }
 }
@@ -139,7 +139,7 @@ pub(super) fn copied(report: &Report, definition: &Definition, took: Duration) -
     );
     match &report.end {
         None | Some(End::BadRow) => {}
-        Some(End::Interrupted) => text += "\ninterrupted: run it again, and it goes on",
+        Some(End::Interrupted) => text += "\ninterrupted: run it again to continue",
         Some(End::Unreadable(error)) => {
             let _ = write!(text, "\nstopped: {error}\nto go on: run it again");
         }

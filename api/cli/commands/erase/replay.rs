@@ -21,13 +21,13 @@ const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 /// What the log says of erasures.
 pub(super) struct Log {
     /// The last erasure of each owner, by history.
-    last: BTreeMap<(String, OwnerId), Last>,
+    last: BTreeMap<(String, OwnerId), LastErasure>,
     /// The number of lines that are refused.
     refused: u64,
 }
 
 /// The last erasure of an owner in one history.
-struct Last {
+struct LastErasure {
     /// The number of its line.
     line: usize,
     /// With the greatest numbers of all erasures of the owner.
@@ -54,10 +54,10 @@ impl Log {
         }
         let owner = definition.owner.kind.parse(&owner);
         let owner = owner.map_err(|Invalid(rule)| format!("is damaged: `owner` {rule}"))?;
-        let last = self.last.entry((history, owner)).or_insert(Last { line, erasure, reopened });
+        let last = self.last.entry((history, owner)).or_insert(LastErasure { line, erasure, reopened });
         let LoggedErasure { first_page, second, .. } = last.erasure;
         if last.erasure.erased < erasure.erased {
-            *last = Last { line, erasure, reopened };
+            *last = LastErasure { line, erasure, reopened };
         } else if last.erasure.erased == erasure.erased {
             last.reopened |= reopened;
         }
@@ -138,7 +138,11 @@ pub(super) async fn run(mut log: Log, store: &Store, signals: &mut Signals) -> R
 }
 
 /// Writes the tombstone, and deletes what the history has of the owner. A damaged history keeps no other from being erased.
-async fn erase(engine: &Engine, owner: &OwnerId, last: &Last) -> Result<Result<Replay, Error>, Failure> {
+async fn erase(
+    engine: &Engine,
+    owner: &OwnerId,
+    last: &LastErasure,
+) -> Result<Result<Replay, Error>, Failure> {
     let erase = async {
         let replay = engine.replay(owner, &last.erasure, last.reopened, Deadline::within(COMMAND)).await?;
         while replay == Replay::Erasing
@@ -207,12 +211,12 @@ mod tests {
                 log.add(index, &lines[index], &Definitions::built_in()).unwrap();
             }
             let key = ("trades".to_owned(), OwnerId::Integer(7));
-            let Last { line, erasure, reopened: ended } = &log.last[&key];
+            let LastErasure { line, erasure, reopened: ended } = &log.last[&key];
             let erased = Instant::parse_rfc3339("2026-11-20T12:00:00Z").unwrap();
             let last = LoggedErasure { erased, first_page: PageNumber::new(7).unwrap(), second: 9 };
             assert_eq!((*line, *erasure, *ended), (2, last, false), "{order:?}");
             log.add(3, &reopened, &Definitions::built_in()).unwrap();
-            let Last { erasure, reopened, .. } = &log.last[&key];
+            let LastErasure { erasure, reopened, .. } = &log.last[&key];
             assert_eq!((erasure.first_page.get(), erasure.second, *reopened), (8, 9, true), "{order:?}");
         }
     }

@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
 use crate::commands::exit::Signals;
-use crate::commands::terminal::{Progress, count, speed};
+use crate::commands::terminal::{ProgressLine, count, speed};
 
 /// What to export, and as what.
 pub(super) struct ExportRequest {
@@ -61,7 +61,7 @@ pub(super) struct Running<'a> {
     pub(super) wanted: &'a ExportRequest,
     pub(super) engine: &'a Engine,
     pub(super) file: File,
-    pub(super) progress: &'a mut Progress,
+    pub(super) progress: &'a mut ProgressLine,
     /// Number of pages that were read.
     pub(super) pages: u64,
     pub(super) report: ExportReport,
@@ -168,7 +168,7 @@ impl Running<'_> {
 
 /// Asks the database until it answers, for [`PATIENCE`] after the first failure.
 async fn patiently<T>(
-    progress: &mut Progress,
+    progress: &mut ProgressLine,
     mut ask: impl AsyncFnMut() -> Result<T, Error>,
 ) -> Result<T, ExportEnd> {
     let mut since = None;

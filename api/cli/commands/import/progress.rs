@@ -7,23 +7,23 @@ use indicatif::HumanCount;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::Totals;
 use pagebucket_model::item::Noun;
-use pagebucket_streams::ingest::{Bad, End, Event, Report, Watch};
+use pagebucket_streams::ingest::{Bad, End, Report, StreamEvent, StreamWatch};
 
 use crate::commands::terminal::{self, count, speed};
 
 /// Bad rows that are shown one by one; the rest is only counted.
 const BAD_ROWS_SHOWN: u64 = 100;
 
-/// Shows what [`Watch`] hears.
+/// Shows what [`StreamWatch`] hears.
 pub(super) struct ImportProgress {
-    pub(super) shown: terminal::Progress,
+    pub(super) shown: terminal::ProgressLine,
     bad_rows: u64,
 }
 
 impl ImportProgress {
     /// `size`: bytes of the file, where known.
     pub(super) fn start(size: Option<u64>) -> Self {
-        Self { shown: terminal::Progress::start(size), bad_rows: 0 }
+        Self { shown: terminal::ProgressLine::start(size), bad_rows: 0 }
     }
 
     /// Ends the bar, and returns how long the import took.
@@ -46,19 +46,19 @@ impl ImportProgress {
     }
 }
 
-impl Watch<String> for ImportProgress {
-    fn hear(&mut self, event: Event<'_, String>) {
+impl StreamWatch<String> for ImportProgress {
+    fn hear(&mut self, event: StreamEvent<'_, String>) {
         match event {
-            Event::Came(_) => {}
-            Event::Bad(bad) => self.bad(&bad),
-            Event::Sent(sent) => {
+            StreamEvent::Came(_) => {}
+            StreamEvent::Bad(bad) => self.bad(&bad),
+            StreamEvent::Sent(sent) => {
                 for (row, refusal) in sent.refused() {
                     self.bad(&Bad { line: row.line, size: row.size, why: refusal.to_string() });
                 }
             }
-            Event::Progress(report) => self.shown.show(report.stored, "stored", report.bytes),
-            Event::Waiting(why) => self.shown.waiting(why),
-            Event::Interrupted(rows) => self.shown.stopping(rows, ""),
+            StreamEvent::Progress(report) => self.shown.show(report.stored, "stored", report.bytes),
+            StreamEvent::Waiting(why) => self.shown.waiting(why),
+            StreamEvent::Interrupted(rows) => self.shown.stopping(rows, ""),
         }
     }
 }

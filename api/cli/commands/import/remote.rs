@@ -13,12 +13,12 @@ use std::time::Duration;
 use axum::body::Bytes;
 use futures_util::future::OptionFuture;
 use pagebucket_http::ProblemKind;
-use pagebucket_http::outgoing::cause;
+use pagebucket_http::http_client::cause;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{IdempotencyKey, OwnerId, Seq};
 use pagebucket_model::item::write_members;
 use pagebucket_streams::ingest::{
-    Bad, End, Event, IncomingRows, Intake, Phase, Report, Row, Splitter, Watch,
+    Bad, End, IncomingRows, Intake, Phase, Report, Row, Splitter, StreamEvent, StreamWatch,
 };
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Response, Url};
@@ -249,7 +249,7 @@ impl RemoteImport<'_> {
                 _ => {
                     self.intake.tally.refused(&row);
                     let bad = Bad { line: row.line, size: row.size, why: words(problem) };
-                    self.intake.watch.hear(Event::Bad(bad));
+                    self.intake.watch.hear(StreamEvent::Bad(bad));
                     self.tries = 0;
                 }
             },

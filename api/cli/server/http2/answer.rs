@@ -13,18 +13,18 @@ use hyper::header::{CONTENT_LENGTH, DATE};
 use hyper::{HeaderMap, Response};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
-use pagebucket_http::Room;
+use pagebucket_http::AnswerMemory;
 use pagebucket_model::domain::Clock;
 use tokio::time::{Instant, timeout};
 
-use crate::server::must_read::LEAST;
-use crate::server::pieces::PIECE;
+use crate::server::http1_answer::PIECE;
+use crate::server::write_timeout::LEAST;
 
 /// How often a client that takes nothing is looked at: its time may become less.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Sends the answer, unless its client resets the stream before. Ends the stream when its client does not take
-/// [`LEAST`] bytes, or all that is ready, within `limit`. What the answer holds, as its place, is free when its client has room
+/// [`LEAST`] bytes, or all that is ready, within `limit`. What the answer holds, as its permit, is free when its client has room
 /// for all of it.
 ///
 /// # Errors
@@ -50,7 +50,7 @@ pub(super) async fn send(
     if is_empty {
         return Ok(());
     }
-    let room = held.get::<Arc<Room>>().cloned();
+    let room = held.get::<Arc<AnswerMemory>>().cloned();
     let mut sending = Sending { stream, room, limit, waited: Duration::ZERO, taken: 0 };
     loop {
         let frame = tokio::select! {
@@ -68,7 +68,7 @@ pub(super) async fn send(
         let is_last = data.is_none() || body.is_end_stream();
         let last = sending.all_but_the_last(data.unwrap_or_default()).await?;
         if is_last {
-            // First, because a client that has its answer may count on the place.
+            // First, because a client that has its answer may count on the permit.
             drop((body, sending.room.take(), held));
             return sending.stream.send_data(last, true);
         }
@@ -90,7 +90,7 @@ fn date(headers: &mut HeaderMap) {
 /// A body on its way.
 struct Sending {
     stream: SendStream<Bytes>,
-    room: Option<Arc<Room>>,
+    room: Option<Arc<AnswerMemory>>,
     limit: Duration,
     /// How long its client has been waited for since it has last taken enough.
     waited: Duration,

@@ -13,7 +13,7 @@ use h2::RecvStream;
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 
-use crate::server::pieces::PIECE;
+use crate::server::http1_answer::PIECE;
 
 /// The bodies of a connection that may still get frames.
 #[derive(Default)]

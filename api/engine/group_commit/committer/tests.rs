@@ -18,7 +18,7 @@ enum Fate {
     Hold(oneshot::Receiver<()>),
 }
 
-struct Request {
+struct TestRequest {
     key: u64,
     name: &'static str,
     fate: Fate,
@@ -27,32 +27,32 @@ struct Request {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Event {
+enum TestEvent {
     /// A commit begins, with these requests.
     Commit(Vec<&'static str>),
     Lost(u64),
 }
 
-struct Scripted(mpsc::UnboundedSender<Event>);
+struct Scripted(mpsc::UnboundedSender<TestEvent>);
 
 impl Messages for Scripted {
     type Key = u64;
-    type Request = Request;
-    type Settled = (u64, Vec<Request>);
+    type Request = TestRequest;
+    type Settled = (u64, Vec<TestRequest>);
 }
 
 impl BatchPolicy<Self> for Scripted {
-    type Batch = (u64, Vec<Request>);
+    type Batch = (u64, Vec<TestRequest>);
 
-    fn key(request: &Request) -> u64 {
+    fn key(request: &TestRequest) -> u64 {
         request.key
     }
 
-    fn refusals(request: &Request) -> u32 {
+    fn refusals(request: &TestRequest) -> u32 {
         request.refusals
     }
 
-    fn next_batch(&mut self, key: &u64, waiting: &mut VecDeque<Request>) -> Option<(Self::Batch, usize)> {
+    fn next_batch(&mut self, key: &u64, waiting: &mut VecDeque<TestRequest>) -> Option<(Self::Batch, usize)> {
         Some(((*key, waiting.drain(..).filter(|request| request.ticket.take()).collect()), 1))
     }
 
@@ -62,7 +62,7 @@ impl BatchPolicy<Self> for Scripted {
         committer: Handle<Self>,
     ) -> impl Future<Output = ()> + Send + 'static {
         let names = batches.iter().flat_map(|(_, requests)| requests).map(|request| request.name);
-        self.0.send(Event::Commit(names.collect())).unwrap();
+        self.0.send(TestEvent::Commit(names.collect())).unwrap();
         async move {
             for (key, requests) in batches {
                 let (mut done, mut again) = (Vec::new(), Vec::new());
@@ -70,7 +70,7 @@ impl BatchPolicy<Self> for Scripted {
                     match std::mem::replace(&mut request.fate, Fate::Store) {
                         Fate::Store => done.push(request),
                         // As after many refusals: the pause is then long enough for other commits.
-                        Fate::Refuse => again.push(Request { refusals: MOST_DOUBLINGS + 1, ..request }),
+                        Fate::Refuse => again.push(TestRequest { refusals: MOST_DOUBLINGS + 1, ..request }),
                         Fate::Panic => panic!("of the test"),
                         Fate::Hold(until) => {
                             until.await.unwrap();
@@ -84,19 +84,19 @@ impl BatchPolicy<Self> for Scripted {
         }
     }
 
-    fn settle(&mut self, settled: (u64, Vec<Request>)) -> (u64, Vec<Request>) {
+    fn settle(&mut self, settled: (u64, Vec<TestRequest>)) -> (u64, Vec<TestRequest>) {
         settled
     }
 
     fn lost(&mut self, key: &u64) {
-        self.0.send(Event::Lost(*key)).unwrap();
+        self.0.send(TestEvent::Lost(*key)).unwrap();
     }
 }
 
 /// A committer and the events that it causes.
 struct Rig {
     committer: Handle<Scripted>,
-    events: mpsc::UnboundedReceiver<Event>,
+    events: mpsc::UnboundedReceiver<TestEvent>,
     queue: Queue,
 }
 
@@ -109,7 +109,7 @@ impl Rig {
 
     fn send(&self, key: u64, name: &'static str, fate: Fate) -> Pending<()> {
         let (ticket, pending) = Ticket::new(Deadline::within(COMMAND), self.queue.room(key, 1, 100).unwrap());
-        assert!(self.committer.request(Request { key, name, fate, refusals: 0, ticket }));
+        assert!(self.committer.request(TestRequest { key, name, fate, refusals: 0, ticket }));
         pending
     }
 
@@ -117,7 +117,7 @@ impl Rig {
     async fn hold(&mut self, key: u64, name: &'static str) -> (oneshot::Sender<()>, Pending<()>) {
         let (release, held) = oneshot::channel();
         let pending = self.send(key, name, Fate::Hold(held));
-        assert_eq!(self.events.recv().await, Some(Event::Commit(vec![name])));
+        assert_eq!(self.events.recv().await, Some(TestEvent::Commit(vec![name])));
         (release, pending)
     }
 }
@@ -130,12 +130,12 @@ async fn a_commit_that_panics_frees_its_keys() {
     let waits = rig.send(2, "d", Fate::Store);
     release.send(()).unwrap();
     assert_eq!(held.answer().await, Ok(()));
-    assert_eq!(rig.events.recv().await, Some(Event::Commit(vec!["a", "b", "d", "c"])));
+    assert_eq!(rig.events.recv().await, Some(TestEvent::Commit(vec!["a", "b", "d", "c"])));
     // The batch before the panic was settled; the others get no answer.
     let told = join_all(lost.into_iter().chain([waits]).map(Pending::answer)).await;
     assert_eq!(told, [Ok(()), Err(NoAnswer::Lost), Err(NoAnswer::Lost), Err(NoAnswer::Lost)]);
-    assert_eq!(rig.events.recv().await, Some(Event::Lost(2)));
-    assert_eq!(rig.events.recv().await, Some(Event::Lost(3)));
+    assert_eq!(rig.events.recv().await, Some(TestEvent::Lost(2)));
+    assert_eq!(rig.events.recv().await, Some(TestEvent::Lost(3)));
     for key in [1, 2, 3] {
         assert_eq!(rig.send(key, "after", Fate::Store).answer().await, Ok(()), "key {key}");
     }
@@ -153,13 +153,13 @@ async fn a_refused_key_pauses_and_others_do_not() {
         let (also, last) = (rig.send(1, "also refused", Fate::Refuse), rig.send(2, "other", Fate::Store));
         release.send(()).unwrap();
         let first = rig.events.recv().await;
-        assert_eq!(first, Some(Event::Commit(vec!["refused", "also refused", "other"])));
+        assert_eq!(first, Some(TestEvent::Commit(vec!["refused", "also refused", "other"])));
         assert_eq!((held.answer().await, last.answer().await), (Ok(()), Ok(())));
         let new = (rig.send(1, "new", Fate::Store), rig.send(3, "meanwhile", Fate::Store));
-        overtaken = rig.events.recv().await == Some(Event::Commit(vec!["meanwhile"]));
+        overtaken = rig.events.recv().await == Some(TestEvent::Commit(vec!["meanwhile"]));
         if overtaken {
             let next = rig.events.recv().await;
-            assert_eq!(next, Some(Event::Commit(vec!["refused", "also refused", "new"])), "in order");
+            assert_eq!(next, Some(TestEvent::Commit(vec!["refused", "also refused", "new"])), "in order");
         }
         let all = [refused, also, new.0, new.1].map(Pending::answer);
         assert_eq!(join_all(all).await, [Ok(()); 4]);

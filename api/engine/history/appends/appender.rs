@@ -14,12 +14,12 @@ use tokio::sync::oneshot;
 use super::batch::Appends;
 use super::policy::AppendPolicy;
 use super::queue::{AppendQueue, Waiting};
-use super::request::{AppendError, Appended, Cause, Keyed, Progress, Request, Stage, weight};
-use crate::group_commit::{COMMITTERS, Committers, NoAnswer, Room, Ticket};
+use super::request::{AppendCause, AppendError, AppendProgress, Appended, Keyed, Placement, Request, weight};
+use crate::group_commit::{COMMITTERS, Committers, NoAnswer, QueueReservation, Ticket};
 use crate::history::buckets::catalog::{self, Catalog};
-use crate::history::collection::{OfOwner, Source};
+use crate::history::collection::{HistoryCollection, OfOwner};
 use crate::history::dedup::{
-    Record, Registered, Registration, Search, query, registrar, search_to_end, set_outcome, updates,
+    KeySearch, Record, Registered, Registration, query, registrar, search_to_end, set_outcome, updates,
 };
 use crate::history::identity::{Fingerprint, ItemKey, RecordId};
 use crate::history::placed::Placed;
@@ -29,12 +29,12 @@ use crate::mongo::{COMMAND, Deadline, Error, Result};
 const REGISTER: Duration = Duration::from_secs(10);
 
 /// The answer to an append with a key, and when the first request with the key arrived.
-type AppendedOnce = Result<(Progress, Instant), AppendError>;
+type AppendedOnce = Result<(AppendProgress, Instant), AppendError>;
 
 /// Appends to the histories of one definition. The committers end when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Appender {
-    pub(crate) source: Arc<Source>,
+    pub(crate) source: Arc<HistoryCollection>,
     pub(crate) queue: AppendQueue,
     /// Those of the committers.
     catalogs: [Catalog; COMMITTERS],
@@ -45,7 +45,7 @@ pub(crate) struct Appender {
 
 impl Appender {
     /// The committers together remember the tails of about so many owners.
-    pub(crate) fn new(source: Arc<Source>, queue: AppendQueue, owners: usize) -> Self {
+    pub(crate) fn new(source: Arc<HistoryCollection>, queue: AppendQueue, owners: usize) -> Self {
         let catalogs: [_; COMMITTERS] = std::array::from_fn(|_| catalog::new(owners.div_ceil(COMMITTERS)));
         let policy = |number: usize| AppendPolicy::new(Arc::clone(&source), catalogs[number].clone(), number);
         let committers = Committers::start(policy);
@@ -61,14 +61,18 @@ impl Appender {
     /// Stores at least one item at the end of a history, in the given order.
     pub(crate) async fn append(&self, owner: OwnerId, items: Vec<Item>, deadline: Deadline) -> Appended {
         let room = self.room(&owner, items.iter().map(Item::size))?;
-        self.enqueue(owner, items, Stage::new(), room, deadline).await
+        self.enqueue(owner, items, Placement::new(), room, deadline).await
     }
 
     /// Takes room in the queue for items of these sizes.
     ///
     /// # Errors
     /// The queue is full, or the owner's part of it.
-    fn room(&self, owner: &OwnerId, sizes: impl Iterator<Item = usize>) -> Result<Room, AppendError> {
+    fn room(
+        &self,
+        owner: &OwnerId,
+        sizes: impl Iterator<Item = usize>,
+    ) -> Result<QueueReservation, AppendError> {
         let all = &self.queue.all;
         all.room(owner.spread(), weight(sizes), all.most_of_a_key()).map_err(AppendError::nothing)
     }
@@ -87,7 +91,7 @@ impl Appender {
         items: Vec<Item>,
         waiting: &mut Waiting,
     ) -> impl Future<Output = Appended> + Send {
-        self.enqueue_part(owner, items, Stage::new(), waiting)
+        self.enqueue_part(owner, items, Placement::new(), waiting)
     }
 
     /// Same as [`Appender::enqueue`] for items of an upload of which none is placed, as soon as there is room in the queue.
@@ -95,7 +99,7 @@ impl Appender {
         &self,
         owner: OwnerId,
         items: Vec<Item>,
-        stage: Stage,
+        stage: Placement,
         waiting: &mut Waiting,
     ) -> Appended {
         let rest = weight(items.iter().map(Item::size));
@@ -110,8 +114,8 @@ impl Appender {
         &self,
         owner: OwnerId,
         items: Vec<Item>,
-        stage: Stage,
-        room: Room,
+        stage: Placement,
+        room: QueueReservation,
         deadline: Deadline,
     ) -> impl Future<Output = Appended> + use<> {
         let (ticket, pending) = Ticket::new(deadline, room);
@@ -129,8 +133,8 @@ impl Appender {
             // Without an answer, what was placed before is still there.
             match pending.answer().await {
                 Ok(answer) => answer,
-                Err(NoAnswer::Withdrawn) => Err(AppendError::after(placed, 0, Cause::Late)),
-                Err(NoAnswer::Lost) => Err(AppendError::after(placed, rest, Cause::OutcomeUnknown)),
+                Err(NoAnswer::Withdrawn) => Err(AppendError::after(placed, 0, AppendCause::Late)),
+                Err(NoAnswer::Lost) => Err(AppendError::after(placed, rest, AppendCause::OutcomeUnknown)),
             }
         }
     }
@@ -146,7 +150,7 @@ impl Appender {
         canonical: &[Vec<u8>],
         now: Instant,
         deadline: Deadline,
-    ) -> Result<(Progress, Instant), AppendError> {
+    ) -> Result<(AppendProgress, Instant), AppendError> {
         let count = drafts.len();
         let fingerprint = Fingerprint::of(&self.source.definition, &drafts, canonical);
         let proposed = Record { from: 0, fingerprint, date: now, outcome: None };
@@ -154,12 +158,12 @@ impl Appender {
         // steps. Each step keeps the deadline.
         let outcome = match tokio::spawn(self.clone().attempt(owner, key, drafts, proposed, deadline)).await {
             Ok(outcome) => outcome,
-            Err(_panicked) => Err(AppendError::after(Placed::default(), count, Cause::OutcomeUnknown)),
+            Err(_panicked) => Err(AppendError::after(Placed::default(), count, AppendCause::OutcomeUnknown)),
         };
         let result = match &outcome {
             Ok((progress, _)) if progress.is_replayed() => "replayed",
             Ok(_) => "stored",
-            Err(AppendError { cause: Cause::KeyReused, .. }) => "reused",
+            Err(AppendError { cause: AppendCause::KeyReused, .. }) => "reused",
             Err(_) => "failed",
         };
         metrics::counter!(KEYED_APPENDS, "result" => result).increment(1);
@@ -181,14 +185,14 @@ impl Appender {
         let registered = registered.map_err(AppendError::nothing)?;
         let date = registered.record.date;
         if registered.record.fingerprint != fingerprint {
-            return Err(AppendError::nothing(Cause::KeyReused));
+            return Err(AppendError::nothing(AppendCause::KeyReused));
         }
         if let Some(ranges) = &registered.record.outcome {
-            return Ok((Progress::replayed(ranges.clone()), date));
+            return Ok((AppendProgress::replayed(ranges.clone()), date));
         }
         let of = self.source.of(&owner, deadline);
         let keys = (0..drafts.len()).map(|index| ItemKey::new(definition, &owner, &key, index));
-        let mut search = Search::of_items(keys.collect(), registered.record.from);
+        let mut search = KeySearch::of_items(keys.collect(), registered.record.from);
         if !registered.is_new {
             search_to_end(of, id, &mut search).await.map_err(AppendError::nothing)?;
             if search.is_over() {
@@ -197,7 +201,7 @@ impl Appender {
         }
         let items = drafts.iter().map(|draft| draft.dated(date)).collect();
         let keyed = Keyed { id, stored: false, registered: Some(registered) };
-        let stage = Stage::once(search, Some(keyed));
+        let stage = Placement::once(search, Some(keyed));
         let progress = self.enqueue(owner.clone(), items, stage, room, deadline).await?;
         match progress.is_replayed() {
             true => tell(of, id, progress.placed.ranges, date).await,
@@ -234,7 +238,7 @@ async fn tell(of: OfOwner<'_>, id: RecordId, ranges: Vec<SeqRange>, date: Instan
     let update = Bson::from(set_outcome(query(of.source, id, of.owner), &ranges));
     let command = updates(vec![update], of.deadline);
     match of.source.sessions.commit(&of.source.reads, command, of.deadline).await {
-        Ok(_) => Ok((Progress::replayed(ranges), date)),
+        Ok(_) => Ok((AppendProgress::replayed(ranges), date)),
         Err(unanswered) => Err(AppendError::nothing(
             unanswered.or_unavailable("it is not known whether an outcome is in its record"),
         )),

@@ -6,14 +6,14 @@ use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Instant, OwnerId, SeqRange};
 use pagebucket_model::metric::RETRIES;
 
-use super::request::{Cause, Request};
+use super::request::{AppendCause, Request};
 use super::statement::{self, Statement};
 use crate::group_commit::Messages;
 use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::catalog::KnownTail;
 use crate::history::buckets::document::Marked;
 use crate::history::collection::fence::ReadTime;
-use crate::history::dedup::{Run, Search};
+use crate::history::dedup::{KeySearch, Run};
 use crate::mongo::Error;
 use crate::mongo::reply::Verdict;
 
@@ -86,13 +86,13 @@ impl Batch {
     }
 
     /// The searches that have not reached `last`.
-    pub(crate) fn searches_behind(&mut self, last: u64) -> Vec<&mut Search> {
+    pub(crate) fn searches_behind(&mut self, last: u64) -> Vec<&mut KeySearch> {
         let behind = self.requests.iter_mut().filter(|request| request.is_behind(last));
         behind.filter_map(Request::once_mut).map(|once| &mut once.search).collect()
     }
 
     /// Answers the requests for which `fails` holds.
-    pub(crate) fn fail_if(&mut self, fails: impl Fn(&Request) -> bool, cause: impl Fn() -> Cause) {
+    pub(crate) fn fail_if(&mut self, fails: impl Fn(&Request) -> bool, cause: impl Fn() -> AppendCause) {
         let failed = self.requests.extract_if(.., |request| fails(request));
         failed.for_each(|request| request.fail(0, cause()));
     }
@@ -170,7 +170,7 @@ impl Batch {
                         .increment(1);
                 }
                 let given_up = again.extract_if(.., |request| request.attempts >= MOST_ATTEMPTS);
-                given_up.for_each(|request| request.fail(0, Cause::Contended));
+                given_up.for_each(|request| request.fail(0, AppendCause::Contended));
             }
         }
         let tail = tail.filter(|_| failed.is_none()).zip(self.read);
@@ -189,7 +189,7 @@ impl Batch {
     pub(crate) fn unknown(self) -> Settled {
         for request in self.requests {
             let unknown = request.rest().len();
-            request.fail(unknown, Cause::OutcomeUnknown);
+            request.fail(unknown, AppendCause::OutcomeUnknown);
         }
         Settled::ended(self.owner)
     }
@@ -200,7 +200,7 @@ impl Batch {
     }
 
     /// Settles the batch if nothing was sent.
-    pub(crate) fn fail(self, cause: impl Fn() -> Cause) -> Settled {
+    pub(crate) fn fail(self, cause: impl Fn() -> AppendCause) -> Settled {
         self.requests.into_iter().for_each(|request| request.fail(0, cause()));
         Settled::ended(self.owner)
     }

@@ -12,23 +12,23 @@ use pagebucket_model::domain::OwnerId;
 use pagebucket_model::metric::COMMIT_ITEMS;
 
 use super::batch::{Appends, Batch, MOST_OF_A_COMMAND, Settled};
-use super::request::{Cause, Request};
+use super::request::{AppendCause, Request};
 use super::statement::update;
 use crate::group_commit::Handle;
 use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::tails::Tails;
-use crate::history::collection::Source;
+use crate::history::collection::HistoryCollection;
 use crate::history::collection::fence::Fence;
 use crate::history::dedup::{Goal, confirm, keep_looked, near, scan};
 use crate::mongo::reply::{Answer, Verdict};
-use crate::mongo::session::{Command, Unanswered, durable};
+use crate::mongo::session::{Unanswered, WriteCommand, durable};
 use crate::mongo::{Deadline, Error};
 
 /// The most statements in one command.
 const MOST_STATEMENTS: usize = 1_000;
 
 /// Commits at least one batch, and reports each to the committer as soon as it is settled.
-pub(crate) async fn run(source: Arc<Source>, batches: Vec<Batch>, committer: Handle<Appends>) {
+pub(crate) async fn run(source: Arc<HistoryCollection>, batches: Vec<Batch>, committer: Handle<Appends>) {
     let report = |mut settled: Settled| {
         let done = std::mem::take(&mut settled.done);
         committer.settled(settled);
@@ -60,7 +60,7 @@ pub(crate) async fn run(source: Arc<Source>, batches: Vec<Batch>, committer: Han
 type Fenced = (Batch, Fence);
 
 /// The batch with its fence. If what was known is too old by now, it is placed again, and its tail is read.
-fn fenced(source: &Source, batch: Batch, report: &impl Fn(Settled)) -> Option<Fenced> {
+fn fenced(source: &HistoryCollection, batch: Batch, report: &impl Fn(Settled)) -> Option<Fenced> {
     let topology = source.topology();
     match batch.read.and_then(|read| source.markers.open_until(read, &source.clock)) {
         Some(until) => Some((batch, Fence::until(topology, until))),
@@ -74,7 +74,7 @@ fn fenced(source: &Source, batch: Batch, report: &impl Fn(Settled)) -> Option<Fe
 
 /// Reads the tails that are not in the catalog, all in one query, then plans the statements of each batch.
 async fn plan(
-    source: &Arc<Source>,
+    source: &Arc<HistoryCollection>,
     batches: Vec<Batch>,
     committer: &Handle<Appends>,
     report: &impl Fn(Settled),
@@ -117,7 +117,11 @@ async fn plan(
 /// Searches the items that were added since the requests whose items are stored once last searched. A request's items that are
 /// found are placed. If a search fails, only its requests fail. If many items were added, a request leaves the
 /// commit and returns when its search is up to date.
-async fn search(source: &Arc<Source>, batches: Vec<Batch>, committer: &Handle<Appends>) -> Vec<Batch> {
+async fn search(
+    source: &Arc<HistoryCollection>,
+    batches: Vec<Batch>,
+    committer: &Handle<Appends>,
+) -> Vec<Batch> {
     if batches.iter().flat_map(|batch| &batch.requests).all(|request| request.once().is_none()) {
         return batches;
     }
@@ -137,7 +141,7 @@ async fn search(source: &Arc<Source>, batches: Vec<Batch>, committer: &Handle<Ap
         }
         // Another attempt has stored some of its marked items: the caller looks which.
         let found = |request: &Request| request.once().is_some_and(|once| !once.search.found.is_empty());
-        batch.fail_if(found, || Cause::Contended);
+        batch.fail_if(found, || AppendCause::Contended);
         batch
     });
     join_all(work).await
@@ -146,7 +150,7 @@ async fn search(source: &Arc<Source>, batches: Vec<Batch>, committer: &Handle<Ap
 /// Advances the searches of these requests of one owner to `last`, the total of a known tail. Then puts the
 /// requests back at the front of the queue, in their order. Other requests are committed meanwhile.
 async fn catch_up(
-    source: Arc<Source>,
+    source: Arc<HistoryCollection>,
     owner: OwnerId,
     mut requests: Vec<Request>,
     last: u64,
@@ -182,7 +186,7 @@ async fn catch_up(
 
 /// Sends one command: an unordered one for many owners with one statement each, or an ordered one for one
 /// owner, which stops at its first failure.
-async fn send(source: &Source, fenced: Vec<Fenced>, report: &impl Fn(Settled)) {
+async fn send(source: &HistoryCollection, fenced: Vec<Fenced>, report: &impl Fn(Settled)) {
     let (batches, fences): (Vec<Batch>, Vec<Fence>) = fenced.into_iter().unzip();
     let ordered = batches.len() == 1;
     let deadline = deadline(&batches);
@@ -193,7 +197,7 @@ async fn send(source: &Source, fenced: Vec<Fenced>, report: &impl Fn(Settled)) {
         let each = batch.statements.iter();
         each.map(move |statement| Ok(update(definition, &batch.owner, statement, &items, *fence).into()))
     });
-    let mut command = Command::update(&definition.name, updates, ordered, durable(deadline));
+    let mut command = WriteCommand::update(&definition.name, updates, ordered, durable(deadline));
     if batches.iter().any(Batch::opens) {
         command = command.running_at_most(deadline.or_within(source.markers.ages.command).remaining());
     }

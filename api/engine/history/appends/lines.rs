@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::appender::Appender;
 use super::queue::{Waiting, stopped};
-use super::request::{AppendError, Appended, Cause, Keyed, Progress, Stage, weight};
-use crate::history::dedup::{NumberedItem, Record, Registered, Search, Tag, search_to_end};
+use super::request::{AppendCause, AppendError, AppendProgress, Appended, Keyed, Placement, weight};
+use crate::history::dedup::{KeySearch, NumberedItem, Record, Registered, Tag, search_to_end};
 use crate::history::identity::{Fingerprint, RecordId};
 use crate::history::placed::LineRefusal;
 use crate::mongo::{COMMAND, Deadline};
@@ -75,7 +75,7 @@ impl Appender {
         let beyond = lines.partition_point(|(number, _)| *number <= u64::from(u32::MAX));
         let beyond = lines.split_off(beyond).len();
         let mut progress = match lines.is_empty() {
-            true => Progress::default(),
+            true => AppendProgress::default(),
             false => self.append_numbered(so_far, lines, now, waiting).await?,
         };
         (0..beyond).for_each(|_| progress.placed.refuse(LineRefusal::BeyondNumbers));
@@ -93,14 +93,16 @@ impl Appender {
         let id = RecordId::new(definition, &owner, &so_far.key);
         let registered = self.keep_record(so_far, id, now, &waiting.stop).await;
         let registered = registered.map_err(AppendError::nothing)?;
-        let Some(begun) = &mut so_far.begun else { return Err(AppendError::nothing(Cause::OutcomeUnknown)) };
+        let Some(begun) = &mut so_far.begun else {
+            return Err(AppendError::nothing(AppendCause::OutcomeUnknown));
+        };
         let numbered = |(number, draft): (u64, Draft)| NumberedItem {
             number: u32::try_from(number).expect("lines beyond the last number were split off"),
             item: draft.dated(begun.date),
         };
         let lines: Arc<[NumberedItem]> = lines.into_iter().map(numbered).collect();
         let tag = Tag::new(definition, &owner, &so_far.key);
-        let mut search = Search::of_lines(tag, Arc::clone(&lines), begun.looked);
+        let mut search = KeySearch::of_lines(tag, Arc::clone(&lines), begun.looked);
         if !begun.at_end {
             let of = self.source.of(&owner, Deadline::within(SEARCH));
             let searching = search_to_end(of, id, &mut search);
@@ -108,7 +110,7 @@ impl Appender {
             searched.unwrap_or_else(|| Err(stopped())).map_err(AppendError::nothing)?;
             if search.is_over() {
                 begun.looked = search.looked();
-                return Ok(Progress { placed: search.placed, ..Progress::default() });
+                return Ok(AppendProgress { placed: search.placed, ..AppendProgress::default() });
             }
             begun.at_end = true;
         }
@@ -119,7 +121,7 @@ impl Appender {
             Err(cause) => return Err(AppendError::after(search.placed, 0, cause)),
         };
         let items = lines.iter().map(|line| line.item.clone()).collect();
-        let stage = Stage::once(search, Some(Keyed { id, stored: false, registered }));
+        let stage = Placement::once(search, Some(Keyed { id, stored: false, registered }));
         let answer = self.enqueue(owner, items, stage, room, Deadline::within(COMMAND)).await;
         match &answer {
             Ok(progress) => begun.looked = progress.looked,
@@ -139,7 +141,7 @@ impl Appender {
         id: RecordId,
         now: Instant,
         stop: &CancellationToken,
-    ) -> Result<Option<Registered>, Cause> {
+    ) -> Result<Option<Registered>, AppendCause> {
         let server_time = &self.source.server_time;
         // The server's clock decides, because this machine's clock stops while the machine sleeps. A standalone server
         // reports no time; nothing is promised there.
@@ -154,7 +156,7 @@ impl Appender {
         let registering = self.register(&so_far.owner, id, proposed, keeps, Deadline::within(COMMAND));
         let registered = stop.run_until_cancelled(registering).await.unwrap_or_else(|| Err(stopped()))?;
         if registered.record.fingerprint != Fingerprint::of_upload() {
-            return Err(Cause::KeyReused);
+            return Err(AppendCause::KeyReused);
         }
         let touched = server_time.now();
         if let Some(begun) = &mut so_far.begun {

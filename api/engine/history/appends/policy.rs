@@ -13,16 +13,16 @@ use pagebucket_model::metric::{CATALOG_LOOKUPS, CATALOG_OWNERS};
 
 use super::batch::{Appends, Batch, MOST_BYTES, Settled};
 use super::commit;
-use super::request::{Cause, Request};
+use super::request::{AppendCause, Request};
 use crate::group_commit::{BatchPolicy, Handle};
 use crate::history::buckets::catalog::Catalog;
-use crate::history::collection::Source;
+use crate::history::collection::HistoryCollection;
 use crate::history::collection::fence::ReadTime;
 use crate::history::dedup::Recent;
 
 /// The memory of one committer of items.
 pub(crate) struct AppendPolicy {
-    source: Arc<Source>,
+    source: Arc<HistoryCollection>,
     catalog: Catalog,
     /// Of the owners whose appends have keys. `None` before the first.
     recent: Option<Recent>,
@@ -31,7 +31,7 @@ pub(crate) struct AppendPolicy {
 
 impl AppendPolicy {
     /// `number` identifies the committer in metrics.
-    pub(crate) fn new(source: Arc<Source>, catalog: Catalog, number: usize) -> Self {
+    pub(crate) fn new(source: Arc<HistoryCollection>, catalog: Catalog, number: usize) -> Self {
         let (collection, committer) = (source.collection().to_owned(), number.to_string());
         let remembered =
             metrics::gauge!(CATALOG_OWNERS, "collection" => collection, "committer" => committer);
@@ -124,7 +124,7 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
         taken.last().is_none_or(|last| fits && !last.alone && !next.alone)
     }) {
         if request.ticket.is_late() {
-            request.fail(0, Cause::Late);
+            request.fail(0, AppendCause::Late);
         } else if request.ticket.take() {
             bytes += request.weight();
             keys.extend(request.keyed().map(|keyed| keyed.id));
@@ -138,8 +138,8 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
 mod tests {
     use super::*;
     use crate::group_commit::{NoAnswer, Pending, Queue, Ticket};
-    use crate::history::appends::request::{AppendError, Appended, Keyed, Stage};
-    use crate::history::dedup::Search;
+    use crate::history::appends::request::{AppendError, Appended, Keyed, Placement};
+    use crate::history::dedup::KeySearch;
     use crate::history::identity::{ItemKey, RecordId};
     use crate::mongo::{COMMAND, COMMIT, Deadline};
     use pagebucket_model::definition::Definition;
@@ -156,14 +156,14 @@ mod tests {
         Item::new(Default::default(), Instant::MIN)
     }
 
-    fn request(items: usize, stage: Stage, ticket: Ticket<Appended>) -> Request {
+    fn request(items: usize, stage: Placement, ticket: Ticket<Appended>) -> Request {
         let (items, refused_at, attempts, alone) = (vec![item(); items], None, 0, false);
         Request { owner: owner(), refused_at, attempts, alone, items, stage, ticket }
     }
 
     fn plain(queue: &Queue, items: usize, within: Duration) -> (Request, Pending<Appended>) {
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, items, 10).unwrap());
-        (request(items, Stage::new(), ticket), pending)
+        (request(items, Placement::new(), ticket), pending)
     }
 
     fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Appended>) {
@@ -172,7 +172,7 @@ mod tests {
         let id = RecordId::new(&Definition::trades(), &owner(), &key);
         let keyed = Keyed { id, stored: false, registered: None };
         let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, 1, 10).unwrap());
-        let stage = Stage::once(Search::of_items(keys.into(), 0), Some(keyed));
+        let stage = Placement::once(KeySearch::of_items(keys.into(), 0), Some(keyed));
         (request(1, stage, ticket), pending)
     }
 
@@ -203,6 +203,6 @@ mod tests {
         assert!(Deadline::latest(taken.iter().map(|request| request.ticket.deadline())).remaining() > COMMIT);
         let AppendError { progress, unknown, cause } = told.answer().await.unwrap().unwrap_err();
         assert_eq!(progress.placed.count, 1);
-        assert!(unknown == 0 && matches!(cause, Cause::Late), "{unknown}, {cause:?}");
+        assert!(unknown == 0 && matches!(cause, AppendCause::Late), "{unknown}, {cause:?}");
     }
 }

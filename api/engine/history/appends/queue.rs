@@ -17,9 +17,9 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::request::Cause;
+use super::request::AppendCause;
 use crate::capacity::Capacity;
-use crate::group_commit::{Full, Queue, Room};
+use crate::group_commit::{Full, Queue, QueueReservation};
 use crate::mongo::Error;
 
 /// The longest wait of an upload for room: longer than it takes to commit all that the largest number of
@@ -68,7 +68,7 @@ impl AppendQueue {
         owner: &OwnerId,
         bytes: usize,
         waiting: &mut Waiting,
-    ) -> Result<Room, Cause> {
+    ) -> Result<QueueReservation, AppendCause> {
         let began = Instant::now();
         let room = tokio::select! {
             biased;
@@ -79,7 +79,12 @@ impl AppendQueue {
         room
     }
 
-    async fn wait_for_room(&self, owner: &OwnerId, bytes: usize, until: Instant) -> Result<Room, Cause> {
+    async fn wait_for_room(
+        &self,
+        owner: &OwnerId,
+        bytes: usize,
+        until: Instant,
+    ) -> Result<QueueReservation, AppendCause> {
         // A single item may be larger than all that uploads may hold.
         let permits = bytes.min(half(&self.all)) as u32;
         let mut part = None;
@@ -87,7 +92,7 @@ impl AppendQueue {
             if part.is_none() {
                 let acquired = Arc::clone(&self.uploads).acquire_many_owned(permits);
                 let Ok(Ok(acquired)) = timeout_at(until, acquired).await else {
-                    return Err(Cause::Overloaded);
+                    return Err(AppendCause::Overloaded);
                 };
                 part = Some(acquired);
             }
@@ -133,7 +138,7 @@ mod tests {
     }
 
     /// Room that an upload finds at once.
-    fn at_once(queue: &AppendQueue, owner: &OwnerId, bytes: usize) -> Option<Room> {
+    fn at_once(queue: &AppendQueue, owner: &OwnerId, bytes: usize) -> Option<QueueReservation> {
         let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
         queue.room_of_an_upload(owner, bytes, &mut waiting).now_or_never().map(Result::unwrap)
     }

@@ -8,7 +8,7 @@ use super::statement::SecondsExhausted;
 use crate::group_commit::{Full, Ticket};
 use crate::history::buckets::document::Marked;
 use crate::history::collection::fence::ReadTime;
-use crate::history::dedup::{Registered, Search};
+use crate::history::dedup::{KeySearch, Registered};
 use crate::history::identity::RecordId;
 use crate::history::placed::{LineRefusal, Placed};
 use crate::mongo::Error;
@@ -24,13 +24,13 @@ pub(crate) struct Request {
     /// Whether the request must not be merged with others.
     pub(crate) alone: bool,
     pub(crate) items: Vec<Item>,
-    pub(crate) stage: Stage,
+    pub(crate) stage: Placement,
     pub(crate) ticket: Ticket<Appended>,
 }
 
 /// Which items of a request are placed.
 #[derive(Debug)]
-pub(crate) enum Stage {
+pub(crate) enum Placement {
     /// Of a request without a key: all items are new.
     New(Placed),
     /// Of a request whose items may be stored already. Boxed: most requests are new.
@@ -41,7 +41,7 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Once {
     /// Which of the items are placed, and how far the history is searched for the others.
-    pub(crate) search: Search,
+    pub(crate) search: KeySearch,
     /// With an `Idempotency-Key`. Marked items have none.
     pub(crate) keyed: Option<Keyed>,
 }
@@ -56,14 +56,14 @@ pub(crate) struct Keyed {
     pub(crate) registered: Option<Registered>,
 }
 
-impl Stage {
+impl Placement {
     /// Of items of which none is placed, and none was stored before.
     pub(crate) fn new() -> Self {
         Self::New(Placed::default())
     }
 
     /// Of items that `search` looks for.
-    pub(crate) fn once(search: Search, keyed: Option<Keyed>) -> Self {
+    pub(crate) fn once(search: KeySearch, keyed: Option<Keyed>) -> Self {
         Self::Once(Box::new(Once { search, keyed }))
     }
 
@@ -85,16 +85,16 @@ impl Request {
     /// The state by which the items are stored once, unless all of them are new.
     pub(crate) fn once(&self) -> Option<&Once> {
         match &self.stage {
-            Stage::New(_) => None,
-            Stage::Once(once) => Some(once),
+            Placement::New(_) => None,
+            Placement::Once(once) => Some(once),
         }
     }
 
     /// Same as [`Request::once`], to be changed.
     pub(crate) fn once_mut(&mut self) -> Option<&mut Once> {
         match &mut self.stage {
-            Stage::New(_) => None,
-            Stage::Once(once) => Some(once),
+            Placement::New(_) => None,
+            Placement::Once(once) => Some(once),
         }
     }
 
@@ -127,8 +127,8 @@ impl Request {
     /// Notes that this request has stored its next items at `range`.
     pub(crate) fn place(&mut self, range: SeqRange) {
         match &mut self.stage {
-            Stage::New(placed) => placed.push(range),
-            Stage::Once(once) => {
+            Placement::New(placed) => placed.push(range),
+            Placement::Once(once) => {
                 once.search.placed.push(range);
                 if let Some(keyed) = &mut once.keyed {
                     keyed.stored = true;
@@ -163,18 +163,18 @@ impl Request {
     }
 
     /// Answers: nothing is stored after what is placed, except that the next `unknown` items may be.
-    pub(crate) fn fail(self, unknown: usize, cause: Cause) {
+    pub(crate) fn fail(self, unknown: usize, cause: AppendCause) {
         let (progress, ticket) = self.progress();
         ticket.answer(Err(AppendError { progress, unknown, cause }));
     }
 
-    fn progress(self) -> (Progress, Ticket<Appended>) {
+    fn progress(self) -> (AppendProgress, Ticket<Appended>) {
         let progress = match self.stage {
-            Stage::New(placed) => Progress { placed, stored: true, looked: 0 },
-            Stage::Once(once) => {
+            Placement::New(placed) => AppendProgress { placed, stored: true, looked: 0 },
+            Placement::Once(once) => {
                 let Once { search, keyed } = *once;
                 let stored = keyed.is_none_or(|keyed| keyed.stored);
-                Progress { looked: search.looked(), placed: search.placed, stored }
+                AppendProgress { looked: search.looked(), placed: search.placed, stored }
             }
         };
         (progress, self.ticket)
@@ -184,7 +184,7 @@ impl Request {
 /// How far an append has come: the outcome of its first items, in order. The rest is not stored, unless an
 /// [`AppendError`] says that the outcome of some of it is unknown.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct AppendProgress {
     pub(crate) placed: Placed,
     /// Whether this attempt has stored any of them. An earlier attempt has stored the others.
     pub(crate) stored: bool,
@@ -193,7 +193,7 @@ pub struct Progress {
     pub(crate) looked: u64,
 }
 
-impl Progress {
+impl AppendProgress {
     /// Items that an earlier attempt has stored in these ranges.
     pub fn replayed(ranges: Vec<SeqRange>) -> Self {
         let count = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
@@ -223,7 +223,7 @@ impl Progress {
 }
 
 /// What became of an append.
-pub type Appended = Result<Progress, AppendError>;
+pub type Appended = Result<AppendProgress, AppendError>;
 
 /// How far a failed append came, and why it failed.
 ///
@@ -233,30 +233,34 @@ pub type Appended = Result<Progress, AppendError>;
 #[error("{cause}")]
 pub struct AppendError {
     /// The outcome of the first items.
-    pub progress: Progress,
+    pub progress: AppendProgress,
     /// How many items may or may not be stored.
     pub unknown: usize,
     /// Why the append failed.
     #[source]
-    pub cause: Cause,
+    pub cause: AppendCause,
 }
 
 impl AppendError {
     /// An append that has stored nothing.
-    pub(crate) fn nothing(cause: impl Into<Cause>) -> Self {
+    pub(crate) fn nothing(cause: impl Into<AppendCause>) -> Self {
         Self::after(Placed::default(), 0, cause)
     }
 
     /// An append that has stored nothing after what earlier attempts have placed, except that the next `unknown` items
     /// may be stored.
-    pub(crate) fn after(placed: Placed, unknown: usize, cause: impl Into<Cause>) -> Self {
-        Self { progress: Progress { placed, ..Progress::default() }, unknown, cause: cause.into() }
+    pub(crate) fn after(placed: Placed, unknown: usize, cause: impl Into<AppendCause>) -> Self {
+        Self {
+            progress: AppendProgress { placed, ..AppendProgress::default() },
+            unknown,
+            cause: cause.into(),
+        }
     }
 }
 
 /// Why an append failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Cause {
+pub enum AppendCause {
     /// The database gave no final answer before the deadline.
     #[error("the outcome of a commit is unknown")]
     OutcomeUnknown,
@@ -282,7 +286,7 @@ pub enum Cause {
     Database(#[from] Error),
 }
 
-impl From<Full> for Cause {
+impl From<Full> for AppendCause {
     fn from(full: Full) -> Self {
         match full {
             Full::Queue => Self::Overloaded,

@@ -9,7 +9,7 @@ use pagebucket_model::domain::{Instant, OwnerId, PageNumber, PageSize, SeqRange}
 use crate::history::buckets::bucket_id::{BucketId, Tail};
 use crate::history::buckets::document::Marked;
 use crate::history::collection::fence::Fence;
-use crate::mongo::bson_writer::{Fields, document};
+use crate::mongo::bson_writer::{DocumentWriter, document};
 
 /// One conditional upsert: appends items to a bucket that holds exactly as many as it expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +141,7 @@ fn open(
     let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
     let (first, last) = dates(items);
     let id = bucket.id(owner).to_string();
-    let stored = |bucket_of: &mut Fields<'_>, name: &str, held: &[Marked<'_>]| {
+    let stored = |bucket_of: &mut DocumentWriter<'_>, name: &str, held: &[Marked<'_>]| {
         bucket_of.document(name, |literal| {
             literal.document("$literal", |stored| {
                 stored.text("_id", &id);
@@ -176,19 +176,19 @@ fn open(
 }
 
 /// Finds a bucket that holds exactly as many items as are expected.
-fn compare(query: &mut Fields<'_>, definition: &Definition, owner: &OwnerId, id: &str, bucket: Tail) {
+fn compare(query: &mut DocumentWriter<'_>, definition: &Definition, owner: &OwnerId, id: &str, bucket: Tail) {
     query.text("_id", id);
     query.owner(&definition.owner.field, owner);
     query.i32("count", bucket.count.into());
 }
 
-fn upsert(update: &mut Fields<'_>) {
+fn upsert(update: &mut DocumentWriter<'_>) {
     update.bool("upsert", true);
     // Without the hint 6.0.5 chooses the unique index and examines every page of the owner.
     update.document("hint", |hint| hint.i32("_id", 1));
 }
 
-fn history(of: &mut Fields<'_>, name: &str, definition: &Definition, items: &[Marked<'_>]) {
+fn history(of: &mut DocumentWriter<'_>, name: &str, definition: &Definition, items: &[Marked<'_>]) {
     of.array(name, items, |history, name, marked| match marked.key {
         None => history.copy(name, marked.item.document()),
         Some(key) => history.copy_with(name, marked.item.document(), |item| {

@@ -1,3 +1,5 @@
+//! The `_id` of a bucket.
+
 use mongodb::bson::{Document, doc};
 use pagebucket_model::domain::{OwnerId, PageNumber, PageSize, Seq};
 

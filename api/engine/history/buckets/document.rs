@@ -48,14 +48,14 @@ struct Inner {
 
 /// A stored item.
 #[derive(Clone, Copy)]
-pub struct Stored<'a> {
+pub struct StoredItem<'a> {
     /// The item's address.
     pub seq: Seq,
     document: &'a RawDocument,
     definition: &'a Definition,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredItem<'a> {
     /// The item's date.
     pub fn date(&self) -> Instant {
         item::date(self.document, &self.definition.date.name)
@@ -96,9 +96,9 @@ impl Bucket {
     }
 
     /// The items of the page, in order of arrival.
-    pub fn items(&self) -> impl Iterator<Item = Stored<'_>> {
+    pub fn items(&self) -> impl Iterator<Item = StoredItem<'_>> {
         let (definition, first) = (&*self.0.definition, self.first_seq());
-        documents(&self.0.history).enumerate().map(move |(place, document)| Stored {
+        documents(&self.0.history).enumerate().map(move |(place, document)| StoredItem {
             seq: first.plus(place),
             document: document.expect("it was checked when its bucket was read"),
             definition,
@@ -106,7 +106,7 @@ impl Bucket {
     }
 
     /// The item at this address, if it is in this bucket.
-    pub fn item(&self, seq: Seq) -> Option<Stored<'_>> {
+    pub fn item(&self, seq: Seq) -> Option<StoredItem<'_>> {
         self.items().find(|item| item.seq == seq)
     }
 

@@ -10,7 +10,7 @@ use pagebucket_model::domain::{OwnerId, OwnerType};
 
 use super::bucket_id::{BucketId, NO_ID, Tail};
 use super::marker::Marker;
-use crate::history::collection::{Source, owner_bson, owner_of, page_of};
+use crate::history::collection::{HistoryCollection, owner_bson, owner_of, page_of};
 use crate::mongo::majority::Query;
 use crate::mongo::{Corruption, Deadline, Error, Result};
 
@@ -29,7 +29,7 @@ impl Tails {
     /// Sorted in descending order with `$first`, the query is a DISTINCT_SCAN: one key and one document an owner.
     /// Sorted in ascending order with `$last`, it would read every page. (Server manual, "$group Optimizations".)
     pub(crate) async fn read(
-        source: &Source,
+        source: &HistoryCollection,
         owners: impl IntoIterator<Item = &OwnerId>,
         after: Option<Timestamp>,
         deadline: Deadline,

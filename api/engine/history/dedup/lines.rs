@@ -63,7 +63,7 @@ mod tests {
     use mongodb::bson::rawdoc;
 
     use super::*;
-    use crate::history::dedup::Search;
+    use crate::history::dedup::KeySearch;
     use crate::history::placed::LineRefusal;
     use pagebucket_model::domain::{Instant, Seq, SeqRange};
 
@@ -86,22 +86,22 @@ mod tests {
     }
 
     /// A history as the quantities and keys of its items.
-    type History = Vec<(u64, Option<ItemKey>)>;
+    type StoredLines = Vec<(u64, Option<ItemKey>)>;
 
     /// One attempt with lines of a number and a quantity, in chunks of `chunk` lines. Returns the end of each
     /// line. `interrupt` is called before the rest of each chunk is appended, and may act as another attempt.
     fn attempt(
-        history: &mut History,
+        history: &mut StoredLines,
         lines: &[(u32, u64)],
         chunk: usize,
-        mut interrupt: impl FnMut(&mut History),
+        mut interrupt: impl FnMut(&mut StoredLines),
     ) -> Vec<Result<u64, LineRefusal>> {
         let mut ends = Vec::new();
         let mut looked = 0;
         for chunk in lines.chunks(chunk) {
             let lines: Arc<[_]> = chunk.iter().map(|(number, qty)| line(*number, *qty)).collect();
-            let mut search = Search::of_lines(tag(), Arc::clone(&lines), looked);
-            let look = |search: &mut Search, history: &History| {
+            let mut search = KeySearch::of_lines(tag(), Arc::clone(&lines), looked);
+            let look = |search: &mut KeySearch, history: &StoredLines| {
                 while !search.is_over() && search.looked() < history.len() as u64 {
                     let (qty, key) = history[search.looked() as usize];
                     search.look(key, |item, _| qty_of(item) == qty);
@@ -128,7 +128,7 @@ mod tests {
         ends
     }
 
-    fn quantities(history: &History) -> Vec<u64> {
+    fn quantities(history: &StoredLines) -> Vec<u64> {
         history.iter().map(|(qty, _)| *qty).collect()
     }
 
@@ -173,7 +173,7 @@ mod tests {
                 all.iter().copied().filter(|(number, _)| bad & (1 << (number - 1)) == 0).collect();
             for cut in 0..=first.len() {
                 for chunk in [1, 2, 3, 8] {
-                    let mut history = History::new();
+                    let mut history = StoredLines::new();
                     attempt(&mut history, &first[..cut], 2, |_| {});
                     let stored = quantities(&history);
                     let ends = attempt(&mut history, &all, chunk, |_| {});
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_line_that_differs_is_refused_alone() {
-        let mut history = History::new();
+        let mut history = StoredLines::new();
         attempt(&mut history, &[(1, 10), (2, 20), (4, 40)], 10, |_| {});
         let ends = attempt(&mut history, &[(1, 10), (2, 21), (3, 30), (4, 40), (5, 50)], 2, |_| {});
         assert_eq!(ends, [Ok(1), Err(LineRefusal::Differs), Err(LineRefusal::OutOfOrder), Ok(3), Ok(4)]);
@@ -206,7 +206,7 @@ mod tests {
         // Before each chunk of this attempt, another attempt stores up to `ahead` more lines in its own chunks.
         for ahead in 0..=3 {
             for chunk in 1..=6 {
-                let (mut history, mut turn) = (History::new(), 0);
+                let (mut history, mut turn) = (StoredLines::new(), 0);
                 let ends = attempt(&mut history, &lines, chunk, |history| {
                     turn += ahead;
                     attempt(history, &lines[..turn.min(lines.len())], 2, |_| {});

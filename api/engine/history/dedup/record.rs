@@ -10,8 +10,8 @@ use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::domain::{Instant, OwnerId, Seq, SeqRange};
 
-use super::search::Search;
-use crate::history::collection::{OfOwner, Source, owner_bson};
+use super::key_search::KeySearch;
+use crate::history::collection::{HistoryCollection, OfOwner, owner_bson};
 use crate::history::identity::{Fingerprint, RecordId};
 use crate::mongo::reply::{Verdict, judge};
 use crate::mongo::session::durable;
@@ -54,7 +54,7 @@ pub async fn keep_for(database: &Database, retention: Duration) -> Result<()> {
 }
 
 /// The query for one record. Its owner has the name that it has in buckets, and targets one shard.
-pub fn query(source: &Source, id: RecordId, owner: &OwnerId) -> Document {
+pub fn query(source: &HistoryCollection, id: RecordId, owner: &OwnerId) -> Document {
     doc! { "_id": binary(id.0), source.owner_field(): owner_bson(owner) }
 }
 
@@ -104,7 +104,10 @@ pub fn set_outcome(query: Document, ranges: &[SeqRange]) -> Document {
 }
 
 /// The query for many records, each of its owner.
-pub fn find<'a>(source: &Source, records: impl Iterator<Item = (RecordId, &'a OwnerId)>) -> Document {
+pub fn find<'a>(
+    source: &HistoryCollection,
+    records: impl Iterator<Item = (RecordId, &'a OwnerId)>,
+) -> Document {
     let (ids, owners): (Vec<_>, Vec<_>) =
         records.map(|(id, owner)| (Bson::from(binary(id.0)), owner_bson(owner))).unzip();
     let most = ids.len() as i32 + 1;
@@ -166,8 +169,8 @@ pub async fn confirm(of: OfOwner<'_>, records: impl Iterator<Item = (RecordId, i
 
 /// Raises `from` of records to the position that these searches have reached without finding an item of their
 /// requests.
-pub async fn keep_looked<'a>(of: OfOwner<'_>, searches: impl Iterator<Item = (RecordId, &'a Search)>) {
-    let update = |(id, search): (RecordId, &Search)| {
+pub async fn keep_looked<'a>(of: OfOwner<'_>, searches: impl Iterator<Item = (RecordId, &'a KeySearch)>) {
+    let update = |(id, search): (RecordId, &KeySearch)| {
         Some(raise(query(of.source, id, of.owner), search.none_through()?))
     };
     if !update_all(of, searches.filter_map(update)).await {

@@ -17,13 +17,13 @@ use super::record::{self, ATTEMPT, COLLECTION, Record};
 use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::catalog::{Catalog, KnownTail};
 use crate::history::buckets::tails::Tails;
-use crate::history::collection::Source;
+use crate::history::collection::HistoryCollection;
 use crate::history::collection::fence::ReadTime;
 use crate::history::collection::server_time::was_outdated;
 use crate::history::identity::RecordId;
 use crate::mongo::majority::Query;
 use crate::mongo::reply::{Answer, Verdict, judge};
-use crate::mongo::session::{Command, durable};
+use crate::mongo::session::{WriteCommand, durable};
 use crate::mongo::{Deadline, Error, Result};
 
 /// The most keys in one command.
@@ -78,7 +78,7 @@ impl Registration {
 }
 
 /// Starts a task that registers keys of owners in this catalog. It ends when the sender is dropped.
-pub fn registrar(source: Arc<Source>, catalog: Catalog) -> UnboundedSender<Registration> {
+pub fn registrar(source: Arc<HistoryCollection>, catalog: Catalog) -> UnboundedSender<Registration> {
     let (sender, mut inbox) = unbounded_channel();
     let own = sender.downgrade();
     tokio::spawn(async move {
@@ -95,7 +95,7 @@ pub fn registrar(source: Arc<Source>, catalog: Catalog) -> UnboundedSender<Regis
 }
 
 async fn register(
-    source: Arc<Source>,
+    source: Arc<HistoryCollection>,
     catalog: Catalog,
     registrations: Vec<Registration>,
     registrar: UnboundedSender<Registration>,
@@ -112,7 +112,7 @@ async fn register(
 }
 
 /// Those whose owners are not erased: nothing of an erased owner may come back.
-async fn unless_erased(source: &Source, kept: Vec<Registration>) -> Vec<Registration> {
+async fn unless_erased(source: &HistoryCollection, kept: Vec<Registration>) -> Vec<Registration> {
     if kept.is_empty() || !source.markers.any(&source.clock) {
         return kept;
     }
@@ -131,7 +131,7 @@ async fn unless_erased(source: &Source, kept: Vec<Registration>) -> Vec<Registra
 /// Sets `from`, where each search begins: the total of a known tail. Tails that are not in the catalog are read, and put
 /// there before any append can need them.
 async fn with_tails(
-    source: &Source,
+    source: &HistoryCollection,
     catalog: &Catalog,
     registrations: Vec<Registration>,
 ) -> Vec<Registration> {
@@ -169,7 +169,7 @@ async fn with_tails(
 /// insert of many records costs the server less than as many upserts. It needs no number: a record whose answer
 /// was lost is found. Records that were inserted with an outdated time are returned too: they must be touched
 /// before an item is sent.
-async fn insert(source: &Source, registrations: Vec<Registration>) -> Vec<Registration> {
+async fn insert(source: &HistoryCollection, registrations: Vec<Registration>) -> Vec<Registration> {
     let now = source.server_time.now().filter(|_| !registrations.is_empty());
     let Some(now) = now else { return registrations };
     let deadline = latest(&registrations);
@@ -216,7 +216,7 @@ async fn insert(source: &Source, registrations: Vec<Registration>) -> Vec<Regist
 
 /// Touches the records that exist, which prolongs their life, and reads them; inserts the others. Returns the
 /// registrations to try again.
-async fn touch(source: &Source, registrations: Vec<Registration>) -> Vec<Registration> {
+async fn touch(source: &HistoryCollection, registrations: Vec<Registration>) -> Vec<Registration> {
     let mut again = Vec::new();
     if registrations.is_empty() {
         return again;
@@ -257,7 +257,7 @@ async fn touch(source: &Source, registrations: Vec<Registration>) -> Vec<Registr
 }
 
 /// Reads the records that existed before.
-async fn read(source: &Source, found: Vec<Registration>) {
+async fn read(source: &HistoryCollection, found: Vec<Registration>) {
     if found.is_empty() {
         return;
     }
@@ -276,8 +276,8 @@ async fn read(source: &Source, found: Vec<Registration>) {
 }
 
 /// A command of durable updates of records, each independent of the others.
-pub fn updates(updates: Vec<Bson>, deadline: Deadline) -> Command {
-    Command::update(COLLECTION, updates.into_iter().map(RawBson::try_from), false, durable(deadline))
+pub fn updates(updates: Vec<Bson>, deadline: Deadline) -> WriteCommand {
+    WriteCommand::update(COLLECTION, updates.into_iter().map(RawBson::try_from), false, durable(deadline))
 }
 
 fn latest(registrations: &[Registration]) -> Deadline {

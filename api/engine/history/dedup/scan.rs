@@ -8,11 +8,11 @@ use mongodb::bson::raw::RawDocument;
 use pagebucket_model::domain::PageNumber;
 use pagebucket_model::item::Item;
 
+use super::key_search::KeySearch;
 use super::record::keep_looked;
-use super::search::Search;
 use crate::history::buckets::document::Marked;
 use crate::history::buckets::marker::{self, Marker};
-use crate::history::collection::{OfOwner, Source, page_of};
+use crate::history::collection::{HistoryCollection, OfOwner, page_of};
 use crate::history::identity::{ItemKey, RecordId};
 use crate::mongo::majority::Patient;
 use crate::mongo::{Corruption, Error, Result};
@@ -29,7 +29,7 @@ const MOST_READS: usize = 10;
 
 /// How many items a search may be behind a tail to catch up inside a commit, in one read: those of two commits of
 /// other writers, as far as their pages fit into a reply.
-pub fn near(source: &Source) -> u64 {
+pub fn near(source: &HistoryCollection) -> u64 {
     const MOST_ITEMS: u64 = 5_000;
     let pages = MOST_PAGES.min(source.most_buckets() as u64);
     // The first page is not read from its beginning, and one more page shows whether the last is full.
@@ -52,10 +52,10 @@ pub enum Goal {
 ///
 /// # Errors
 /// The database does not answer in time, the known tail is not visible in time, or a page is missing.
-pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut Search], goal: Goal) -> Result<bool> {
+pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut KeySearch], goal: Goal) -> Result<bool> {
     let looked = searches.iter().map(|search| search.looked()).min().unwrap_or(0);
-    let found = searches.iter().map(|search| Search::clone(search)).collect();
-    let mut scan = Scan { of, searches: found, looked };
+    let found = searches.iter().map(|search| KeySearch::clone(search)).collect();
+    let mut scan = ItemScan { of, searches: found, looked };
     let mut patient = Patient::new(None, of.deadline);
     let (mut most, last) = match goal {
         Goal::Through(last) => (MOST_PAGES, last),
@@ -109,7 +109,7 @@ pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut Search], goal: Goal) -> 
 ///
 /// # Errors
 /// See [`scan`].
-pub async fn search_to_end(of: OfOwner<'_>, id: RecordId, search: &mut Search) -> Result<()> {
+pub async fn search_to_end(of: OfOwner<'_>, id: RecordId, search: &mut KeySearch) -> Result<()> {
     let goal = Goal::End { after: search.looked() };
     while !scan(of, &mut [&mut *search], goal).await? {
         keep_looked(of, [(id, &*search)].into_iter()).await;
@@ -117,14 +117,14 @@ pub async fn search_to_end(of: OfOwner<'_>, id: RecordId, search: &mut Search) -
     Ok(())
 }
 
-struct Scan<'a> {
+struct ItemScan<'a> {
     of: OfOwner<'a>,
-    searches: Vec<Search>,
+    searches: Vec<KeySearch>,
     /// The last `seq` that was examined. Every search has come at least this far.
     looked: u64,
 }
 
-impl Scan<'_> {
+impl ItemScan<'_> {
     /// Whether nothing more needs to be read. With [`Goal::End`] only complete searches end the scan here.
     fn is_done(&self, goal: Goal) -> bool {
         matches!(goal, Goal::Through(last) if self.looked >= last)

@@ -25,7 +25,7 @@ use super::erasure_log::{self, LoggedErasure};
 use crate::history::buckets::bucket_id::BucketId;
 use crate::history::buckets::marker::{self, Marker, TOMBSTONE, tombstone_id};
 use crate::history::collection::fence::{self, Fence, ReadTime};
-use crate::history::collection::{OfOwner, Source, owner_in};
+use crate::history::collection::{HistoryCollection, OfOwner, owner_in};
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::values::{date, whole_number};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
@@ -63,12 +63,12 @@ pub enum Reopening {
 /// Erases owners from the histories of one definition.
 #[derive(Debug)]
 pub(crate) struct Erasures {
-    pub(crate) source: Arc<Source>,
+    pub(crate) source: Arc<HistoryCollection>,
     pub(crate) key_scans: KeyScans,
 }
 
 impl Erasures {
-    pub(crate) fn new(source: Arc<Source>, turn: ScanTurn) -> Self {
+    pub(crate) fn new(source: Arc<HistoryCollection>, turn: ScanTurn) -> Self {
         Self { source, key_scans: KeyScans::new(turn) }
     }
 
@@ -200,7 +200,7 @@ impl Erasures {
             if owner.is_none() {
                 let error =
                     Corruption::of(tombstone, &definition.owner.field, "is not an id of the right type");
-                tracing::warn!(%error, "an erasure cannot go on");
+                tracing::warn!(%error, "an erasure cannot continue");
             }
             Ok(owner)
         };

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use crate::history::buckets::marker::tombstone_id;
-use crate::history::collection::{OfOwner, Source};
+use crate::history::collection::{HistoryCollection, OfOwner};
 use crate::history::dedup::RECORDS;
 use crate::migrations::histories;
 use crate::mongo::majority::{Query, at_most};
@@ -88,7 +88,7 @@ impl KeyScans {
     /// The database did not answer in time.
     pub(crate) async fn delete(
         &self,
-        source: &Source,
+        source: &HistoryCollection,
         owners: &Document,
         from: Option<Binary>,
         began: i64,
@@ -139,7 +139,7 @@ pub(crate) async fn unerased(of: OfOwner<'_>) -> Result<Option<String>> {
 /// Examines the next records, and deletes those of these owners that were touched until `began`. Returns the record from which to go
 /// on.
 async fn delete_records(
-    source: &Source,
+    source: &HistoryCollection,
     owners: &Document,
     from: Binary,
     began: i64,

@@ -1,4 +1,4 @@
-//! What came behind a swept tombstone all the same.
+//! Pages and records of keys that were stored after their owner's tombstone was swept.
 //!
 //! The fence refuses what is late ([`crate::history::collection::fence`]). It fails where the clock of a standalone server is set back, and earlier
 //! versions have none. So housekeeping looks behind the tombstones of the last day, and leaves only the marker that a reopening writes
@@ -20,7 +20,7 @@ use crate::history::reads::owners::before_all;
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{COMMAND, Deadline, Result};
 
-/// Up to which age a tombstone is looked behind, in milliseconds.
+/// The greatest age of a tombstone whose owner is checked, in milliseconds.
 const DAY: i64 = 86_400_000;
 
 /// The most tombstones of a step.

@@ -103,7 +103,7 @@ pub struct ErasureLine {
 
 /// What a line says of itself.
 #[derive(Deserialize)]
-struct Fields {
+struct LoggedFields {
     event: String,
     owners: String,
     owner: String,
@@ -127,7 +127,7 @@ impl ErasureLine {
         }
         let members = if line.trim_start().starts_with('{') { of_json(line)? } else { of_pretty(line)? };
         let Some(members) = members else { return Ok(None) };
-        let Fields { event, owners, owner, history, first_page, second, erased } =
+        let LoggedFields { event, owners, owner, history, first_page, second, erased } =
             serde_json::from_value(members.into()).map_err(|error| format!("is damaged: {error}"))?;
         let erased =
             Instant::parse_rfc3339(&erased).map_err(|rule| format!("is damaged: `erased` {rule}"))?;
@@ -142,11 +142,11 @@ impl ErasureLine {
     }
 }
 
-type Members = serde_json::Map<String, Value>;
+type LineMembers = serde_json::Map<String, Value>;
 
 /// The members of a line in JSON; `None` if it is another one of ours.
-fn of_json(line: &str) -> Result<Option<Members>, String> {
-    let members: Members =
+fn of_json(line: &str) -> Result<Option<LineMembers>, String> {
+    let members: LineMembers =
         serde_json::from_str(line).map_err(|_| "names an erasure, but is not a JSON object".to_owned())?;
     match members.get("event").and_then(Value::as_str) {
         Some(ERASED | REOPENED) => Ok(Some(members)),
@@ -157,7 +157,7 @@ fn of_json(line: &str) -> Result<Option<Members>, String> {
 }
 
 /// The same of a line in the format for people: `… WARN pagebucket::audit::erasures: an owner is erased event="owner-erased" …`.
-fn of_pretty(line: &str) -> Result<Option<Members>, String> {
+fn of_pretty(line: &str) -> Result<Option<LineMembers>, String> {
     const LEVELS: [&str; 5] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR"];
     let Some((_, line)) = line.trim_end().rsplit_once(&format!("{TARGET}: an owner is ")) else {
         let is_ours = line.split_whitespace().nth(1).is_some_and(|level| LEVELS.contains(&level));
@@ -174,7 +174,7 @@ fn of_pretty(line: &str) -> Result<Option<Members>, String> {
         let number = text.parse::<u64>().ok().filter(|_| ["first_page", "second"].contains(&name));
         Some((name.to_owned(), number.map_or_else(|| text.into(), Value::from)))
     });
-    let members: Option<Members> = members.collect();
+    let members: Option<LineMembers> = members.collect();
     let members = members
         .filter(|members| matches!(members.get("event").and_then(Value::as_str), Some(ERASED | REOPENED)));
     members.map(Some).ok_or_else(|| "is damaged: its fields cannot be read".to_owned())

@@ -14,7 +14,7 @@ use mongodb::bson::{Bson, DateTime, doc};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::history::collection::Source;
+use crate::history::collection::HistoryCollection;
 use crate::migrations::COLLECTION;
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{Deadline, Result};
@@ -52,18 +52,18 @@ pub enum Doubt {
 
 /// The clock by which pages are retired, of all histories of a database.
 #[derive(Debug, Default)]
-pub(crate) struct RetentionClock(Mutex<Option<Known>>);
+pub(crate) struct RetentionClock(Mutex<Option<KnownTime>>);
 
 /// What an instance knows, and what the database remembers of it.
 #[derive(Debug)]
-struct Known {
-    last: Last,
-    remembered: Option<Remembered>,
+struct KnownTime {
+    last: TrustedTime,
+    remembered: Option<RememberedTime>,
 }
 
 /// What the database remembers, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Remembered {
+struct RememberedTime {
     /// The last time that was not in doubt.
     certain: i64,
     /// The time to which the clocks have leapt since.
@@ -72,7 +72,7 @@ struct Remembered {
 
 /// The last time that was not in doubt.
 #[derive(Debug)]
-struct Last {
+struct TrustedTime {
     millis: i64,
     at: Instant,
     leapt: Option<Leap>,
@@ -92,19 +92,25 @@ impl RetentionClock {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub(crate) async fn time(&self, source: &Source, deadline: Deadline) -> Result<Result<i64, Doubt>> {
+    pub(crate) async fn time(
+        &self,
+        source: &HistoryCollection,
+        deadline: Deadline,
+    ) -> Result<Result<i64, Doubt>> {
         if self.0.lock().is_none() {
             let remembered = remembered(source, deadline).await?;
-            let last = Last::begin(remembered, source.clock.now().millis(), Instant::now());
-            self.0.lock().get_or_insert(Known { last, remembered });
+            let last = TrustedTime::begin(remembered, source.clock.now().millis(), Instant::now());
+            self.0.lock().get_or_insert(KnownTime { last, remembered });
         }
         let server = source.server_time(deadline).await?;
         let (time, changed) = {
             let mut known = self.0.lock();
             let known = known.as_mut().expect("it is known from the first call on");
             let time = known.last.next(server, source.clock.now().millis(), Instant::now());
-            let new =
-                Remembered { certain: known.last.millis, leapt: known.last.leapt.map(|leap| leap.millis) };
+            let new = RememberedTime {
+                certain: known.last.millis,
+                leapt: known.last.leapt.map(|leap| leap.millis),
+            };
             let is_known = !matches!(time, Err(Doubt::Ahead(_) | Doubt::Behind(_)));
             (time, Some(new).filter(|new| is_known && new.is_news(known.remembered)))
         };
@@ -116,7 +122,7 @@ impl RetentionClock {
     }
 }
 
-impl Remembered {
+impl RememberedTime {
     /// Whether the database should remember this instead of what it remembers.
     fn is_news(self, old: Option<Self>) -> bool {
         let is_behind = |old: Self| self.certain.abs_diff(old.certain) >= REMEMBER.as_millis() as u64;
@@ -124,10 +130,11 @@ impl Remembered {
     }
 }
 
-impl Last {
+impl TrustedTime {
     /// Begins with what the database remembers, or else with the time of this instance.
-    fn begin(remembered: Option<Remembered>, own: i64, at: Instant) -> Self {
-        let Remembered { certain, leapt } = remembered.unwrap_or(Remembered { certain: own, leapt: None });
+    fn begin(remembered: Option<RememberedTime>, own: i64, at: Instant) -> Self {
+        let RememberedTime { certain, leapt } =
+            remembered.unwrap_or(RememberedTime { certain: own, leapt: None });
         Self { millis: certain, at, leapt: leapt.map(|millis| Leap { millis, at: None }) }
     }
 
@@ -156,18 +163,18 @@ impl Last {
 }
 
 /// Reads what the database remembers. What is damaged is not relied on.
-async fn remembered(source: &Source, deadline: Deadline) -> Result<Option<Remembered>> {
+async fn remembered(source: &HistoryCollection, deadline: Deadline) -> Result<Option<RememberedTime>> {
     let command = at_most(COLLECTION, doc! { "_id": ID }, 1, doc! { "_id": 1 });
     let read = |found: &RawDocument| {
         let millis = |field| found.get_datetime(field).ok().map(|date| date.timestamp_millis());
-        Ok(millis("certain").map(|certain| Remembered { certain, leapt: millis("leapt") }))
+        Ok(millis("certain").map(|certain| RememberedTime { certain, leapt: millis("leapt") }))
     };
     Ok(source.reads.find(Query::new(command, deadline), read).await?.pop().flatten())
 }
 
 async fn remember(
-    source: &Source,
-    Remembered { certain, leapt }: Remembered,
+    source: &HistoryCollection,
+    RememberedTime { certain, leapt }: RememberedTime,
     deadline: Deadline,
 ) -> Result<()> {
     let leapt = leapt.map_or(Bson::Null, |leapt| DateTime::from_millis(leapt).into());
@@ -190,7 +197,7 @@ mod tests {
 
     /// The time by both clocks, a minute after the last.
     struct Rounds {
-        last: Last,
+        last: TrustedTime,
         at: Instant,
         right: i64,
     }
@@ -198,7 +205,7 @@ mod tests {
     impl Rounds {
         fn new() -> Self {
             let at = Instant::now();
-            Self { last: Last { millis: BEGIN, at, leapt: None }, at, right: BEGIN }
+            Self { last: TrustedTime { millis: BEGIN, at, leapt: None }, at, right: BEGIN }
         }
 
         fn next(&mut self, server_ahead: i64, own_ahead: i64) -> Result<i64, Doubt> {
@@ -243,8 +250,8 @@ mod tests {
     #[test]
     fn an_instance_begins_with_what_the_database_remembers() {
         let at = Instant::now();
-        let begin = |certain, leapt| Last::begin(Some(Remembered { certain, leapt }), BEGIN, at);
-        let next = |mut last: Last, days: i64| {
+        let begin = |certain, leapt| TrustedTime::begin(Some(RememberedTime { certain, leapt }), BEGIN, at);
+        let next = |mut last: TrustedTime, days: i64| {
             let now = BEGIN + days * DAY;
             let time = last.next(now, now, at).map(|time| (time - BEGIN) / DAY);
             (time, last.leapt.map(|leap| (leap.millis - BEGIN) / DAY))
@@ -267,7 +274,7 @@ mod tests {
 
     #[test]
     fn it_is_written_once_an_hour_and_when_a_leap_begins_or_ends() {
-        let known = |hours: i64, leapt| Remembered { certain: BEGIN + hours * 3_600_000, leapt };
+        let known = |hours: i64, leapt| RememberedTime { certain: BEGIN + hours * 3_600_000, leapt };
         assert!(known(0, None).is_news(None));
         assert!(!known(0, None).is_news(Some(known(0, None))));
         assert!(known(1, None).is_news(Some(known(0, None))) && known(0, None).is_news(Some(known(1, None))));

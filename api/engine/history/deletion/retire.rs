@@ -22,7 +22,7 @@ use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::marker::{self, Marker};
 use crate::history::buckets::tails::Tails;
 use crate::history::collection::fence;
-use crate::history::collection::{OfOwner, Source, owner_bson, owner_in, page_of};
+use crate::history::collection::{HistoryCollection, OfOwner, owner_bson, owner_in, page_of};
 use crate::history::reads::owners::owner_ids;
 use crate::mongo::majority::Query;
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
@@ -56,14 +56,14 @@ pub struct Retired {
 /// Retires pages of the histories of one definition.
 #[derive(Debug)]
 pub(crate) struct Retirement {
-    source: Arc<Source>,
+    source: Arc<HistoryCollection>,
     /// The last owner of the step before.
     walk: Mutex<Option<OwnerId>>,
     clock: RetentionClock,
 }
 
 impl Retirement {
-    pub(crate) fn new(source: Arc<Source>) -> Self {
+    pub(crate) fn new(source: Arc<HistoryCollection>) -> Self {
         Self { source, walk: Mutex::default(), clock: RetentionClock::default() }
     }
 
@@ -133,7 +133,7 @@ type Beginning = Result<Option<Marker>, Corruption>;
 
 /// The markers of the beginning of these owners, those that have one.
 async fn beginnings(
-    source: &Source,
+    source: &HistoryCollection,
     owners: &[OwnerId],
     deadline: Deadline,
 ) -> Result<HashMap<OwnerId, Beginning>> {

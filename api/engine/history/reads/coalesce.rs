@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::find::{self, find_page};
 use crate::history::buckets::document::Bucket;
 use crate::history::buckets::marker;
-use crate::history::collection::Source;
+use crate::history::collection::HistoryCollection;
 use crate::mongo::{Deadline, Error, Result};
 
 /// The most reads of one history under way at once. It is just large enough to keep the server busy: each
@@ -26,17 +26,17 @@ const MOST_READ: usize = 64;
 
 /// The reads under way and waiting, by history. Clones share the state.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Coalescer(Arc<Mutex<HashMap<OwnerId, Line>>>);
+pub(crate) struct Coalescer(Arc<Mutex<HashMap<OwnerId, ReadQueue>>>);
 
 /// The reads of one history.
 #[derive(Debug, Default)]
-struct Line {
+struct ReadQueue {
     under_way: usize,
-    waiting: Vec<Wanted>,
+    waiting: Vec<WaitingRead>,
 }
 
 #[derive(Debug)]
-struct Wanted {
+struct WaitingRead {
     page: PageNumber,
     deadline: Deadline,
     answer: oneshot::Sender<Result<Option<Bucket>>>,
@@ -49,20 +49,20 @@ impl Coalescer {
     /// The database does not answer in time, or the bucket is corrupt.
     pub(crate) async fn page(
         &self,
-        source: &Arc<Source>,
+        source: &Arc<HistoryCollection>,
         owner: &OwnerId,
         page: PageNumber,
         deadline: Deadline,
     ) -> Result<Option<Bucket>> {
         let (answer, answered) = oneshot::channel();
-        let wanted = Wanted { page, deadline, answer };
+        let wanted = WaitingRead { page, deadline, answer };
         self.join(source, owner, wanted);
         let answered = deadline.wait_for(answered).await;
         answered.and_then(Result::ok).unwrap_or_else(|| Err(Error::no_answer()))
     }
 
     /// Reads pages, then the pages that wait meanwhile, until none wait.
-    async fn read(self, source: Arc<Source>, owner: OwnerId, mut wanted: Vec<Wanted>) {
+    async fn read(self, source: Arc<HistoryCollection>, owner: OwnerId, mut wanted: Vec<WaitingRead>) {
         let mut turn = Turn { readers: &self, owner: &owner, ended: false };
         while !wanted.is_empty() {
             find(&source, &owner, wanted).await;
@@ -71,7 +71,7 @@ impl Coalescer {
     }
 
     /// Reads the page now, or puts the request in the line.
-    fn join(&self, source: &Arc<Source>, owner: &OwnerId, wanted: Wanted) {
+    fn join(&self, source: &Arc<HistoryCollection>, owner: &OwnerId, wanted: WaitingRead) {
         let mut lines = self.0.lock();
         let line = lines.entry(owner.clone()).or_default();
         if line.under_way < MOST_UNDER_WAY {
@@ -92,7 +92,7 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     /// The requests to read next, at most `most`. If there are none, the turn has ended.
-    fn next(&mut self, most: usize) -> Vec<Wanted> {
+    fn next(&mut self, most: usize) -> Vec<WaitingRead> {
         let mut lines = self.readers.0.lock();
         let Some(line) = lines.get_mut(self.owner) else { return Vec::new() };
         line.waiting.retain(|wanted| !wanted.answer.is_closed());
@@ -116,7 +116,7 @@ impl Drop for Turn<'_> {
 
 /// Ends a turn, and removes the line after its last turn. No request waits then, except after a panic: the
 /// waiting requests are then answered that there is no answer.
-fn end(lines: &mut HashMap<OwnerId, Line>, owner: &OwnerId) {
+fn end(lines: &mut HashMap<OwnerId, ReadQueue>, owner: &OwnerId) {
     if let Some(line) = lines.get_mut(owner) {
         line.under_way -= 1;
         if line.under_way == 0 {
@@ -125,7 +125,7 @@ fn end(lines: &mut HashMap<OwnerId, Line>, owner: &OwnerId) {
     }
 }
 
-async fn find(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
+async fn find(source: &HistoryCollection, owner: &OwnerId, wanted: Vec<WaitingRead>) {
     let mut pages: Vec<_> = wanted.iter().map(|wanted| wanted.page).collect();
     pages.sort_unstable();
     pages.dedup();
@@ -156,8 +156,8 @@ async fn find(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
     }
 }
 
-async fn one_by_one(source: &Source, owner: &OwnerId, wanted: Vec<Wanted>) {
-    for Wanted { page, deadline, answer } in wanted {
+async fn one_by_one(source: &HistoryCollection, owner: &OwnerId, wanted: Vec<WaitingRead>) {
+    for WaitingRead { page, deadline, answer } in wanted {
         let _ = answer.send(find_page(source.of(owner, deadline), page, None).await);
     }
 }

@@ -14,10 +14,10 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 use pagebucket_model::domain::{Cursor, DateRange, OwnerId, PageNumber};
 
+use super::cursor_search::SearchResult;
 use super::reader::History;
-use super::search::Found;
 use crate::history::buckets::document::Bucket;
-use crate::history::collection::{Source, page_of};
+use crate::history::collection::{HistoryCollection, page_of};
 use crate::mongo::majority::Query;
 use crate::mongo::values::date;
 use crate::mongo::{COMMAND, Corruption, Deadline, Result};
@@ -55,8 +55,8 @@ impl History {
         cursor: Cursor,
         limit: usize,
         deadline: Deadline,
-    ) -> Result<Found> {
-        let Some(tail) = self.last() else { return Ok(Found::default()) };
+    ) -> Result<SearchResult> {
+        let Some(tail) = self.last() else { return Ok(SearchResult::default()) };
         let search = self.search(cursor);
         let backwards = search.backwards;
         let shown = |bucket: &Bucket| search.shown(bucket, |item| dates.contains(item.date()));
@@ -85,7 +85,7 @@ impl History {
         if let Some(first) = search.first_page(limit, &found) {
             self.still_has(first, deadline).await?;
         }
-        Ok(Found { read, ..Found::up_to(limit, found, None, backwards) })
+        Ok(SearchResult { read, ..SearchResult::up_to(limit, found, None, backwards) })
     }
 }
 
@@ -145,7 +145,13 @@ impl DateScan {
         self.chosen.drain(..read.len());
     }
 
-    fn command(&self, source: &Source, owner: &OwnerId, low: PageNumber, high: PageNumber) -> Document {
+    fn command(
+        &self,
+        source: &HistoryCollection,
+        owner: &OwnerId,
+        low: PageNumber,
+        high: PageNumber,
+    ) -> Document {
         let mut filter = source.owned_by(owner);
         filter.insert("count", source.page_size().get() as i32);
         if let Some(from) = self.dates.from() {

@@ -6,8 +6,8 @@
 //! export shows the moment of its beginning, however long it takes.
 
 use super::date_scan::{self, DateScan};
-use super::reader::{History, Reader};
-use crate::history::buckets::document::{Bucket, Stored};
+use super::reader::{History, HistoryReader};
+use crate::history::buckets::document::{Bucket, StoredItem};
 use pagebucket_model::domain::{DateRange, OwnerId, PageNumber, Position, Totals};
 
 use crate::mongo::{COMMAND, Deadline, Result};
@@ -25,7 +25,7 @@ pub struct Export {
     dated: Option<DateScan>,
 }
 
-impl Reader {
+impl HistoryReader {
     /// Begins an export of the items after `after`, limited to `dates` if given, as the history is now. An
     /// unknown owner has no items. From the beginning means from the first item that is there.
     ///
@@ -76,7 +76,7 @@ impl Export {
     ///
     /// # Errors
     /// The database does not answer in time, the next pages were deleted meanwhile, or a bucket is corrupt.
-    pub async fn next(&mut self) -> Result<Option<Batch>> {
+    pub async fn next(&mut self) -> Result<Option<ExportBatch>> {
         self.next_of(BATCH).await
     }
 
@@ -84,7 +84,7 @@ impl Export {
     ///
     /// # Errors
     /// Those of [`Export::next`].
-    pub async fn next_of(&mut self, most: usize) -> Result<Option<Batch>> {
+    pub async fn next_of(&mut self, most: usize) -> Result<Option<ExportBatch>> {
         let most = self.most_pages().min(most);
         let size = self.totals().page_size();
         let end = Position::end_of(self.totals());
@@ -109,7 +109,7 @@ impl Export {
             }
         };
         let dates = self.dated.as_ref().map(|scan| scan.dates);
-        let batch = Batch { buckets, after: self.at, end, dates };
+        let batch = ExportBatch { buckets, after: self.at, end, dates };
         self.at = reached;
         Ok(Some(batch))
     }
@@ -117,21 +117,21 @@ impl Export {
 
 /// A part of an export.
 #[derive(Debug)]
-pub struct Batch {
+pub struct ExportBatch {
     buckets: Vec<Bucket>,
     after: Position,
     end: Position,
     dates: Option<DateRange>,
 }
 
-impl Batch {
+impl ExportBatch {
     /// Number of pages that were read.
     pub fn pages(&self) -> usize {
         self.buckets.len()
     }
 
     /// The items, in order of their addresses.
-    pub fn items(&self) -> impl Iterator<Item = Stored<'_>> {
+    pub fn items(&self) -> impl Iterator<Item = StoredItem<'_>> {
         self.buckets.iter().flat_map(Bucket::items).filter(|item| {
             item.seq.within(self.after, self.end)
                 && self.dates.is_none_or(|dates| dates.contains(item.date()))

@@ -10,7 +10,7 @@ use pagebucket_model::domain::PageNumber;
 use crate::history::buckets::bucket_id::{BucketId, Tail};
 use crate::history::buckets::document::Bucket;
 use crate::history::buckets::marker::{self, Marker};
-use crate::history::collection::{OfOwner, Source};
+use crate::history::collection::{HistoryCollection, OfOwner};
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{Corruption, Error, Result};
 
@@ -21,7 +21,7 @@ use crate::mongo::{Corruption, Error, Result};
 pub const MOST_SKIPPED: u64 = 16;
 
 /// Whether a page is near enough to the first page to be reached by skipping. Not if pages may be missing before it.
-pub(crate) fn skips_to(source: &Source, page: PageNumber) -> bool {
+pub(crate) fn skips_to(source: &HistoryCollection, page: PageNumber) -> bool {
     page.get() - 1 <= MOST_SKIPPED && !source.markers.any(&source.clock)
 }
 
@@ -47,7 +47,7 @@ fn by_number(of: OfOwner<'_>, page: PageNumber) -> Document {
     of.at_most(doc! { "page": page.get() as i64 }, 1)
 }
 
-/// The command that finds these pages, in ascending order whatever their order here: at most [`Source::most_buckets`].
+/// The command that finds these pages, in ascending order whatever their order here: at most [`HistoryCollection::most_buckets`].
 /// One page is found in the same way as by [`find_page`].
 pub(crate) fn pages(of: OfOwner<'_>, pages: &[PageNumber]) -> Document {
     if let [only] = pages {

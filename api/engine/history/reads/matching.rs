@@ -8,25 +8,25 @@ use mongodb::bson::raw::RawBsonRef;
 use mongodb::bson::{Document, doc};
 use pagebucket_model::domain::{Cursor, DateRange, PageNumber};
 
+use super::cursor_search::{CursorSearch, SearchResult};
 use super::date_scan::DateScan;
 use super::find::find;
 use super::reader::History;
-use super::search::{Found, Search};
-use crate::history::buckets::document::{Bucket, Stored};
+use crate::history::buckets::document::{Bucket, StoredItem};
 use crate::history::collection::OfOwner;
 use crate::mongo::values::date;
 use crate::mongo::{COMMAND, Deadline, Result};
 
-/// The most pages that a search examines. The server examines so many pages of trades in 3 to 14 ms
+/// The most pages that a search examines. The server examines this many pages of trades in 3 to 14 ms
 /// (`docs/architecture.md`).
 pub const MOST_EXAMINED: usize = 1_000;
 
 /// The names of text properties, each with the values of which it must have one.
-pub type Values = [(String, Vec<String>)];
+pub type FilterValues = [(String, Vec<String>)];
 
 /// The full pages that one search examines, in its direction.
 struct Candidates {
-    pages: Pages,
+    pages: PagesToExamine,
     /// The page that is examined last.
     end: PageNumber,
     /// Whether pages after `end` are left for the next search.
@@ -34,7 +34,7 @@ struct Candidates {
 }
 
 /// In the direction of the search.
-enum Pages {
+enum PagesToExamine {
     /// All from the first to the last.
     Range(PageNumber, PageNumber),
     Chosen(Vec<PageNumber>),
@@ -47,13 +47,13 @@ impl History {
     /// The database does not answer in time, pages that were searched are deleted, or a bucket is corrupt.
     pub async fn matching(
         &self,
-        values: &Values,
+        values: &FilterValues,
         dates: Option<DateRange>,
         cursor: Cursor,
         limit: usize,
         deadline: Deadline,
-    ) -> Result<Found> {
-        let Some(tail) = self.last() else { return Ok(Found::default()) };
+    ) -> Result<SearchResult> {
+        let Some(tail) = self.last() else { return Ok(SearchResult::default()) };
         let search = self.search(cursor);
         let backwards = search.backwards;
         let shown = |bucket: &Bucket| search.shown(bucket, |item| is_wanted(item, values, dates));
@@ -91,13 +91,13 @@ impl History {
         if let Some(first) = search.first_page(limit, &found).max(reached_page) {
             self.still_has(first, deadline).await?;
         }
-        Ok(Found { read, examined, ..Found::up_to(limit, found, reached, backwards) })
+        Ok(SearchResult { read, examined, ..SearchResult::up_to(limit, found, reached, backwards) })
     }
 
     /// The pages that a search examines; `None` if there are none.
     async fn candidates(
         &self,
-        search: &Search,
+        search: &CursorSearch,
         dates: Option<DateRange>,
         deadline: Deadline,
     ) -> Result<Option<Candidates>> {
@@ -110,18 +110,18 @@ impl History {
                 true => (high, low.max(nearest(high.get().saturating_sub(others)).unwrap_or(low)), low),
                 false => (low, high.min(nearest(low.get() + others).unwrap_or(high)), high),
             };
-            let pages = Pages::Range(first, last);
+            let pages = PagesToExamine::Range(first, last);
             return Ok(Some(Candidates { pages, end: last, more: last != end }));
         };
         let mut scan = DateScan::new(dates, backwards, search.full, most);
         scan.choose(self, deadline).await?;
         let more = scan.has_more();
         let end = scan.chosen.back().copied();
-        Ok(end.map(|end| Candidates { pages: Pages::Chosen(scan.chosen.into()), end, more }))
+        Ok(end.map(|end| Candidates { pages: PagesToExamine::Chosen(scan.chosen.into()), end, more }))
     }
 
     /// What an item must be that is wanted, as a condition of the database.
-    fn condition(&self, values: &Values, dates: Option<DateRange>) -> Document {
+    fn condition(&self, values: &FilterValues, dates: Option<DateRange>) -> Document {
         let mut condition: Document =
             values.iter().map(|(name, any)| (name.clone(), doc! { "$in": any }.into())).collect();
         let bounds = dates.map(|dates| [("$gte", dates.from()), ("$lt", dates.to())]);
@@ -141,11 +141,11 @@ impl Candidates {
     /// The command that finds at most `most` of the pages for which `condition` holds, in the direction of the search.
     fn command(&self, of: OfOwner<'_>, mut condition: Document, backwards: bool, most: usize) -> Document {
         let pages = match &self.pages {
-            Pages::Range(first, last) => {
+            PagesToExamine::Range(first, last) => {
                 let (low, high) = (first.min(last).get(), first.max(last).get());
                 doc! { "$gte": low as i64, "$lte": high as i64 }
             }
-            Pages::Chosen(pages) => {
+            PagesToExamine::Chosen(pages) => {
                 doc! { "$in": pages.iter().map(|page| page.get() as i64).collect::<Vec<_>>() }
             }
         };
@@ -158,13 +158,13 @@ impl Candidates {
     /// How many of them there are up to `end`, which is one of them.
     fn up_to(&self, end: PageNumber) -> usize {
         match &self.pages {
-            Pages::Range(first, _) => first.get().abs_diff(end.get()) as usize + 1,
-            Pages::Chosen(pages) => pages.iter().take_while(|page| **page != end).count() + 1,
+            PagesToExamine::Range(first, _) => first.get().abs_diff(end.get()) as usize + 1,
+            PagesToExamine::Chosen(pages) => pages.iter().take_while(|page| **page != end).count() + 1,
         }
     }
 }
 
-fn is_wanted(item: &Stored<'_>, values: &Values, dates: Option<DateRange>) -> bool {
+fn is_wanted(item: &StoredItem<'_>, values: &FilterValues, dates: Option<DateRange>) -> bool {
     let text = |name: &str| item.document().get(name).ok().flatten().and_then(RawBsonRef::as_str);
     values.iter().all(|(name, any)| text(name).is_some_and(|text| any.iter().any(|value| value == text)))
         && dates.is_none_or(|dates| dates.contains(item.date()))

@@ -14,15 +14,15 @@ use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
 use pagebucket_model::domain::{Limit, OwnerId, OwnerType, Totals};
 
-use super::reader::Reader;
+use super::reader::HistoryReader;
 use crate::history::buckets::tails::Tails;
-use crate::history::collection::{Source, owner_bson, owner_in};
+use crate::history::collection::{HistoryCollection, owner_bson, owner_in};
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// A page of the list of owners, ascending by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Owners {
+pub struct OwnerList {
     /// Each owner with its totals. The totals are not a snapshot: each comes from its own history's last
     /// page.
     pub found: Vec<(OwnerId, Totals)>,
@@ -31,12 +31,17 @@ pub struct Owners {
     pub more: Option<OwnerId>,
 }
 
-impl Reader {
+impl HistoryReader {
     /// Up to `limit` owners with ids greater than `after`, or the first ones without `after`.
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
-    pub async fn owners(&self, after: Option<OwnerId>, limit: Limit, deadline: Deadline) -> Result<Owners> {
+    pub async fn owners(
+        &self,
+        after: Option<OwnerId>,
+        limit: Limit,
+        deadline: Deadline,
+    ) -> Result<OwnerList> {
         let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
         let (ids, more) = owner_ids(source, after, limit, deadline).await?;
         let more = ids.last().filter(|_| more).cloned();
@@ -52,16 +57,16 @@ impl Reader {
             };
             found.push((id, source.totals(Some(tail.last_seq()))));
         }
-        Ok(Owners { found, more })
+        Ok(OwnerList { found, more })
     }
 }
 
 /// The ids of up to `limit` owners greater than `after`, and whether there are more.
 ///
 /// # Errors
-/// Same as [`Reader::owners`].
+/// Same as [`HistoryReader::owners`].
 pub(crate) async fn owner_ids(
-    source: &Source,
+    source: &HistoryCollection,
     after: Option<OwnerId>,
     limit: Limit,
     deadline: Deadline,

@@ -25,15 +25,15 @@ use super::high_water::HighWater;
 use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::document::Bucket;
 use crate::history::buckets::marker;
-use crate::history::collection::Source;
+use crate::history::collection::HistoryCollection;
 use crate::history::collection::moment::Moment;
 use crate::mongo::read_preference::{SOON, criteria};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Gone, Result};
 
 /// Reads of the histories of one definition. Clones share what readers have in common.
 #[derive(Debug, Clone)]
-pub struct Reader {
-    pub(crate) source: Arc<Source>,
+pub struct HistoryReader {
+    pub(crate) source: Arc<HistoryCollection>,
     shared: Arc<Shared>,
     preference: ReadPreference,
 }
@@ -55,7 +55,7 @@ pub struct Known {
 /// pages that are read later belong to the same moment.
 #[derive(Debug, Clone)]
 pub struct History {
-    pub(crate) reader: Reader,
+    pub(crate) reader: HistoryReader,
     pub(crate) owner: OwnerId,
     last: Option<Bucket>,
     first: PageNumber,
@@ -64,15 +64,15 @@ pub struct History {
 /// The pages of a history that were full at some moment. They never change.
 #[derive(Debug, Clone)]
 pub struct FullPages {
-    reader: Reader,
+    reader: HistoryReader,
     owner: OwnerId,
     last: Option<PageNumber>,
     /// The tail after these pages, if it was read.
     tail: Option<Tail>,
 }
 
-impl Reader {
-    pub(crate) fn new(source: Arc<Source>) -> Self {
+impl HistoryReader {
+    pub(crate) fn new(source: Arc<HistoryCollection>) -> Self {
         Self { source, shared: Arc::default(), preference: ReadPreference::Primary }
     }
 
@@ -93,7 +93,7 @@ impl Reader {
 
     /// Whether a page that was read then is still there, or was until a short time ago.
     pub fn still_holds(&self, known: Known) -> bool {
-        let Source { markers, clock, .. } = &*self.source;
+        let HistoryCollection { markers, clock, .. } = &*self.source;
         // One comparison as long as no page was deleted.
         !markers.any(clock)
             || known.markers == markers.count() && known.at.is_within(markers.ages.tail, clock)
@@ -316,7 +316,7 @@ impl History {
         self.last.as_ref()
     }
 
-    pub(crate) fn source(&self) -> &Source {
+    pub(crate) fn source(&self) -> &HistoryCollection {
         &self.reader.source
     }
 
@@ -354,7 +354,7 @@ impl FullPages {
     }
 
     /// What reads them.
-    pub fn reader(&self) -> &Reader {
+    pub fn reader(&self) -> &HistoryReader {
         &self.reader
     }
 

@@ -1,3 +1,5 @@
+//! What verification finds, and how it can be repaired.
+
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, Document};
 use pagebucket_model::domain::{OwnerId, PageNumber};

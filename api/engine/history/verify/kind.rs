@@ -17,7 +17,7 @@ const OF_TOMBSTONES: &str = "erased";
 
 /// What a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
-pub(super) enum Kind {
+pub(super) enum DocumentKind {
     /// A bucket of items.
     #[display("page")]
     Page,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
     Tombstone { swept: bool },
 }
 
-impl Kind {
+impl DocumentKind {
     /// Of a damaged marker too. `owner` is whose it is by its `_id`.
     pub(super) fn of(document: &RawDocument, owner: Option<&OwnerId>) -> Self {
         let has = |field: &&str| document.get(field).is_ok_and(|value| value.is_some());

@@ -1,3 +1,5 @@
+//! Finds records of idempotency keys whose items no history has.
+
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Binary, doc};
 use pagebucket_model::domain::OwnerId;
@@ -5,7 +7,7 @@ use pagebucket_model::domain::OwnerId;
 use super::finding::{Finding, Mend, Rule};
 use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::tails::Tails;
-use crate::history::collection::{Source, owner_in};
+use crate::history::collection::{HistoryCollection, owner_in};
 use crate::history::dedup::{RECORDS, read_record};
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::values::binary;
@@ -37,7 +39,7 @@ struct Named {
 /// # Errors
 /// The database does not answer in time.
 pub(crate) async fn lost(
-    histories: &[&Source],
+    histories: &[&HistoryCollection],
     scan: &mut Records,
     deadline: Deadline,
 ) -> Result<Vec<Finding>> {

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 
-use super::seen::Seen;
-use crate::history::reads::reader::Reader;
+use super::bucket_check::Seen;
+use crate::history::reads::reader::HistoryReader;
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{COMMAND, Deadline, Result};
 
 /// Compares the histories of one definition with the invariants.
 #[derive(Debug)]
 pub(crate) struct Verifier {
-    pub(crate) reader: Reader,
+    pub(crate) reader: HistoryReader,
 }
 
 impl Verifier {

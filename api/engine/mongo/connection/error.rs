@@ -1,3 +1,5 @@
+//! Why a database cannot be used.
+
 use mongodb::error::{Error as DriverError, ErrorKind};
 
 use crate::mongo::error::{Error, code};

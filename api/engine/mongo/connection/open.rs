@@ -43,7 +43,7 @@ pub enum Topology {
 
 /// Which database to use and how to reach it.
 #[derive(Clone)]
-pub struct Connection {
+pub struct ConnectionSettings {
     /// A MongoDB connection string. It may contain a password.
     pub uri: String,
     /// Name of the database.
@@ -69,7 +69,7 @@ impl CommandObserver {
     }
 }
 
-impl Connection {
+impl ConnectionSettings {
     /// To this database, by a MongoDB connection string, with at most 64 connections to each server.
     pub fn new(uri: impl Into<String>, database: impl Into<String>) -> Self {
         Self { uri: uri.into(), database: database.into(), pool_size: 64, observer: None }

@@ -22,10 +22,10 @@ pub fn install() {
 /// Verifies the signatures of one key with one algorithm.
 struct Signed {
     algorithm: Algorithm,
-    key: Key,
+    key: VerifyingKey,
 }
 
-enum Key {
+enum VerifyingKey {
     Rsa { parameters: &'static ring::RsaParameters, modulus: Vec<u8>, exponent: Vec<u8> },
     Curve(ring::UnparsedPublicKey<Vec<u8>>),
 }
@@ -36,13 +36,13 @@ impl Signed {
     fn by(algorithm: Algorithm, key: &DecodingKey) -> jsonwebtoken::errors::Result<Self> {
         let rsa = |parameters| match key.kind() {
             DecodingKeyKind::RsaModulusExponent { n, e } if key.family() == AlgorithmFamily::Rsa => {
-                Ok(Key::Rsa { parameters, modulus: n.clone(), exponent: e.clone() })
+                Ok(VerifyingKey::Rsa { parameters, modulus: n.clone(), exponent: e.clone() })
             }
             _ => Err(ErrorKind::InvalidKeyFormat.into()),
         };
         let curve = |family, verification: &'static dyn ring::VerificationAlgorithm| match key.kind() {
             DecodingKeyKind::SecretOrDer(point) if key.family() == family => {
-                Ok(Key::Curve(ring::UnparsedPublicKey::new(verification, point.clone())))
+                Ok(VerifyingKey::Curve(ring::UnparsedPublicKey::new(verification, point.clone())))
             }
             _ => Err(ErrorKind::InvalidKeyFormat.into()),
         };
@@ -71,11 +71,11 @@ impl JwtVerifier for Signed {
 impl Verifier<Vec<u8>> for Signed {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), Error> {
         let verified = match &self.key {
-            Key::Rsa { parameters, modulus, exponent } => {
+            VerifyingKey::Rsa { parameters, modulus, exponent } => {
                 let key = ring::RsaPublicKeyComponents { n: modulus, e: exponent };
                 key.verify(parameters, message, signature)
             }
-            Key::Curve(key) => key.verify(message, signature),
+            VerifyingKey::Curve(key) => key.verify(message, signature),
         };
         verified.map_err(|_| Error::new())
     }

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
-use crate::outgoing::{cause, client, whole};
+use crate::http_client::{cause, client, whole};
 
 /// Time within which the issuer must answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -33,14 +33,14 @@ const MOST: usize = 100;
 
 /// Where the keys are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum KeySource {
     /// A file of this machine.
     File(PathBuf),
     /// An address of the issuer: https, or http on this machine.
     Url(Url),
 }
 
-impl Source {
+impl KeySource {
     /// Parses an address, or the path of a file.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Default for Pace {
 
 /// A key that verifies signatures.
 #[derive(Debug)]
-pub struct Key {
+pub struct IssuerKey {
     id: Option<String>,
     /// The member of the set that it was read from.
     source: Value,
@@ -91,7 +91,7 @@ pub struct Key {
     withdrawn: AtomicBool,
 }
 
-impl Key {
+impl IssuerKey {
     /// `None` if it is not a public key for signatures, or of an unknown kind.
     pub fn of(source: &Value) -> Option<Self> {
         use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
@@ -132,10 +132,10 @@ impl Key {
 /// The keys of an issuer, which are fetched again and again.
 #[derive(Debug)]
 pub struct KeySet {
-    source: Source,
+    source: KeySource,
     client: Client,
     pace: Pace,
-    current: RwLock<Vec<Arc<Key>>>,
+    current: RwLock<Vec<Arc<IssuerKey>>>,
     /// When an unknown key was last fetched for. Held during a fetch, so that there is one at a time.
     fetched: Arc<Mutex<Option<Instant>>>,
 }
@@ -145,20 +145,20 @@ impl KeySet {
     ///
     /// # Errors
     /// A sentence for the user: the file is not a set of keys. An issuer that does not answer is asked again later.
-    pub async fn start(source: Source, pace: Pace) -> Result<Arc<Self>, String> {
+    pub async fn start(source: KeySource, pace: Pace) -> Result<Arc<Self>, String> {
         // A proxy between would see plain text, and could replace the keys.
-        let plain = matches!(&source, Source::Url(url) if url.scheme() == "http");
+        let plain = matches!(&source, KeySource::Url(url) if url.scheme() == "http");
         let client = client(|builder| {
             let builder = builder.timeout(ANSWER);
             if plain { builder.no_proxy() } else { builder }
         })?;
         let set = Self { source, client, pace, current: RwLock::default(), fetched: Arc::default() };
         let fetched = set.fetch().await;
-        if let (Err(error), Source::File(path)) = (&fetched, &set.source) {
+        if let (Err(error), KeySource::File(path)) = (&fetched, &set.source) {
             return Err(format!("{}: {error}", path.display()));
         }
         let set = Arc::new(set);
-        tokio::spawn(Self::refresh(Arc::downgrade(&set), pace, set.told(fetched)));
+        tokio::spawn(Self::refresh(Arc::downgrade(&set), pace, set.logged(fetched)));
         Ok(set)
     }
 
@@ -169,12 +169,12 @@ impl KeySet {
             let one_at_a_time = set.fetched.lock().await;
             let result = set.fetch().await;
             drop(one_at_a_time);
-            fetched = set.told(result);
+            fetched = set.logged(result);
         }
     }
 
     /// Logs a fetch that failed. Returns whether it succeeded.
-    fn told(&self, fetched: Result<(), String>) -> bool {
+    fn logged(&self, fetched: Result<(), String>) -> bool {
         if let Err(error) = &fetched {
             tracing::warn!(%error, "the issuer's keys could not be fetched; the last ones stay in use");
         }
@@ -190,7 +190,7 @@ impl KeySet {
         self: &Arc<Self>,
         id: Option<&str>,
         algorithm: Algorithm,
-    ) -> Result<Option<Arc<Key>>, Elapsed> {
+    ) -> Result<Option<Arc<IssuerKey>>, Elapsed> {
         match self.known(id, algorithm) {
             Some(found) => Ok(Some(found)),
             None => timeout(PATIENCE, self.fetch_for(id, algorithm)).await,
@@ -198,7 +198,7 @@ impl KeySet {
     }
 
     /// Fetches the set for a key that is unknown, after the fetch that is under way, if there is one.
-    async fn fetch_for(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
+    async fn fetch_for(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<IssuerKey>> {
         let mut fetched = Arc::clone(&self.fetched).lock_owned().await;
         // Another request may have fetched it meanwhile.
         if let Some(found) = self.known(id, algorithm) {
@@ -212,7 +212,7 @@ impl KeySet {
         // It goes on if the client disconnects or gives up: the next may not fetch for some time.
         let fetch = tokio::spawn(async move {
             let result = set.fetch().await;
-            set.told(result);
+            set.logged(result);
             drop(fetched);
         });
         fetch.await.expect("a fetch does not panic");
@@ -220,7 +220,7 @@ impl KeySet {
     }
 
     /// The key with this id for this algorithm, if it is known. Waits for nothing.
-    pub fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
+    pub fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<IssuerKey>> {
         let keys = self.current.read();
         let mut fitting = keys
             .iter()
@@ -235,8 +235,8 @@ impl KeySet {
     /// A sentence for the log. The keys stay as they are.
     async fn fetch(&self) -> Result<(), String> {
         let text = match &self.source {
-            Source::File(path) => tokio::fs::read(path).await.map_err(|error| error.to_string())?,
-            Source::Url(url) => self.get(url.clone()).await?,
+            KeySource::File(path) => tokio::fs::read(path).await.map_err(|error| error.to_string())?,
+            KeySource::Url(url) => self.get(url.clone()).await?,
         };
         let set: Value = serde_json::from_slice(&text).map_err(|error| format!("not JSON: {error}"))?;
         let source = set["keys"].as_array().ok_or("not a set of keys: `keys` is no array")?;
@@ -244,7 +244,7 @@ impl KeySet {
         let current = self.current.read().clone();
         // A key that stays is the same value, so that tokens remember whether theirs was withdrawn.
         let kept = |source: &Value| current.iter().find(|key| key.source == *source).cloned();
-        let key = |source| kept(source).or_else(|| Key::of(source).map(Arc::new));
+        let key = |source| kept(source).or_else(|| IssuerKey::of(source).map(Arc::new));
         let keys: Vec<_> = source.iter().filter_map(key).take(MOST).collect();
         if keys.is_empty() {
             tracing::warn!("the issuer's set has no key that this server can use: every token is refused");

@@ -1,3 +1,5 @@
+//! The text of an API key.
+
 use pagebucket_engine::internal::api_keys::KeyHash;
 use rand::distr::{Alphanumeric, SampleString};
 use sha2::{Digest, Sha256};

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pagebucket_model::definition::Definitions;
-use pagebucket_model::domain::{Invalid, OwnerType, Owners};
+use pagebucket_model::domain::{AllowedOwners, Invalid, OwnerType};
 
 /// The most entries of a record.
 pub const MOST_OWNERS: usize = 1000;
@@ -23,7 +23,7 @@ pub fn check(entry: &str, definitions: &Definitions) -> Result<(), Invalid> {
     let owners = || definitions.iter().map(|definition| &definition.owner);
     let meant = owners().filter(|owner| collection.is_none_or(|collection| collection == owner.collection));
     let mut parsed =
-        meant.map(|owner| if id == Owners::EVERY { Ok(()) } else { owner.kind.parse(id).map(drop) });
+        meant.map(|owner| if id == AllowedOwners::EVERY { Ok(()) } else { owner.kind.parse(id).map(drop) });
     let Some(first) = parsed.next() else {
         let known: BTreeSet<_> = owners().map(|owner| owner.collection.as_str()).collect();
         let known = known.into_iter().collect::<Vec<_>>().join(", ");
@@ -36,12 +36,12 @@ pub fn check(entry: &str, definitions: &Definitions) -> Result<(), Invalid> {
 pub fn reached(
     entries: Option<&[String]>,
     collections: &BTreeMap<Box<str>, OwnerType>,
-) -> BTreeMap<Box<str>, Owners> {
+) -> BTreeMap<Box<str>, AllowedOwners> {
     let of = |collection: &str, kind: OwnerType| {
-        let Some(entries) = entries else { return Owners::All };
+        let Some(entries) = entries else { return AllowedOwners::All };
         let meant = entries.iter().map(|entry| split(entry));
         let meant = meant.filter(|(of, _)| of.is_none_or(|of| of == collection));
-        Owners::of_ids(meant.map(|(_, id)| id), kind)
+        AllowedOwners::of_ids(meant.map(|(_, id)| id), kind)
     };
     collections.iter().map(|(collection, kind)| (collection.clone(), of(collection, *kind))).collect()
 }
@@ -63,17 +63,17 @@ mod tests {
             let entries: Vec<String> = entries.iter().map(|entry| (*entry).to_owned()).collect();
             reached(Some(&entries), &collections)
         };
-        let these = |ids: &[&str]| Owners::These(ids.iter().map(|id| (*id).into()).collect());
+        let these = |ids: &[&str]| AllowedOwners::These(ids.iter().map(|id| (*id).into()).collect());
         let both =
             |customers, rooms| BTreeMap::from([("customers".into(), customers), ("rooms".into(), rooms)]);
-        assert_eq!(reached(None, &collections), both(Owners::All, Owners::All));
+        assert_eq!(reached(None, &collections), both(AllowedOwners::All, AllowedOwners::All));
         assert_eq!(of(&["7", "8"]), both(these(&["7", "8"]), these(&["7", "8"])));
         assert_eq!(of(&["customers=7", "rooms=a", "9"]), both(these(&["7", "9"]), these(&["a", "9"])));
         let id = "018F3C6E-7B1A-7C3D-9E2F-0123456789AB";
         let uuids = reached(Some(&[format!("teams={id}")]), &[("teams".into(), OwnerType::Uuid)].into());
         assert_eq!(uuids["teams"], these(&[&id.to_lowercase()]));
-        assert_eq!(of(&["customers=*"]), both(Owners::All, these(&[])));
-        assert_eq!(of(&["7", "*"]), both(Owners::All, Owners::All));
+        assert_eq!(of(&["customers=*"]), both(AllowedOwners::All, these(&[])));
+        assert_eq!(of(&["7", "*"]), both(AllowedOwners::All, AllowedOwners::All));
         assert_eq!(of(&["teams=7"]), both(these(&[]), these(&[])));
     }
 

@@ -1,3 +1,5 @@
+//! The classes of requests that are limited separately.
+
 /// What is counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {

@@ -18,9 +18,9 @@ const MOST_OWED: u32 = 10;
 #[debug("Limiter")]
 pub struct Limiter<C: Clock = MonotonicClock> {
     /// Has room for a burst.
-    bucket: Bucket<C>,
+    bucket: Gcra<C>,
     /// The same buckets with room for debts, too.
-    debts: Bucket<C>,
+    debts: Gcra<C>,
     table: Table,
     clock: C,
     /// Units of a full bucket.
@@ -29,7 +29,7 @@ pub struct Limiter<C: Clock = MonotonicClock> {
     pub interval: Duration,
 }
 
-type Bucket<C> = RateLimiter<Client, Table, C, StateInformationMiddleware>;
+type Gcra<C> = RateLimiter<Client, Table, C, StateInformationMiddleware>;
 
 /// Too little is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl<C: Clock + Clone> Limiter<C> {
     /// Refills a unit in each `interval`, up to `burst` of them.
     pub fn new(interval: Duration, burst: NonZeroU32, clock: C) -> Self {
         let table = Table::new(interval * burst.get());
-        let bucket = |bursts| -> Bucket<C> {
+        let bucket = |bursts| -> Gcra<C> {
             let quota = Quota::with_period(interval).expect("no limit refills units in no time");
             let burst = burst.checked_mul(bursts).expect("bursts are small");
             RateLimiter::new(quota.allow_burst(burst), table.clone(), clock.clone())

@@ -1,3 +1,5 @@
+//! The limits of all clients.
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use pagebucket_model::metric::{RATE_CLIENTS, RATE_LIMITED};
 use super::class::Class;
 use super::limiter::{Limiter, Short};
 use crate::client::Client;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 
 /// What a bucket holds unless the operator chooses: what is refilled in this time.
 const BURST: Duration = Duration::from_secs(10);
@@ -82,7 +84,7 @@ pub(super) fn refusal(class: Class, short: Short) -> Problem {
     };
     let seconds = seconds(short.wait).max(1);
     let detail = format!("{what} from this client. Retry in {seconds} s.");
-    Problem::new(Kind::TooManyRequests, detail).retried_after(seconds)
+    Problem::new(ProblemKind::TooManyRequests, detail).retried_after(seconds)
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+//! What one client may still use, and the headers that say so.
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,6 +1,6 @@
 //! The buckets of the clients of one class, in bounded memory.
 //!
-//! A client whose bucket is full again may be forgotten. If all places are taken, a new client replaces the one that was
+//! A client whose bucket is full again may be forgotten. If all entries are taken, a new client replaces the one that was
 //! idle longest, which starts with a full bucket when it returns. Many addresses gain at most a burst for each return;
 //! other clients lose nothing.
 

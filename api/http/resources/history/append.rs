@@ -15,10 +15,10 @@ use super::upload::RangeView;
 use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::{MOST_ITEMS, NewItems};
 use crate::pages::item_view::{OwnerMember, owner_member};
-use crate::problem::{AppendProblems, Kind, Problem};
+use crate::problem::{AppendProblems, Problem, ProblemKind};
 use crate::request::body::{JSON, expect, read, upload_below};
 use crate::request::context::Granted;
-use crate::request::idempotency::{self, Key};
+use crate::request::idempotency::{self, KeyHeader};
 use crate::request::params::Address;
 use crate::schemas::instant;
 use crate::state::Api;
@@ -59,7 +59,7 @@ pub struct AppendedView {
     post,
     path = "/v1/{owners}/{ownerId}/{items}",
     operation_id = "append{Items}",
-    params(Address<OwnerId>, Key),
+    params(Address<OwnerId>, KeyHeader),
     request_body(
         content = NewItems, content_type = "application/json",
         description = "One {item}, or an array of 1 to 1,000.",
@@ -87,14 +87,14 @@ pub async fn append(
     State(api): State<Arc<Api>>,
     Address { engine, params: owner }: Address<OwnerId>,
     Granted { deadline, quota }: Granted,
-    Key(key): Key,
+    KeyHeader(key): KeyHeader,
     request: Request,
 ) -> Result<Response, Problem> {
     expect(request.headers(), JSON, || upload_below(request.uri()))?;
     let bytes = read(request.into_body(), api.limits).await?;
     let definition = engine.definition();
     let drafts = definition.item.parse_drafts(&bytes, MOST_ITEMS);
-    let drafts = drafts.map_err(|error| Problem::of_draft(Kind::InvalidItem, error))?;
+    let drafts = drafts.map_err(|error| Problem::of_draft(ProblemKind::InvalidItem, error))?;
     let (count, now) = (drafts.len(), api.clock.now());
     quota.charge(count.div_ceil(definition.page_size.get()))?;
     let keyed = key.is_some();

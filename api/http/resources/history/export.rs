@@ -3,7 +3,7 @@
 //! The body is made as the client reads it: the next batch is read from the database when the last one has been sent.
 //! If the client stops reading, the database reads stop too. If the client's quota of reads is used up, the next batch
 //! waits. When its token expires, the body ends there. A client that reads too slowly is disconnected by the server, so
-//! that its place becomes free. The request's deadline applies to the head of the answer, not
+//! that its permit becomes free. The request's deadline applies to the head of the answer, not
 //! to the body. If the body cannot be completed, the connection ends without the last chunk. Every client can tell that
 //! such a body is incomplete, because clients of HTTP/1.0 are refused
 //! ([`crate::middleware::accept`]).
@@ -25,16 +25,16 @@ use tokio_util::sync::CancellationToken;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
 
 use crate::client::Client;
-use crate::limits::concurrency::Place;
+use crate::limits::answer_memory::{Account, AnswerMemory, OWN};
+use crate::limits::permits::Permit;
 use crate::limits::rate::{Class, ClientQuota};
-use crate::limits::unsent::{Account, OWN, Room};
 use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::ExportedItem;
-use crate::problem::{ExportProblems, Kind, Problem};
+use crate::problem::{ExportProblems, Problem, ProblemKind};
 use crate::request::body::NDJSON;
 use crate::request::context::Granted;
 use crate::request::lifetime::Lifetime;
-use crate::request::params::{Address, Params, Reader, dates, in_query};
+use crate::request::params::{Address, ParameterReader, Params, dates, in_query};
 use crate::schemas::{date_time, schema, whole};
 use crate::state::Api;
 
@@ -47,7 +47,7 @@ pub struct ExportParams {
 }
 
 impl Params for ExportParams {
-    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+    fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self> {
         let after = reader.query("after", Position::parse).unwrap_or(Position::BEGINNING);
         let fields = reader.list("fields", |text| Fields::parse(engine.definition(), text));
         Some(Self { after, dates: dates(reader), fields })
@@ -88,7 +88,8 @@ impl Params for ExportParams {
 const FIRST: usize = 1024 * 1024;
 
 /// What the handler of an export gets.
-type Asked = (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Granted, Client, Lifetime, Account);
+type ExportArguments =
+    (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Granted, Client, Lifetime, Account);
 
 /// Export {manyItems} as NDJSON
 ///
@@ -109,7 +110,7 @@ type Asked = (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Granted, Client
         ExportProblems,
     ),
 )]
-pub async fn ndjson(asked: Asked) -> Result<Response, Problem> {
+pub async fn ndjson(asked: ExportArguments) -> Result<Response, Problem> {
     export(asked, Format::Ndjson, NDJSON).await
 }
 
@@ -131,12 +132,12 @@ pub async fn ndjson(asked: Asked) -> Result<Response, Problem> {
         ExportProblems,
     ),
 )]
-pub async fn csv(asked: Asked) -> Result<Response, Problem> {
+pub async fn csv(asked: ExportArguments) -> Result<Response, Problem> {
     export(asked, Format::Csv, "text/csv; charset=utf-8; header=present").await
 }
 
 async fn export(
-    (State(api), address, Granted { deadline, quota }, client, lifetime, account): Asked,
+    (State(api), address, Granted { deadline, quota }, client, lifetime, account): ExportArguments,
     format: Format,
     content_type: &'static str,
 ) -> Result<Response, Problem> {
@@ -144,15 +145,15 @@ async fn export(
     let writer = Writer::new(engine.definition(), format).ok_or_else(|| {
         let items = engine.definition().item.noun().many();
         Problem::new(
-            Kind::NotFound,
-            format!("There is no CSV of {items}, which are no rows of a table, only `export.ndjson`."),
+            ProblemKind::NotFound,
+            format!("CSV of {items} is not available, because not every property is a scalar. Use `export.ndjson`."),
         )
     })?;
     let writer = match fields {
         Some(fields) => writer.with(fields),
         None => writer,
     };
-    let place = api.exports.take(client)?;
+    let permit = api.exports.take(client)?;
     let export = engine.export(owner.clone(), after, dates, deadline).await?;
     let head = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")];
     let ready = writer.header().into_bytes();
@@ -162,7 +163,7 @@ async fn export(
     let most = (FIRST / page_bytes).max(1);
     let (pages, paid, result, items) = (0, 0, "abandoned", ItemCount::default());
     let answered = Extension(items.clone());
-    let rows = Rows {
+    let rows = UnsentRows {
         owner,
         writer,
         export,
@@ -177,20 +178,20 @@ async fn export(
         pages,
         paid,
         stop,
-        _place: place,
+        _permit: permit,
     };
-    Ok((head, answered, Body::from_stream(stream::try_unfold(rows, Rows::next))).into_response())
+    Ok((head, answered, Body::from_stream(stream::try_unfold(rows, UnsentRows::next))).into_response())
 }
 
 /// The rows that are not sent yet.
-struct Rows {
+struct UnsentRows {
     owner: OwnerId,
     writer: Writer,
     export: Export,
     /// At first the header.
     ready: Vec<u8>,
     /// The memory that it holds.
-    room: Room,
+    room: AnswerMemory,
     /// Bytes of a page: before the first the most that there may be, then those of the last batch.
     page_bytes: usize,
     /// The most pages in the next batch.
@@ -205,10 +206,10 @@ struct Rows {
     paid: usize,
     /// Cancelled when the service stops: then nothing waits for the quota.
     stop: CancellationToken,
-    _place: Place,
+    _permit: Permit,
 }
 
-impl Rows {
+impl UnsentRows {
     /// An error ends the body early. Only the connection sees it.
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, &'static str> {
         loop {
@@ -270,7 +271,7 @@ impl Rows {
 }
 
 /// An export is counted, and its last pages are paid, when it is dropped, because a client may disconnect at any time.
-impl Drop for Rows {
+impl Drop for UnsentRows {
     fn drop(&mut self) {
         self.quota.owe_of(Class::Reads, self.pages);
         metrics::counter!(EXPORTS, "result" => self.result).increment(1);

@@ -19,8 +19,8 @@
 //! would otherwise miss items without noticing. What is read towards the beginning ends there.
 
 mod filters;
+mod offset_range;
 mod params;
-mod rows;
 
 use std::sync::Arc;
 
@@ -40,14 +40,14 @@ use crate::limits::rate::of_search;
 use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::Item;
 use crate::pages::item_view::{ItemView, OwnerMember, owner_member};
-use crate::problem::{Kind, ListProblems, Problem};
+use crate::problem::{ListProblems, Problem, ProblemKind};
 use crate::request::params::Address;
-use crate::resources::links::{Addresses, Links};
+use crate::resources::links::{LinkBase, Links};
 use crate::schemas::order;
 use crate::state::Api;
 use filters::Filter;
-use params::{ListParams, Retired, Selection};
-use rows::{Rows, with_headers};
+use offset_range::{OffsetRange, with_headers};
+use params::{ListParams, Selection, StartsRetired};
 
 /// A page of a history, or a window, with the totals of the same moment and links to other pages or windows.
 #[serde_with::skip_serializing_none]
@@ -81,7 +81,7 @@ pub struct ListingView {
 }
 
 /// Where the items of an answer are read.
-enum Source {
+enum ItemSource {
     /// On pages of the moment that were full then. The tail was not read.
     Full(FullPages),
     /// In the history as it is now, which has all items of the moment.
@@ -125,7 +125,7 @@ enum Source {
             status = 206, description = "The window that the header `Range` asks for, with the same headers.", body = ListingView,
             headers(
                 ("X-Total-Count" = u64, description = "`totalItems`."),
-                ("Content-Range" = String, description = "Which {manyItems} of how many: `items 0-9/34`."),
+                ("Content-Range" = String, description = "Offsets of the first and the last {item} shown, and the number of all: `items 0-9/34`."),
             ),
             example = json!({
                 "{ownerField}": "{ownerExample}", "order": "asc", "totalItems": 1, "totalPages": 1, "items": ["{storedItem}"],
@@ -152,7 +152,7 @@ pub async fn list(
     let seqs = |totals| selection.seqs(order, totals);
     let part = selection.part();
     let of_part = |caching: Caching| match part {
-        Some(Rows { offset, limit, .. }) => caching.of_part(format_args!("r{offset}-{}", limit.get())),
+        Some(OffsetRange { offset, limit, .. }) => caching.of_part(format_args!("r{offset}-{}", limit.get())),
         None => caching,
     };
     let at = |last| engine.totals(Some(last));
@@ -168,7 +168,7 @@ pub async fn list(
     let known = whole.and_then(|last| Some((last, engine.full_as_of(&owner, last)?)));
     let known = known.filter(|(last, full)| seqs(at(*last)).is_none_or(|seqs| full.hold(seqs)));
     let (source, totals, first, caching) = match known {
-        Some((last, full)) => (Source::Full(full), at(last), Seq::FIRST, of_snapshot(last)),
+        Some((last, full)) => (ItemSource::Full(full), at(last), Seq::FIRST, of_snapshot(last)),
         None => {
             let history = reading.database(engine.history(owner.clone(), reading.deadline)).await?;
             let now = history.totals();
@@ -177,23 +177,23 @@ pub async fn list(
                 None => (now, of_part(Caching::of_tail(epoch, definition, &owner, now))),
             };
             let first = history.first_seq();
-            (Source::Present(history), totals, first, caching.since(first))
+            (ItemSource::Present(history), totals, first, caching.since(first))
         }
     };
     let first_page = definition.page_size.page_of(first);
     let selection = selection.beginning_at(first, order, totals);
     let range = selection.kept(order, totals, first);
-    let range = range.map_err(|Retired| Problem::retired(first_page, first))?;
+    let range = range.map_err(|StartsRetired| Problem::retired(first_page, first))?;
     let page = selection.page(order, totals);
     if page > totals.last_page().max(page.map(|_| first_page)) {
-        return Err(Problem::new(Kind::PageNotFound, "The history has fewer pages."));
+        return Err(Problem::new(ProblemKind::PageNotFound, "The history has fewer pages."));
     }
     let headed = |response| match selection {
         Selection::Search(..) => response,
         _ => with_headers(response, range, order, totals),
     };
     if part.is_some() && range.is_none() {
-        let problem = Problem::new(Kind::RangeNotSatisfiable, "The history has fewer items.");
+        let problem = Problem::new(ProblemKind::RangeNotSatisfiable, "The history has fewer items.");
         return Ok(headed(problem.into_response()));
     }
     if let Some(unchanged) = reading.unchanged(&caching) {
@@ -201,7 +201,7 @@ pub async fn list(
     }
     let repeated = repeated(selection, &filters);
     let beginning = Position::before(first);
-    let addresses = Addresses { own: &uri, definition, owner: &owner, beginning, order: given, repeated };
+    let addresses = LinkBase { own: &uri, definition, owner: &owner, beginning, order: given, repeated };
     let listing = |totals: Option<Totals>, mut items: Vec<_>, links: Links| {
         if order == Order::Descending {
             items.reverse();
@@ -223,7 +223,7 @@ pub async fn list(
         reading.quota.charge(range.map_or(1, |range| definition.page_size.pages_of(range)))?;
     }
     let items = match (&source, selection) {
-        (Source::Present(history), Selection::Search(dates, window)) => {
+        (ItemSource::Present(history), Selection::Search(dates, window)) => {
             let (cursor, limit, deadline) = (window.cursor, window.limit.get(), reading.deadline);
             let found = match dates {
                 Some(dates) if filters.is_empty() => {
@@ -238,8 +238,8 @@ pub async fn list(
             let links = addresses.around_window(span, window.limit, totals);
             return Ok(reading.answer(&caching, listing(None, items, links)));
         }
-        (Source::Present(history), _) => api.pages.items(history, range, &mut reading).await?,
-        (Source::Full(full), _) => api.pages.settled(full, range, &mut reading).await?,
+        (ItemSource::Present(history), _) => api.pages.items(history, range, &mut reading).await?,
+        (ItemSource::Full(full), _) => api.pages.settled(full, range, &mut reading).await?,
     };
     let links = match selection {
         Selection::Page(_) => addresses.around_page(page.unwrap_or(first_page), totals),

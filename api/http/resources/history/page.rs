@@ -13,8 +13,8 @@ use crate::caching::control::Caching;
 use crate::caching::reading::Reading;
 use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::PlacedItem;
-use crate::pages::item_view::PageView;
-use crate::problem::{ItemProblems, Kind, PageProblems, Problem};
+use crate::pages::item_view::StoredPage;
+use crate::problem::{ItemProblems, PageProblems, Problem, ProblemKind};
 use crate::request::params::Address;
 use crate::state::Api;
 
@@ -29,7 +29,7 @@ use crate::state::Api;
     params(Address<(OwnerId, PageNumber)>),
     responses(
         (
-            status = 200, description = "The page.", body = PageView,
+            status = 200, description = "The page.", body = StoredPage,
             headers(
                 ("ETag" = String, description = "Never changes if the page is full."),
                 ("Cache-Control" = String, description = "`immutable` if the page is full, otherwise `no-cache`."),
@@ -54,7 +54,7 @@ pub async fn page(
         return Ok(unchanged);
     }
     let found = api.pages.page(&engine, &owner, page, &mut reading).await?;
-    let missing = || Problem::new(Kind::PageNotFound, "The history has no such page.");
+    let missing = || Problem::new(ProblemKind::PageNotFound, "The history has no such page.");
     let page = found.ok_or_else(missing)?;
     Ok(reading.answer(&page.caching, json(page.json.clone(), page.count())))
 }
@@ -95,7 +95,7 @@ pub async fn item(
     let page = api.pages.page(&engine, &owner, number, &mut reading).await?;
     let Some((page, item)) = page.as_ref().and_then(|page| Some((page, page.item(seq)?))) else {
         let detail = format!("The history has no such {}.", definition.item.noun().one());
-        return Err(Problem::new(Kind::ItemNotFound, detail));
+        return Err(Problem::new(ProblemKind::ItemNotFound, detail));
     };
     let placed = [format!("{{\"page\":{number},").as_bytes(), &item[1..]].concat();
     Ok(reading.answer(&page.caching, json(placed.into(), 1)))

@@ -8,14 +8,14 @@
 //! read each piece of the answer in time; the database may be away for longer than an election takes ([`run`]). When
 //! the service stops, no more is read, and a second later no more is sent, so that the upload ends before the drain does.
 //!
-//! Uploads have places of their own (`--max-uploads`), so that they never keep other requests out
+//! Uploads have permits of their own (`--max-uploads`), so that they never keep other requests out
 //! ([`crate::middleware::admission`]). They share one memory budget ([`crate::limits::uploads`]).
 //!
 //! The answer accounts for every line: stored, refused, unknown or not stored ([`ending`]). It is one summary, or one
 //! outcome a line ([`outcomes`]).
 
 mod ending;
-mod measured;
+mod metrics;
 mod outcomes;
 mod read;
 mod run;
@@ -26,7 +26,7 @@ use pagebucket_model::domain::OwnerId;
 
 use crate::pages::item_schemas::{NewItem, NewItemLine};
 use crate::problem::{ManyUploadsProblems, OutcomesProblems, UploadProblems};
-use crate::request::idempotency::Key;
+use crate::request::idempotency::KeyHeader;
 use crate::request::params::Address;
 use run::Upload;
 pub use views::RangeView;
@@ -44,7 +44,7 @@ use views::{ManyUploadedView, OutcomeView, UploadedView};
     post,
     path = "/v1/{owners}/{ownerId}/{items}/upload",
     operation_id = "upload{Items}",
-    params(Address<OwnerId>, Key),
+    params(Address<OwnerId>, KeyHeader),
     request_body(
         content = NewItem, content_type = "application/x-ndjson",
         description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
@@ -73,7 +73,7 @@ pub async fn of_one(upload: Upload) -> Response {
     post,
     path = "/v1/{owners}/{ownerId}/{items}/upload.ndjson",
     operation_id = "upload{Items}WithOutcomes",
-    params(Address<OwnerId>, Key),
+    params(Address<OwnerId>, KeyHeader),
     request_body(
         content = NewItem, content_type = "application/x-ndjson",
         description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
@@ -101,7 +101,7 @@ pub async fn of_one_with_outcomes(upload: Upload) -> Response {
     post,
     path = "/v1/{items}/upload",
     operation_id = "upload{Items}Of{Owners}",
-    params(Key),
+    params(KeyHeader),
     request_body(
         content = NewItemLine, content_type = "application/x-ndjson",
         description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
@@ -126,7 +126,7 @@ pub async fn of_many(upload: Upload) -> Response {
     post,
     path = "/v1/{items}/upload.ndjson",
     operation_id = "upload{Items}Of{Owners}WithOutcomes",
-    params(Key),
+    params(KeyHeader),
     request_body(
         content = NewItemLine, content_type = "application/x-ndjson",
         description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",

@@ -12,7 +12,7 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};
 
 use crate::problem::Problem;
-use crate::request::params::{Reader, given, in_query, instant};
+use crate::request::params::{ParameterReader, given, in_query, instant};
 use crate::schemas::{date_time, page_path, resolution, whole};
 use crate::state::Api;
 
@@ -41,7 +41,7 @@ impl FromRequestParts<Arc<Api>> for SeriesParams {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts);
+        let mut reader = ParameterReader::of(parts);
         let path = reader.required("path", PagePath::parse);
         let resolution = reader.query("resolution", Resolution::parse).unwrap_or(Resolution::Minute);
         let (from, to) = (reader.query("from", instant), reader.query("to", instant));
@@ -65,7 +65,7 @@ impl FromRequestParts<Arc<Api>> for SeriesParams {
     }
 }
 
-fn reversed(reader: &mut Reader<'_>, to: Option<Instant>) {
+fn reversed(reader: &mut ParameterReader<'_>, to: Option<Instant>) {
     match to {
         Some(_) => reader.refuse("to", "must not be before `from`"),
         None => reader.refuse("from", "must not be later than now if there is no `to`"),
@@ -76,7 +76,7 @@ impl<S: Send + Sync> FromRequestParts<S> for BucketParams {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts);
+        let mut reader = ParameterReader::of(parts);
         let path = reader.required("path", PagePath::parse);
         let minute = reader.required("timestamp", |text| Minute::beginning_at(instant(text)?));
         reader.finish()?;
@@ -88,7 +88,7 @@ impl FromRequestParts<Arc<Api>> for TopParams {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let mut reader = Reader::of(parts);
+        let mut reader = ParameterReader::of(parts);
         let (from, to) = (reader.query("from", instant), reader.query("to", instant));
         let limit = reader.query("limit", Limit::parse);
         let end = to.unwrap_or_else(|| api.clock.now());
@@ -145,6 +145,6 @@ impl IntoParams for TopParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let limit = whole(1, u64::from(Limit::MAX)).default(Some(Limit::TOP.get().into()));
         let [from, to] = span("an hour before `to`");
-        vec![from, to, in_query("limit", "Most pages in the answer.", limit)]
+        vec![from, to, in_query("limit", "Maximum number of pages in the answer.", limit)]
     }
 }

@@ -21,10 +21,10 @@ use utoipa::openapi::{RefOr, Schema};
 use super::params::{BucketParams, SeriesParams, TopParams};
 use crate::caching::reading::Reading;
 use crate::client::Client;
-use crate::limits::concurrency::Place;
+use crate::limits::permits::Permit;
 use crate::limits::rate::of_search;
 use crate::middleware::compression::AtOnce;
-use crate::problem::{BucketProblems, Kind, Problem, ReadProblems};
+use crate::problem::{BucketProblems, Problem, ProblemKind, ReadProblems};
 use crate::request::body::JSON;
 use crate::schemas::{instant, page_path, resolution, schema};
 use crate::state::Api;
@@ -60,10 +60,10 @@ pub async fn series(
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     reading.quota.charge(units(span.from(), span.to()))?;
-    let place = span.is_long().then(|| api.scans.take(client)).transpose()?;
+    let permit = span.is_long().then(|| api.scans.take(client)).transpose()?;
     let (views, page, deadline) = (api.store.page_views().clone(), path.clone(), reading.deadline);
     let work = async move { views.series(&page, span, deadline).await };
-    let views = reading.database(scan(place, work)).await?;
+    let views = reading.database(scan(permit, work)).await?;
     // `max_by_key` returns the last of equals: in reverse order, that is the first.
     let busiest =
         views.iter().enumerate().rev().max_by_key(|(_, views)| **views).filter(|(_, views)| **views > 0);
@@ -164,7 +164,8 @@ pub async fn bucket(
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     let bucket = api.store.page_views().bucket(&path, minute, reading.deadline);
-    let missing = || Problem::new(Kind::BucketNotFound, "There is no bucket for this page and minute.");
+    let missing =
+        || Problem::new(ProblemKind::BucketNotFound, "There is no bucket for this page and minute.");
     let MinuteBucket { path, minute, total, seconds } =
         reading.database(bucket).await?.ok_or_else(missing)?;
     let timestamp = minute.start();
@@ -229,9 +230,9 @@ pub async fn top(
 ) -> Result<Response, Problem> {
     let (views, deadline) = (api.store.page_views().clone(), reading.deadline);
     reading.quota.charge(units(from, to))?;
-    let place = api.scans.take(client)?;
+    let permit = api.scans.take(client)?;
     let work = async move { views.top(from, to, limit, deadline).await };
-    let pages = reading.database(scan(Some(place), work)).await?;
+    let pages = reading.database(scan(Some(permit), work)).await?;
     let item = |(path, total_views)| PageTotalView { path, total_views };
     let items = pages.into_iter().map(item).collect();
     Ok(reading.untagged(Json(TopView { from, to, items })))
@@ -268,14 +269,14 @@ fn units(from: Instant, to: Instant) -> usize {
     1 + of_search(0, (to.millis() - from.millis()) as usize / 60_000)
 }
 
-/// Runs a read. If it may take long it has a place, which stays taken until the database has answered, even if the client
+/// Runs a read. If it may take long it has a permit, which stays taken until the database has answered, even if the client
 /// disconnects, because the database works on.
 async fn scan<T: Send + 'static>(
-    place: Option<Place>,
+    permit: Option<Permit>,
     work: impl Future<Output = Result<T, engine::Error>> + Send + 'static,
 ) -> Result<T, Problem> {
     let work = tokio::spawn(async move {
-        let _place = place;
+        let _permit = permit;
         work.await
     });
     match work.await {

@@ -15,11 +15,11 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::problem::{CountProblems, Kind, PreallocationProblems, Problem};
+use crate::problem::{CountProblems, PreallocationProblems, Problem, ProblemKind};
 use crate::request::body::{JSON, NDJSON, expect, read, upload_below};
 use crate::request::context::Granted;
 use crate::request::idempotency::KEY;
-use crate::request::params::Reader;
+use crate::request::params::ParameterReader;
 use crate::schemas::{date_time, instant, new_date, one_or_many, page_path, whole};
 use crate::state::Api;
 
@@ -30,7 +30,7 @@ const MOST_VIEWS: usize = 1_000;
 const MINUTES: usize = 60;
 
 /// What the handlers get.
-type Asked = (State<Arc<Api>>, Granted, Request);
+type WriteArguments = (State<Arc<Api>>, Granted, Request);
 
 /// Count page views
 ///
@@ -59,9 +59,10 @@ type Asked = (State<Arc<Api>>, Granted, Request);
         CountProblems,
     ),
 )]
-pub async fn count(asked: Asked) -> Result<StatusCode, Problem> {
+pub async fn count(asked: WriteArguments) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| {
-        parse_views(body, MOST_VIEWS, now).map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))
+        parse_views(body, MOST_VIEWS, now)
+            .map_err(|error| Problem::of_draft(ProblemKind::InvalidPageView, error))
     };
     count_body(asked, JSON, upload_below, parse).await
 }
@@ -83,22 +84,23 @@ pub async fn count(asked: Asked) -> Result<StatusCode, Problem> {
         CountProblems,
     ),
 )]
-pub async fn upload(asked: Asked) -> Result<StatusCode, Problem> {
+pub async fn upload(asked: WriteArguments) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| {
-        parse_views_by_line(body, now).map_err(|faults| Problem::invalid_body(Kind::InvalidPageView, &faults))
+        parse_views_by_line(body, now)
+            .map_err(|faults| Problem::invalid_body(ProblemKind::InvalidPageView, &faults))
     };
     count_body(asked, NDJSON, |_| String::new(), parse).await
 }
 
 /// Counts the views of a body of this media type. `advice` may say where to send others.
 async fn count_body(
-    (State(api), Granted { deadline, quota }, request): Asked,
+    (State(api), Granted { deadline, quota }, request): WriteArguments,
     media_type: &str,
     advice: fn(&Uri) -> String,
     parse: impl FnOnce(&[u8], Instant) -> Result<Vec<PageView>, Problem>,
 ) -> Result<StatusCode, Problem> {
     let (parts, body) = request.into_parts();
-    let mut reader = Reader::of(&parts);
+    let mut reader = ParameterReader::of(&parts);
     if parts.headers.contains_key(KEY) {
         reader.refuse(
             "Idempotency-Key",
@@ -146,14 +148,14 @@ async fn count_body(
         PreallocationProblems,
     ),
 )]
-pub async fn preallocate(asked: Asked) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
+pub async fn preallocate(asked: WriteArguments) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
     let (State(api), Granted { deadline, quota }, request) = asked;
     let (parts, body) = request.into_parts();
-    Reader::of(&parts).finish()?;
+    ParameterReader::of(&parts).finish()?;
     expect(&parts.headers, JSON, String::new)?;
     let bytes = read(body, api.limits).await?;
     let wanted = parse_preallocation(&bytes, api.clock.now());
-    let wanted = wanted.map_err(|error| Problem::of_draft(Kind::InvalidPageView, error))?;
+    let wanted = wanted.map_err(|error| Problem::of_draft(ProblemKind::InvalidPageView, error))?;
     quota.charge(MINUTES)?;
     let done = api.store.page_views().preallocate(&wanted, deadline).await;
     let Preallocated { created, existing } = done.map_err(Problem::of_preallocation)?;

@@ -12,7 +12,7 @@ use crate::item::decimal::{Decimal, NotDecimal, is_multiple};
 use crate::item::format::StringFormat;
 use crate::item::limits::{LONGEST_NAME, MOST_LEVELS, is_storable};
 use crate::item::number::{double, integer};
-use crate::item::place::Place;
+use crate::item::value_path::ValuePath;
 
 /// The BSON of one item, as far as it is written, and the faults that were found.
 pub(super) struct ItemChecker<'f> {
@@ -37,13 +37,13 @@ impl ItemChecker<'_> {
         self.out.len() > self.most_bytes
     }
 
-    fn fault(&mut self, place: &Place<'_>, rule: impl Into<BrokenRule>) -> ElementType {
+    fn fault(&mut self, place: &ValuePath<'_>, rule: impl Into<BrokenRule>) -> ElementType {
         place.fault(self.faults, rule.into());
         ElementType::Null
     }
 
     /// Writes an element of a document or an array (bsonspec.org, version 1.1). Returns where it is.
-    fn element(&mut self, name: &str, node: &Node, raw: &RawValue, place: &Place<'_>) -> Range<usize> {
+    fn element(&mut self, name: &str, node: &Node, raw: &RawValue, place: &ValuePath<'_>) -> Range<usize> {
         let start = self.out.len();
         // Its type is known after its value.
         self.out.push(0);
@@ -62,7 +62,7 @@ impl ItemChecker<'_> {
     }
 
     /// Writes a value. Returns its type in BSON; if a fault is added, the bytes and the type mean nothing.
-    pub(super) fn value(&mut self, node: &Node, raw: &RawValue, place: &Place<'_>) -> ElementType {
+    pub(super) fn value(&mut self, node: &Node, raw: &RawValue, place: &ValuePath<'_>) -> ElementType {
         let json = Json::read(raw);
         let kind = match json {
             Json::Null => Kinds::NULL,
@@ -106,7 +106,7 @@ impl ItemChecker<'_> {
         }
     }
 
-    fn number(&mut self, rules: &NumberRules, text: &str, place: &Place<'_>) -> ElementType {
+    fn number(&mut self, rules: &NumberRules, text: &str, place: &ValuePath<'_>) -> ElementType {
         let whole = if rules.kind == NumberKind::Double { None } else { integer(text) };
         let number = double(text);
         let refusing = number.and_then(|number| rules.bounds.iter().find(|bound| !bound.admits(number)));
@@ -132,7 +132,7 @@ impl ItemChecker<'_> {
         kind
     }
 
-    fn text(&mut self, node: &Node, text: &str, place: &Place<'_>) -> ElementType {
+    fn text(&mut self, node: &Node, text: &str, place: &ValuePath<'_>) -> ElementType {
         let rules = &node.text;
         if !rules.count.admits(text.chars().count()) {
             return self.fault(place, rules.count.rule("character"));
@@ -161,7 +161,7 @@ impl ItemChecker<'_> {
         written.unwrap_or_else(|invalid| self.fault(place, invalid))
     }
 
-    fn array(&mut self, rules: &ArrayRules, items: &[&RawValue], place: &Place<'_>) {
+    fn array(&mut self, rules: &ArrayRules, items: &[&RawValue], place: &ValuePath<'_>) {
         if !rules.count.admits(items.len()) {
             self.fault(place, rules.count.rule("item"));
         }
@@ -173,7 +173,7 @@ impl ItemChecker<'_> {
             if self.oversized() {
                 return;
             }
-            self.element(&index.to_string(), node, item, &Place::Item(place, index));
+            self.element(&index.to_string(), node, item, &ValuePath::Item(place, index));
         }
         self.end(start);
         if rules.unique && self.faults.count() == before {
@@ -191,7 +191,7 @@ impl ItemChecker<'_> {
         &mut self,
         rules: &ObjectRules,
         members: &[Member<'_>],
-        place: &Place<'_>,
+        place: &ValuePath<'_>,
     ) -> Vec<Piece> {
         let start = self.out.len();
         self.out.extend_from_slice(&[0; 4]);
@@ -206,7 +206,7 @@ impl ItemChecker<'_> {
                 self.fault(place, "has a field whose name is not Unicode text");
                 continue;
             };
-            let here = Place::Member(place, name);
+            let here = ValuePath::Member(place, name);
             let (order, node) = match rules.find(name, expected) {
                 Some(index) if pieces[index].is_some() => {
                     self.fault(&here, TWICE);
@@ -225,7 +225,7 @@ impl ItemChecker<'_> {
             pieces[order] = Some(self.element(name, node, member.value, &here));
         }
         for (order, property) in rules.properties.iter().enumerate() {
-            let here = Place::Member(place, &property.name);
+            let here = ValuePath::Member(place, &property.name);
             match &property.default {
                 _ if pieces[order].is_some() => {}
                 None if property.required => drop(self.fault(&here, "is required")),
@@ -239,7 +239,7 @@ impl ItemChecker<'_> {
         }
         others.sort_unstable();
         for pair in others.windows(2).filter(|pair| pair[0] == pair[1]) {
-            self.fault(&Place::Member(place, pair[0]), TWICE);
+            self.fault(&ValuePath::Member(place, pair[0]), TWICE);
         }
         if !ordered {
             self.reorder(&mut pieces);
@@ -249,8 +249,8 @@ impl ItemChecker<'_> {
     }
 
     /// The node of a member that is not declared, unless there must not be one.
-    fn other<'n>(&mut self, rules: &'n ObjectRules, name: &str, place: &Place<'_>) -> Option<&'n Node> {
-        let (here, is_outermost) = (Place::Member(place, name), matches!(place, Place::At(_)));
+    fn other<'n>(&mut self, rules: &'n ObjectRules, name: &str, place: &ValuePath<'_>) -> Option<&'n Node> {
+        let (here, is_outermost) = (ValuePath::Member(place, name), matches!(place, ValuePath::At(_)));
         let node = rules.other();
         if node.is_none() && name.len() > LONGEST_NAME {
             self.fault(place, format!("has an unknown field, with a name of {} bytes", name.len()));

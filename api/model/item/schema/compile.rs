@@ -13,7 +13,7 @@ use super::node::{
     ArrayRules, Bound, Count, Kinds, Node, NumberKind, NumberRules, ObjectRules, OneOf, Property, SIDES,
     Side, TYPES, TextRules,
 };
-use super::source::{Members, Result, Source};
+use super::source::{Members, SchemaResult, SourceValue};
 use crate::domain::{Fault, Faults, Json};
 use crate::item::canonical;
 use crate::item::decimal::Decimal;
@@ -21,7 +21,7 @@ use crate::item::format::StringFormat;
 use crate::item::limits::{MOST_LEVELS, is_declarable};
 use crate::item::number::{MAX_INTEGER, double};
 use crate::item::pattern::{Pattern, list};
-use crate::item::place::Place;
+use crate::item::value_path::ValuePath;
 
 /// How deep schemas may stand in each other, references included.
 const DEEPEST: usize = 64;
@@ -35,7 +35,7 @@ const NAME_RULE: &str = "must have a name of A-Z, a-z, 0-9, \"_\" and \"-\" that
 
 /// Compiles the schema of an item. What has a mistake is left out, so that the nodes refuse less. `None` if it is not
 /// an object.
-pub(super) fn compile(source: &Source<'_>) -> Option<Arc<Node>> {
+pub(super) fn compile(source: &SourceValue<'_>) -> Option<Arc<Node>> {
     let mut keywords = keywords(source)?;
     let definitions = keywords.take("$defs").map(|defs| declared(&defs)).unwrap_or_default();
     // An item is an object with the members of this schema: nothing else is looked at.
@@ -94,7 +94,7 @@ const KEYWORDS: [(&str, Kinds); 26] = [
     ("multipleOf", Kinds::NUMBER_OR_STRING),
 ];
 
-fn keywords<'a>(schema: &Source<'a>) -> Option<Members<'a>> {
+fn keywords<'a>(schema: &SourceValue<'a>) -> Option<Members<'a>> {
     let known = KEYWORDS.map(|(keyword, _)| keyword);
     let unknown =
         |keyword: &str| (!known.contains(&keyword)).then(|| hints::unknown_keyword(keyword, &known));
@@ -103,7 +103,7 @@ fn keywords<'a>(schema: &Source<'a>) -> Option<Members<'a>> {
 
 /// Schemas by their names: `properties` or `$defs`. One with a name that breaks the rule is kept, so that what refers
 /// to it is no other mistake.
-fn declared<'a>(source: &Source<'a>) -> Vec<(String, Source<'a>)> {
+fn declared<'a>(source: &SourceValue<'a>) -> Vec<(String, SourceValue<'a>)> {
     let declared = source.object("an object of schemas", |_| None).map(|members| members.rest);
     let declared = declared.unwrap_or_default();
     for (_, schema) in declared.iter().filter(|(name, _)| !is_declarable(name)) {
@@ -114,25 +114,25 @@ fn declared<'a>(source: &Source<'a>) -> Vec<(String, Source<'a>)> {
 
 /// Removes the annotations, and checks their form. Examples are checked with the schema.
 fn check_annotations(keywords: &mut Members<'_>) {
-    keywords.read("title", Source::text);
-    keywords.read("description", Source::text);
-    keywords.read("deprecated", Source::boolean);
+    keywords.read("title", SourceValue::text);
+    keywords.read("description", SourceValue::text);
+    keywords.read("deprecated", SourceValue::boolean);
 }
 
-fn examples<'a>(source: &Source<'a>) -> Result<Vec<Source<'a>>> {
+fn examples<'a>(source: &SourceValue<'a>) -> SchemaResult<Vec<SourceValue<'a>>> {
     let value = source.raw.get();
     let hint = if value.len() <= LONGEST_LIST { format!(", such as [{value}]") } else { String::new() };
     source.array().map_err(|mistake| source.mistake(mistake.rule + &hint))
 }
 
 struct Compiler<'a> {
-    definitions: HashMap<String, Source<'a>>,
+    definitions: HashMap<String, SourceValue<'a>>,
     /// What references lead to. `None` while it is compiled.
     compiled: HashMap<String, Option<Arc<Node>>>,
 }
 
 impl<'a> Compiler<'a> {
-    fn node(&mut self, source: &Source<'a>, depth: usize) -> Arc<Node> {
+    fn node(&mut self, source: &SourceValue<'a>, depth: usize) -> Arc<Node> {
         let (node, default) = self.property(source, depth);
         if let Some(default) = default {
             default.refuse("must stand in the schema of a property: nothing else can be filled in");
@@ -141,7 +141,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// A schema, and the `default` that only that of a property may have.
-    fn property(&mut self, source: &Source<'a>, depth: usize) -> (Arc<Node>, Option<Source<'a>>) {
+    fn property(&mut self, source: &SourceValue<'a>, depth: usize) -> (Arc<Node>, Option<SourceValue<'a>>) {
         if depth > DEEPEST {
             source.refuse(format!("is nested deeper than {DEEPEST} schemas"));
             return Default::default();
@@ -151,7 +151,12 @@ impl<'a> Compiler<'a> {
         (self.without_default(source, keywords, depth), default)
     }
 
-    fn without_default(&mut self, source: &Source<'a>, mut keywords: Members<'a>, depth: usize) -> Arc<Node> {
+    fn without_default(
+        &mut self,
+        source: &SourceValue<'a>,
+        mut keywords: Members<'a>,
+        depth: usize,
+    ) -> Arc<Node> {
         if let Some(reference) = keywords.take("$ref") {
             keywords.read("examples", examples);
             check_annotations(&mut keywords);
@@ -162,7 +167,7 @@ impl<'a> Compiler<'a> {
         self.schema(source, keywords, types, depth)
     }
 
-    fn reference(&mut self, source: &Source<'a>, depth: usize) -> Option<Arc<Node>> {
+    fn reference(&mut self, source: &SourceValue<'a>, depth: usize) -> Option<Arc<Node>> {
         let text = source.keep(source.text())?;
         let Some(name) = text.strip_prefix(REFERENCE) else {
             let name = text.rsplit('/').next().unwrap_or_default();
@@ -187,7 +192,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Compiles what references with this name lead to, once. `None` while that is done.
-    fn definition(&mut self, name: &str, source: &Source<'a>, depth: usize) -> Option<Arc<Node>> {
+    fn definition(&mut self, name: &str, source: &SourceValue<'a>, depth: usize) -> Option<Arc<Node>> {
         if let Some(compiled) = self.compiled.get(name) {
             return compiled.clone();
         }
@@ -200,7 +205,7 @@ impl<'a> Compiler<'a> {
     /// The node of a schema whose `type` was read, if it has one.
     fn schema(
         &mut self,
-        source: &Source<'a>,
+        source: &SourceValue<'a>,
         mut keywords: Members<'a>,
         types: Option<(Kinds, NumberKind)>,
         depth: usize,
@@ -233,7 +238,7 @@ impl<'a> Compiler<'a> {
         let array = ArrayRules {
             items: keywords.take("items").map(|items| self.node(&items, depth + 1)),
             count: count(&mut keywords, "minItems", "maxItems"),
-            unique: keywords.read("uniqueItems", Source::boolean).unwrap_or_default(),
+            unique: keywords.read("uniqueItems", SourceValue::boolean).unwrap_or_default(),
         };
         let object = self.object(&mut keywords, depth);
         check_annotations(&mut keywords);
@@ -273,7 +278,7 @@ impl<'a> Compiler<'a> {
             object.properties.push(Property { name, node, required: false, default: None });
             defaults.push(default);
         }
-        for source in keywords.read("required", Source::array).unwrap_or_default() {
+        for source in keywords.read("required", SourceValue::array).unwrap_or_default() {
             let Some(name) = source.keep(source.text()) else { continue };
             match object.by_name.get(&name) {
                 None => {
@@ -307,7 +312,7 @@ impl<'a> Compiler<'a> {
 }
 
 /// The kinds that `type` names, and how their numbers are stored.
-fn kinds(source: &Source<'_>) -> Result<(Kinds, NumberKind)> {
+fn kinds(source: &SourceValue<'_>) -> SchemaResult<(Kinds, NumberKind)> {
     let names = match Json::read(source.raw) {
         Json::Array(_) => source.array()?,
         _ => vec![source.clone()],
@@ -353,7 +358,7 @@ fn text(keywords: &mut Members<'_>) -> TextRules {
 }
 
 fn count(keywords: &mut Members<'_>, least: &str, most: &str) -> Count {
-    let lower = keywords.read(least, Source::count).unwrap_or_default();
+    let lower = keywords.read(least, SourceValue::count).unwrap_or_default();
     let most = keywords.read(most, |source| match source.count()? {
         upper if upper < lower => Err(source.mistake(format!("must not be less than {least}"))),
         upper => Ok(upper),
@@ -405,7 +410,7 @@ fn numbers(
     numbers
 }
 
-fn bound(side: &'static Side, source: &Source<'_>, decimals: bool, kinds: Kinds) -> Result<Bound> {
+fn bound(side: &'static Side, source: &SourceValue<'_>, decimals: bool, kinds: Kinds) -> SchemaResult<Bound> {
     if !decimals && !kinds.has(Kinds::NUMBER) {
         let hint = hints::of_other_type(side.keyword, kinds);
         return Err(source.mistake(format!("means nothing for a string whose format is not decimal{hint}")));
@@ -424,7 +429,7 @@ fn bound(side: &'static Side, source: &Source<'_>, decimals: bool, kinds: Kinds)
     Ok(Bound { side, double, decimal, text: text.to_owned() })
 }
 
-fn one_of(sources: &[Source<'_>], node: &Node) -> OneOf {
+fn one_of(sources: &[SourceValue<'_>], node: &Node) -> OneOf {
     let mut forms = Vec::with_capacity(sources.len());
     for source in sources {
         source.keep(accept(node, source));
@@ -445,7 +450,7 @@ fn one_of(sources: &[Source<'_>], node: &Node) -> OneOf {
 
 /// # Errors
 /// The schema that has this value refuses it.
-fn accept(node: &Node, value: &Source<'_>) -> Result<()> {
+fn accept(node: &Node, value: &SourceValue<'_>) -> SchemaResult<()> {
     match fault_of(node, value.raw, &value.pointer) {
         None => Ok(()),
         Some(fault) => {
@@ -464,6 +469,6 @@ pub(super) fn fault_of(node: &Node, value: &RawValue, pointer: &str) -> Option<F
         reserved: &|_| false,
         item: "the schema",
     };
-    checker.value(node, value, &Place::At(pointer));
+    checker.value(node, value, &ValuePath::At(pointer));
     faults.kept().first().cloned()
 }

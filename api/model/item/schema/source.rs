@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 
 use super::mistake::{Mistake, Mistakes};
 use crate::domain::Json;
-use crate::item::place::escaped;
+use crate::item::value_path::escaped;
 
 /// What reading a part of a definition leads to.
-pub(super) type Result<T, E = Mistake> = std::result::Result<T, E>;
+pub(super) type SchemaResult<T, E = Mistake> = std::result::Result<T, E>;
 
 /// A value of a definition, and where it stands.
 #[derive(Clone)]
-pub struct Source<'a> {
+pub struct SourceValue<'a> {
     /// The value, as it is written.
     pub raw: &'a RawValue,
     /// Where it stands: a JSON Pointer.
@@ -25,12 +25,12 @@ pub struct Source<'a> {
     mistakes: &'a RefCell<Mistakes>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceValue<'a> {
     /// The whole of a text. Its mistakes will be in `mistakes`.
     ///
     /// # Errors
     /// The text is not JSON.
-    pub fn of_text(text: &'a str, mistakes: &'a RefCell<Mistakes>) -> Result<Self> {
+    pub fn of_text(text: &'a str, mistakes: &'a RefCell<Mistakes>) -> SchemaResult<Self> {
         let raw = Json::check(text.as_bytes());
         let raw = raw.map_err(|error| Mistake::new("", format!("is not JSON: {error}")))?;
         Ok(Self { raw, pointer: String::new(), mistakes })
@@ -52,7 +52,7 @@ impl<'a> Source<'a> {
     }
 
     /// What was read, or `None` and one more mistake.
-    pub fn keep<T>(&self, read: Result<T>) -> Option<T> {
+    pub fn keep<T>(&self, read: SchemaResult<T>) -> Option<T> {
         read.map_err(|mistake| self.add(mistake)).ok()
     }
 
@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The value is not an array.
-    pub fn array(&self) -> Result<Vec<Self>> {
+    pub fn array(&self) -> SchemaResult<Vec<Self>> {
         let Json::Array(items) = Json::read(self.raw) else { return Err(self.mistake("must be an array")) };
         let mistakes = self.mistakes;
         let place = |(index, raw)| Self { raw, pointer: format!("{}/{index}", self.pointer), mistakes };
@@ -107,7 +107,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The value is not a string.
-    pub fn text(&self) -> Result<String> {
+    pub fn text(&self) -> SchemaResult<String> {
         match Json::read(self.raw) {
             Json::String(Some(text)) => Ok(text.into_owned()),
             _ => Err(self.mistake("must be a string")),
@@ -118,7 +118,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The value is neither.
-    pub fn boolean(&self) -> Result<bool> {
+    pub fn boolean(&self) -> SchemaResult<bool> {
         self.raw.get().parse().map_err(|_| self.mistake("must be true or false"))
     }
 
@@ -126,7 +126,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The value is not one.
-    pub fn count(&self) -> Result<usize> {
+    pub fn count(&self) -> SchemaResult<usize> {
         let number = self.raw.get().parse::<u32>();
         number.map(|number| number as usize).map_err(|_| {
             self.mistake(
@@ -139,7 +139,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// The value is not a number.
-    pub fn number(&self) -> Result<&'a str> {
+    pub fn number(&self) -> SchemaResult<&'a str> {
         match Json::read(self.raw) {
             Json::Number(text) => Ok(text),
             _ => Err(self.mistake("must be a number")),
@@ -149,14 +149,14 @@ impl<'a> Source<'a> {
 
 /// The members of an object that have not been read yet.
 pub struct Members<'a> {
-    object: Source<'a>,
+    object: SourceValue<'a>,
     /// In their order.
-    pub rest: Vec<(String, Source<'a>)>,
+    pub rest: Vec<(String, SourceValue<'a>)>,
 }
 
 impl<'a> Members<'a> {
     /// Removes a member.
-    pub fn take(&mut self, name: &str) -> Option<Source<'a>> {
+    pub fn take(&mut self, name: &str) -> Option<SourceValue<'a>> {
         let at = self.rest.iter().position(|(other, _)| other == name)?;
         Some(self.rest.remove(at).1)
     }
@@ -167,13 +167,17 @@ impl<'a> Members<'a> {
     }
 
     /// Removes a member, and reads it. `None` if it is not there, or is a mistake.
-    pub fn read<T>(&mut self, name: &str, read: impl FnOnce(&Source<'a>) -> Result<T>) -> Option<T> {
+    pub fn read<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&SourceValue<'a>) -> SchemaResult<T>,
+    ) -> Option<T> {
         let source = self.take(name)?;
         source.keep(read(&source))
     }
 
     /// Removes a member that must be there.
-    pub fn required(&mut self, name: &str) -> Option<Source<'a>> {
+    pub fn required(&mut self, name: &str) -> Option<SourceValue<'a>> {
         let member = self.take(name);
         if member.is_none() {
             self.object.add(Mistake::new(format!("{}/{name}", self.object.pointer), "is required"));
@@ -182,7 +186,11 @@ impl<'a> Members<'a> {
     }
 
     /// Removes a member that must be there, and reads it. `None` if that is a mistake.
-    pub fn read_required<T>(&mut self, name: &str, read: impl FnOnce(&Source<'a>) -> Result<T>) -> Option<T> {
+    pub fn read_required<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&SourceValue<'a>) -> SchemaResult<T>,
+    ) -> Option<T> {
         let source = self.required(name)?;
         source.keep(read(&source))
     }

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use futures_util::{StreamExt, stream};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use pagebucket_http::outgoing::{cause, client, whole};
+use pagebucket_http::http_client::{cause, client, whole};
 use pagebucket_http::{PROBLEM_JSON, ProblemKind};
 use pagebucket_model::domain::IdempotencyKey;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};

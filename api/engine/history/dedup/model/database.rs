@@ -9,13 +9,13 @@ const PAGE: usize = 2;
 pub(super) const RETENTION: u8 = 2;
 
 /// A stored item: its index in the request, or `None` if it belongs to another writer.
-pub(super) type Stored = Option<u8>;
+pub(super) type ModelItem = Option<u8>;
 
 /// What a node stores.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Contents {
     /// The item with `seq` s has index s - 1.
-    pub(super) history: Vec<Stored>,
+    pub(super) history: Vec<ModelItem>,
     pub(super) record: Option<Record>,
 }
 
@@ -50,12 +50,12 @@ pub(super) enum Write {
 pub(super) struct Statement {
     /// The `seq` of its first item.
     pub(super) first: u64,
-    pub(super) items: Vec<Stored>,
+    pub(super) items: Vec<ModelItem>,
 }
 
 /// A numbered command: its statements run in order, and each at most once in the history that survives.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Command {
+pub(super) struct ModelCommand {
     pub(super) statements: Vec<Rc<Statement>>,
     /// How many statements are stored at majority.
     pub(super) durable: usize,
@@ -106,9 +106,9 @@ impl Statement {
     }
 }
 
-impl Command {
+impl ModelCommand {
     /// A command that appends items right after `tail`, with one statement for each page.
-    pub(super) fn new(tail: u64, items: &[Stored]) -> Self {
+    pub(super) fn new(tail: u64, items: &[ModelItem]) -> Self {
         let (mut first, mut rest, mut statements) = (tail + 1, items, Vec::new());
         while !rest.is_empty() {
             let room = PAGE - (first as usize - 1) % PAGE;

@@ -20,13 +20,13 @@ pub(super) struct Explored {
 }
 
 /// A state and the step to it: the step's name, its attempt, and the index of the state before it.
-type Found = (Rc<State>, &'static str, usize, usize);
+type Reached = (Rc<State>, &'static str, usize, usize);
 
 /// Explores until something is wrong, from an empty history and from one that ends in half a page. `others` is
 /// the number of items that other writers may append; `besides` adds further steps.
 pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, besides: Besides) -> Explored {
     let mut known = HashSet::new();
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<Reached> = Vec::new();
     let (mut broken, mut taken, mut ends, mut parts) = (None, BTreeSet::new(), 0, 0);
     for items in [0, 1] {
         let state = Rc::new(State::new(items, others));
@@ -62,7 +62,7 @@ pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, besides: Besides) ->
     Explored { states: found.len(), broken, taken, ends, parts }
 }
 
-fn trace(found: &[Found], last: usize) -> String {
+fn trace(found: &[Reached], last: usize) -> String {
     let (mut steps, mut at) = (Vec::new(), last);
     loop {
         let (_, name, attempt, before) = &found[at];

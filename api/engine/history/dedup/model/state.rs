@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pagebucket_model::domain::SeqRange;
 
-use super::database::{Command, Contents, Stored, Write};
-use crate::history::dedup::Search;
+use super::database::{Contents, ModelCommand, ModelItem, Write};
+use crate::history::dedup::KeySearch;
 use crate::history::identity::ItemKey;
 
 /// The number of items in the request.
@@ -41,25 +41,25 @@ pub(super) enum Stage {
     /// It awaits its record. If `old`, it has inserted the record as if that had been touched long ago.
     Registering { old: bool },
     /// It searches, then sends a command.
-    Placing(Search),
+    Placing(KeySearch),
     /// It searches, and awaits that `from` is raised to this known total.
-    Confirming(Search, u64),
+    Confirming(KeySearch, u64),
     /// It awaits the answer to its command.
-    Waiting(Search, Command),
+    Waiting(KeySearch, ModelCommand),
     /// It was answered.
     Over,
 }
 
 /// All searches of the model are for the same items.
-impl PartialEq for Search {
+impl PartialEq for KeySearch {
     fn eq(&self, other: &Self) -> bool {
         (self.looked(), &self.placed) == (other.looked(), &other.placed)
     }
 }
 
-impl Eq for Search {}
+impl Eq for KeySearch {}
 
-impl Hash for Search {
+impl Hash for KeySearch {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.looked(), &self.placed).hash(state);
     }
@@ -124,6 +124,6 @@ impl State {
     fn is_stored(&self, ranges: &[SeqRange]) -> bool {
         let places = ranges.iter().flat_map(|range| range.first.get()..=range.last.get());
         let stored = |seq: u64| self.durable.history.get(seq as usize - 1).copied();
-        places.zip(0..).all(|(seq, index): (u64, u8)| stored(seq) == Some(Some(index) as Stored))
+        places.zip(0..).all(|(seq, index): (u64, u8)| stored(seq) == Some(Some(index) as ModelItem))
     }
 }

@@ -4,9 +4,9 @@ mod attempt;
 
 use std::rc::Rc;
 
-use super::database::{Command, RETENTION, Record, Write};
+use super::database::{ModelCommand, RETENTION, Record, Write};
 use super::state::{Stage, State, keys};
-use crate::history::dedup::Search;
+use crate::history::dedup::KeySearch;
 
 /// A rule that is relaxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) struct Steps<'a, F> {
 impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     pub(super) fn run(mut self) {
         // An attempt that learns of a permanent fact changes nothing else, so that step can always come first.
-        if (0..self.state.attempts.len()).any(|attempt| self.told(attempt)) {
+        if (0..self.state.attempts.len()).any(|attempt| self.learns(attempt)) {
             return;
         }
         self.replicate();
@@ -163,7 +163,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         let too_high = u64::from(self.is(Relaxed::FromTooHigh));
         for from in 0..=state.durable.last() + too_high {
             if self.is(Relaxed::RecordNotAwaited) {
-                let stage = Stage::Placing(Search::of_items(keys(), from));
+                let stage = Stage::Placing(KeySearch::of_items(keys(), from));
                 self.step("goes on without a record", attempt, |after| after.attempts[attempt] = stage);
             }
             // Clients send no repeats after the retention, but an old attempt's record may still arrive.
@@ -198,7 +198,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
 
     /// The primary runs the next statement, however long ago it was sent. Statements that a failover has lost
     /// run again.
-    fn execute(&mut self, attempt: usize, command: &Command) {
+    fn execute(&mut self, attempt: usize, command: &ModelCommand) {
         let state = self.state;
         let next = command.statements.get(command.durable + self.running(attempt));
         if let Some(statement) = next.filter(|next| state.shown(state.local.len()).admits(next)) {

@@ -2,14 +2,14 @@
 
 use pagebucket_model::definition::Definition;
 
-use crate::request::params::Reader;
+use crate::request::params::ParameterReader;
 use crate::resources::links::{MOST_FILTER_BYTES, MOST_FILTER_VALUES};
 
 /// A property, and the values of which an item must have one there: at least one, in ascending order.
 pub type Filter = (String, Vec<String>);
 
 /// Reads the filters of a request, in the order of the definition.
-pub fn filters(reader: &mut Reader<'_>, definition: &Definition) -> Vec<Filter> {
+pub fn filters(reader: &mut ParameterReader<'_>, definition: &Definition) -> Vec<Filter> {
     let (mut filters, mut bytes) = (Vec::new(), 0);
     for name in &definition.filters {
         let check = |text: &str| definition.item.check_text(name, text);

@@ -9,8 +9,8 @@ use serde_json::json;
 use utoipa::openapi::path::Parameter;
 
 use super::filters::{Filter, filters};
-use super::rows::{Rows, requested};
-use crate::request::params::{Params, Reader, dates, in_header, in_query};
+use super::offset_range::{OffsetRange, requested};
+use crate::request::params::{ParameterReader, Params, dates, in_header, in_query};
 use crate::schemas::{date_time, ordinal, schema, whole};
 
 /// What a listing shows.
@@ -24,7 +24,7 @@ pub struct ListParams {
 
 /// What is asked for begins with an item that the history no longer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retired;
+pub struct StartsRetired;
 
 /// The items that a listing shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,13 +34,13 @@ pub enum Selection {
     /// A window; with a `Seq`, as of the moment when the history ended with that item.
     Window(Window, Option<Seq>),
     /// The same at an offset in the order.
-    Rows(Rows, Option<Seq>),
+    Rows(OffsetRange, Option<Seq>),
     /// A window of the items of a span of time, of those with the given values, or of both.
     Search(Option<DateRange>, Window),
 }
 
 impl Params for ListParams {
-    fn read(reader: &mut Reader<'_>, engine: &Engine) -> Option<Self> {
+    fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self> {
         let definition = engine.definition();
         let filter_names = || definition.filters.iter().map(String::as_str);
         let of_windows = ["after", "before", "limit", "from", "to", "asOf", "offset"];
@@ -83,7 +83,7 @@ impl Params for ListParams {
             _ => Cursor::After(Position::BEGINNING),
         };
         let window = Window { cursor, limit: limit.unwrap_or(Limit::of_page(definition.page_size)) };
-        let rows = |offset: Position| Rows { offset: offset.get(), limit: window.limit, part: false };
+        let rows = |offset: Position| OffsetRange { offset: offset.get(), limit: window.limit, part: false };
         let selection = match range.or(offset.map(rows)) {
             _ if dates.is_some() || !filters.is_empty() => Selection::Search(dates, window),
             Some(rows) => Selection::Rows(rows, as_of),
@@ -123,7 +123,7 @@ impl Params for ListParams {
             ),
             in_query(
                 "limit",
-                "Most {manyItems} in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: \
+                "Maximum number of {manyItems} in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: \
                  the oldest {manyItems}, or the newest. Default for windows: {defaultLimit}.",
                 whole(1, u64::from(Limit::MAX)),
             ),
@@ -172,7 +172,7 @@ impl Selection {
     }
 
     /// The part of the listing that the header `Range` asks for.
-    pub fn part(self) -> Option<Rows> {
+    pub fn part(self) -> Option<OffsetRange> {
         match self {
             Self::Rows(rows, _) => Some(rows).filter(|rows| rows.part),
             _ => None,
@@ -208,7 +208,7 @@ impl Selection {
     ///
     /// # Errors
     /// It begins with an item that the history no longer has.
-    pub fn kept(self, order: Order, totals: Totals, first: Seq) -> Result<Option<SeqRange>, Retired> {
+    pub fn kept(self, order: Order, totals: Totals, first: Seq) -> Result<Option<SeqRange>, StartsRetired> {
         let range = self.seqs(order, totals);
         if first == Seq::FIRST {
             return Ok(range);
@@ -221,7 +221,7 @@ impl Selection {
             false => range.first < first,
         });
         if ended_before || begins_before {
-            return Err(Retired);
+            return Err(StartsRetired);
         }
         let clipped = range.map(|range| SeqRange { first: range.first.max(first), ..range });
         Ok(clipped.filter(|range| range.first <= range.last))
@@ -243,7 +243,7 @@ impl Selection {
         let window = match self {
             Self::Page(_) => return totals.on_page(self.page(order, totals)?),
             Self::Window(window, _) | Self::Search(_, window) => window,
-            Self::Rows(Rows { offset, limit, .. }, _) => {
+            Self::Rows(OffsetRange { offset, limit, .. }, _) => {
                 Window { cursor: Cursor::at_offset(offset, order, totals), limit }
             }
         };

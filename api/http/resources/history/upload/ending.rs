@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pagebucket_engine::{Cause, Error};
+use pagebucket_engine::{AppendCause, Error};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Faults, OwnerId};
-use pagebucket_streams::ingest::{End, Event, LineRange, Report, Unreadable, Watch};
+use pagebucket_streams::ingest::{End, LineRange, Report, StreamEvent, StreamWatch, Unreadable};
 use serde_json::{Map, Value, json};
 
 use super::read::{BadLine, LEAST};
 use super::views::{CountsView, LineProblemView, ManyUploadedView, RangeView, UploadedView};
 use crate::pages::item_view::OwnerMember;
-use crate::problem::{self, Kind, Problem};
+use crate::problem::{self, Problem, ProblemKind};
 
 /// Most lines whose faults are listed; the others are only counted.
 const MOST: usize = 100;
@@ -28,16 +28,19 @@ pub(super) struct Summary {
     bytes: usize,
 }
 
-impl Watch<BadLine> for Summary {
-    fn hear(&mut self, event: Event<'_, BadLine>) {
+impl StreamWatch<BadLine> for Summary {
+    fn hear(&mut self, event: StreamEvent<'_, BadLine>) {
         match event {
-            Event::Bad(bad) => self.tell(bad.line, &bad.why.faults),
-            Event::Sent(sent) => {
+            StreamEvent::Bad(bad) => self.tell(bad.line, &bad.why.faults),
+            StreamEvent::Sent(sent) => {
                 for (row, refusal) in sent.refused() {
                     self.tell(row.line, &Faults::of_whole(refusal.to_string()));
                 }
             }
-            Event::Came(_) | Event::Progress(_) | Event::Waiting(_) | Event::Interrupted(_) => {}
+            StreamEvent::Came(_)
+            | StreamEvent::Progress(_)
+            | StreamEvent::Waiting(_)
+            | StreamEvent::Interrupted(_) => {}
         }
     }
 }
@@ -80,15 +83,18 @@ impl Summary {
         let Ok(Value::Object(mut summary)) = summary else { unreachable!("a summary is an object") };
         let Some(end) = end else { return Ok(summary) };
         let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();
-        let is_unknown = unknown > 0 || matches!(end, End::Database(Cause::OutcomeUnknown));
+        let is_unknown = unknown > 0 || matches!(end, End::Database(AppendCause::OutcomeUnknown));
         let (kind, why) = why_ended(&end);
-        let problem = if stored == 0 && matches!(end, End::Database(Cause::KeyReused)) {
+        let problem = if stored == 0 && matches!(end, End::Database(AppendCause::KeyReused)) {
             Problem::new(kind, format!("{why} This request stored nothing."))
         } else {
             let (kind, detail) = if is_unknown {
-                (Kind::OutcomeUnknown, format!("{why} Lines in `unknownLines` may or may not be stored."))
+                (
+                    ProblemKind::OutcomeUnknown,
+                    format!("{why} Lines in `unknownLines` may or may not be stored."),
+                )
             } else if stored > 0 {
-                (Kind::PartlyStored, format!("{why} Lines in `notStoredLines` are not stored."))
+                (ProblemKind::PartlyStored, format!("{why} Lines in `notStoredLines` are not stored."))
             } else {
                 (kind, format!("{why} Nothing was stored."))
             };
@@ -100,7 +106,7 @@ impl Summary {
             Problem::new(kind, detail).with(summary)
         };
         let problem = match &end {
-            End::Database(Cause::Database(Error::Gone(gone))) => problem.gone(*gone),
+            End::Database(AppendCause::Database(Error::Gone(gone))) => problem.gone(*gone),
             _ => problem,
         };
         let owner = owner.map(ToString::to_string);
@@ -114,24 +120,26 @@ impl Summary {
 }
 
 /// The kind and the text of the problem that has ended an upload, without what became of its lines.
-fn why_ended(end: &End) -> (Kind, Cow<'static, str>) {
+fn why_ended(end: &End) -> (ProblemKind, Cow<'static, str>) {
     let (kind, why) = match end {
         End::Database(cause) => problem::why_not_stored(cause),
-        End::Interrupted => (Kind::ShuttingDown, "This instance is stopping."),
+        End::Interrupted => (ProblemKind::ShuttingDown, "This instance is stopping."),
         End::Unreadable(Unreadable::TooSlow(span)) => {
             let seconds = span.as_secs();
             let why = format!(
                 "The body came too slowly: neither an item nor {LEAST} bytes in {seconds} s of waiting. Lines that are \
                  refused do not count."
             );
-            return (Kind::BodyTimeout, why.into());
+            return (ProblemKind::BodyTimeout, why.into());
         }
-        End::Unreadable(Unreadable::Expired) => (Kind::Unauthorized, "The token or key is no longer valid."),
+        End::Unreadable(Unreadable::Expired) => {
+            (ProblemKind::Unauthorized, "The token or key is no longer valid.")
+        }
         End::Unreadable(Unreadable::NotTaken) => {
-            (Kind::TimedOut, "The client did not read the answer in time.")
+            (ProblemKind::TimedOut, "The client did not read the answer in time.")
         }
         End::Unreadable(Unreadable::Incomplete | Unreadable::Failed(_)) | End::BadRow | End::Server(_) => {
-            (Kind::MalformedJson, "The body is incomplete.")
+            (ProblemKind::MalformedJson, "The body is incomplete.")
         }
     };
     (kind, why.into())

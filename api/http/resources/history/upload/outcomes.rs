@@ -8,14 +8,14 @@ use axum::body::Bytes;
 use pagebucket_engine::{Gone, LineRefusal};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, Seq};
-use pagebucket_streams::ingest::{Event, NotTaken, RowOutcome, RowRefusal, Sent, Watch};
+use pagebucket_streams::ingest::{NotTaken, RowOutcome, RowRefusal, Sent, StreamEvent, StreamWatch};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::read::BadLine;
 use super::views::OutcomeView;
 use crate::pages::item_view::OwnerMember;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 
 /// A part of the answer, on its way to the connection.
 pub(super) enum AnswerPiece {
@@ -80,7 +80,7 @@ impl Outcomes {
     pub(super) async fn finish(&mut self, ended: Option<Problem>, limit: Duration) -> bool {
         if let Some(problem) = ended {
             let left = "The upload ended before this line was stored: the last line of the answer says why.";
-            let left = Problem::new(Kind::NotStored, left);
+            let left = Problem::new(ProblemKind::NotStored, left);
             let unsettled = self.lines.iter().filter(|waiting| waiting.outcome.is_none());
             for line in unsettled.map(|waiting| waiting.number).collect::<Vec<_>>() {
                 self.settle(line, Err(&left));
@@ -147,7 +147,7 @@ impl Outcomes {
             Problem::invalid_line(&bad.faults)
         } else {
             let fault = bad.faults.kept().first().expect("a line that is not JSON has a fault that says so");
-            Problem::new(Kind::MalformedJson, format!("The line {}.", fault.rule))
+            Problem::new(ProblemKind::MalformedJson, format!("The line {}.", fault.rule))
         };
         self.settle(line, Err(&problem));
         self.advance();
@@ -160,7 +160,7 @@ impl Outcomes {
                 RowOutcome::Stored(seq) => self.settle(row.line, Ok(seq)),
                 RowOutcome::Refused(refusal) => self.settle(row.line, Err(&refused(refusal))),
                 RowOutcome::Unknown => {
-                    self.settle(row.line, Err(&Problem::new(Kind::OutcomeUnknown, unknown)));
+                    self.settle(row.line, Err(&Problem::new(ProblemKind::OutcomeUnknown, unknown)));
                 }
                 // The end of the answer says why.
                 RowOutcome::NotStored => {}
@@ -180,16 +180,16 @@ fn piece(ready: &mut Vec<u8>) -> AnswerPiece {
     AnswerPiece::Lines(piece.into())
 }
 
-impl Watch<BadLine> for Outcomes {
-    fn hear(&mut self, event: Event<'_, BadLine>) {
+impl StreamWatch<BadLine> for Outcomes {
+    fn hear(&mut self, event: StreamEvent<'_, BadLine>) {
         match event {
-            Event::Came(row) => {
+            StreamEvent::Came(row) => {
                 let owner = self.many.then(|| row.owner.clone());
                 self.lines.push_back(WaitingLine { number: row.line, owner, outcome: None });
             }
-            Event::Bad(bad) => self.bad(bad.line, &bad.why),
-            Event::Sent(sent) => self.sent(sent),
-            Event::Progress(_) | Event::Waiting(_) | Event::Interrupted(_) => {}
+            StreamEvent::Bad(bad) => self.bad(bad.line, &bad.why),
+            StreamEvent::Sent(sent) => self.sent(sent),
+            StreamEvent::Progress(_) | StreamEvent::Waiting(_) | StreamEvent::Interrupted(_) => {}
         }
     }
 
@@ -214,12 +214,12 @@ impl Watch<BadLine> for Outcomes {
 /// The problem of a line that is an item and is not stored.
 fn refused(refusal: RowRefusal) -> Problem {
     let kind = match refusal {
-        RowRefusal::HistoryExhausted => Kind::HistoryExhausted,
-        RowRefusal::KeyReused => Kind::IdempotencyKeyReused,
-        RowRefusal::Gone(Gone::Retired { .. }) => Kind::Retired,
-        RowRefusal::Gone(Gone::Erased) => Kind::Erased,
-        RowRefusal::Line(LineRefusal::Differs) => Kind::LineDiffers,
-        RowRefusal::Line(LineRefusal::OutOfOrder | LineRefusal::BeyondNumbers) => Kind::LineOutOfOrder,
+        RowRefusal::HistoryExhausted => ProblemKind::HistoryExhausted,
+        RowRefusal::KeyReused => ProblemKind::IdempotencyKeyReused,
+        RowRefusal::Gone(Gone::Retired { .. }) => ProblemKind::Retired,
+        RowRefusal::Gone(Gone::Erased) => ProblemKind::Erased,
+        RowRefusal::Line(LineRefusal::Differs) => ProblemKind::LineDiffers,
+        RowRefusal::Line(LineRefusal::OutOfOrder | LineRefusal::BeyondNumbers) => ProblemKind::LineOutOfOrder,
     };
     let problem = Problem::new(kind, format!("Not stored: {refusal}."));
     match refusal {

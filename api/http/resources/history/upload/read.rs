@@ -43,7 +43,7 @@ impl BadLine {
 
 /// The minimum pace of a client: in each span, one item, or [`LEAST`] bytes of blank lines and of the line that has not ended. (A
 /// client that continues at a line far into a file sends as many line breaks.) A line that is no item counts for nothing: it
-/// would cost the client next to nothing to keep its place. Only time spent waiting for the client counts. While the server does
+/// would cost the client next to nothing to keep its permit. Only time spent waiting for the client counts. While the server does
 /// not read, because earlier lines must be stored first or the client's quota is used up, the span stands still.
 struct UploadPace {
     span: Duration,

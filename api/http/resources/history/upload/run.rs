@@ -13,27 +13,27 @@ use http_body_util::BodyExt;
 use pagebucket_engine as engine;
 use pagebucket_engine::Engine;
 use pagebucket_model::domain::{IdempotencyKey, OwnerId};
-use pagebucket_streams::ingest::{self, Destination, Phase, Report, StreamOptions, Watch};
+use pagebucket_streams::ingest::{self, Destination, Phase, Report, StreamOptions, StreamWatch};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::ending::Summary;
-use super::measured::MeasuredUpload;
+use super::metrics::MeasuredUpload;
 use super::outcomes::{AnswerPiece, Outcomes};
 use super::read::{BadLine, LineReader};
-use crate::limits::concurrency::LongPlace;
+use crate::limits::answer_memory::WithPermit;
+use crate::limits::permits::LongPermit;
 use crate::limits::rate::ClientQuota;
-use crate::limits::unsent::WithPlace;
 use crate::limits::uploads::WAITING_OF_MANY;
 use crate::middleware::access_log::ItemCount;
 use crate::middleware::compression::Whole;
 use crate::middleware::drain_body::StillRead;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 use crate::request::body::{NDJSON, expect};
 use crate::request::context::RequestContext;
 use crate::request::deadline::REQUEST;
-use crate::request::idempotency::Key;
+use crate::request::idempotency::KeyHeader;
 use crate::request::lifetime::Lifetime;
 use crate::request::params::Address;
 use crate::state::Api;
@@ -68,7 +68,7 @@ pub struct Upload {
     /// The owner; `None` if each line names one.
     owner: Option<OwnerId>,
     key: Option<IdempotencyKey>,
-    place: Option<LongPlace>,
+    permit: Option<LongPermit>,
     quota: ClientQuota,
     lifetime: Lifetime,
     body: Body,
@@ -80,12 +80,12 @@ impl FromRequest<Arc<Api>> for Upload {
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let Address { engine, params: owner } = Address::from_request_parts(&mut parts, api).await?;
-        let Key(key) = Key::from_request_parts(&mut parts, api).await?;
+        let KeyHeader(key) = KeyHeader::from_request_parts(&mut parts, api).await?;
         expect(&parts.headers, NDJSON, String::new)?;
         let context = RequestContext::of_mut(&mut parts.extensions);
-        let (place, quota) = (context.place.take(), context.quota.clone());
+        let (permit, quota) = (context.permit.take(), context.quota.clone());
         let lifetime = api.gate.lifetime(&parts, &api.clock);
-        Ok(Self { api: Arc::clone(api), engine, owner, key, place, quota, lifetime, body })
+        Ok(Self { api: Arc::clone(api), engine, owner, key, permit, quota, lifetime, body })
     }
 }
 
@@ -98,18 +98,18 @@ impl Upload {
         let stored = tokio::spawn(async move {
             let definition = Arc::clone(self.engine.definition());
             let (owner, mut summary) = (self.owner.clone(), Summary::default());
-            let (report, rest, place) = self.store(&mut summary, items).await;
+            let (report, rest, permit) = self.store(&mut summary, items).await;
             linger(rest).await;
             // Logged here, because the problem is not rendered if the client has disconnected.
-            (summary.end(&definition, report, owner.as_ref()).map_err(Problem::logged), place)
+            (summary.end(&definition, report, owner.as_ref()).map_err(Problem::logged), permit)
         });
         match stored.await {
-            Ok((summary, place)) => {
+            Ok((summary, permit)) => {
                 let mut answer = (answered, summary.map(Json)).into_response();
-                answer.extensions_mut().insert(WithPlace::new(place));
+                answer.extensions_mut().insert(WithPermit::new(permit));
                 answer
             }
-            Err(_panicked) => Problem::new(Kind::Internal, "The upload failed.").into_response(),
+            Err(_panicked) => Problem::new(ProblemKind::Internal, "The upload failed.").into_response(),
         }
     }
 
@@ -123,7 +123,7 @@ impl Upload {
             let (owner, limit, stop) =
                 (self.owner.clone(), self.api.limits.body_timeout, self.api.stop.clone());
             let mut outcomes = Outcomes::new(&definition, send, owner.is_none(), limit);
-            let (report, rest, _place) = self.store(&mut outcomes, items).await;
+            let (report, rest, _permit) = self.store(&mut outcomes, items).await;
             let ended = Summary::default().end(&definition, report, owner.as_ref());
             let stopping = async {
                 stop.cancelled().await;
@@ -153,14 +153,14 @@ impl Upload {
             .into_response()
     }
 
-    /// Stores the lines, and counts the items that are stored. Returns also the rest of the body, and the upload's place, which
+    /// Stores the lines, and counts the items that are stored. Returns also the rest of the body, and the upload's permit, which
     /// every upload has.
     async fn store(
         self,
-        watch: &mut (impl Watch<BadLine> + Send),
+        watch: &mut (impl StreamWatch<BadLine> + Send),
         items: ItemCount,
-    ) -> (Report, JoinHandle<Option<Body>>, Option<LongPlace>) {
-        let Self { api, engine, owner, key, place, quota, lifetime, body } = self;
+    ) -> (Report, JoinHandle<Option<Body>>, Option<LongPermit>) {
+        let Self { api, engine, owner, key, permit, quota, lifetime, body } = self;
         let began = api.clock.now();
         // With a key, its record dates all undated lines, the same way in every attempt.
         let clock = key.is_none().then(|| api.clock.clone());
@@ -186,7 +186,7 @@ impl Upload {
         let report =
             ingest::run(incoming, &to, options, &api.uploads.budget, &mut stopped, &mut measured).await;
         measured.ended(&report);
-        (report, reading, place)
+        (report, reading, permit)
     }
 }
 

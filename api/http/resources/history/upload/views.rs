@@ -8,7 +8,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
 use crate::pages::item_view::{OwnerMember, owner_member};
-use crate::problem::{self, Kind, Problem};
+use crate::problem::{self, Problem, ProblemKind};
 use crate::schemas::owner_id;
 
 /// Consecutive sequence numbers, both ends included.
@@ -165,7 +165,9 @@ impl utoipa::PartialSchema for ProblemOfLine {
         if let RefOr::T(Schema::Object(object)) = &mut schema {
             object.required.retain(|name| name != "instance" && name != "requestId");
             object.description = Some("Why a line is not stored: an error (RFC 9457).".to_owned());
-            object.examples.push(Problem::new(Kind::LineDiffers, Kind::LineDiffers.spec().about).in_line());
+            object.examples.push(
+                Problem::new(ProblemKind::LineDiffers, ProblemKind::LineDiffers.spec().about).in_line(),
+            );
         }
         schema
     }

@@ -3,15 +3,15 @@
 use super::{Relaxed, Steps};
 use pagebucket_model::domain::{Seq, SeqRange};
 
-use crate::history::dedup::Search;
+use crate::history::dedup::KeySearch;
 use crate::history::dedup::model::database::Write;
-use crate::history::dedup::model::database::{Command, Stored};
+use crate::history::dedup::model::database::{ModelCommand, ModelItem};
 use crate::history::dedup::model::state::{Stage, State, TRADES, key, keys};
 use crate::history::placed::Placed;
 
 impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     /// If there is a permanent fact that this attempt can learn, the attempt learns it. Returns whether it did.
-    pub(super) fn told(&mut self, attempt: usize) -> bool {
+    pub(super) fn learns(&mut self, attempt: usize) -> bool {
         let state = self.state;
         match &state.attempts[attempt] {
             // A record that was inserted with an old time is touched first.
@@ -25,7 +25,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
                 self.step("is registered", attempt, |after| {
                     after.registered = Some(0);
                     after.attempts[attempt] = match state.durable.record {
-                        Some(record) => Stage::Placing(Search::of_items(keys(), record.from)),
+                        Some(record) => Stage::Placing(KeySearch::of_items(keys(), record.from)),
                         None => Stage::Over,
                     };
                 });
@@ -50,7 +50,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     }
 
     /// The server's answer: which statements are stored, and whether the next is refused.
-    fn answered(&mut self, attempt: usize, mut search: Search, command: &Command) {
+    fn answered(&mut self, attempt: usize, mut search: KeySearch, command: &ModelCommand) {
         let done = &command.statements[..command.durable];
         for (seq, item) in done.iter().flat_map(|statement| (statement.first..).zip(&statement.items)) {
             if item.is_some() {
@@ -83,13 +83,13 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
             _ => None,
         };
         if let Some(record) = record {
-            let stage = Stage::Placing(Search::of_items(keys(), record.from));
+            let stage = Stage::Placing(KeySearch::of_items(keys(), record.from));
             self.step("goes on with a record", attempt, |after| after.attempts[attempt] = stage);
         }
     }
 
     /// Reads a tail, which may be old; searches at least up to that tail; and sends the rest.
-    pub(super) fn place(&mut self, attempt: usize, search: &Search) {
+    pub(super) fn place(&mut self, attempt: usize, search: &KeySearch) {
         let state = self.state;
         let shown = state.shown(state.local.len());
         let history = if self.is(Relaxed::LookUpAtLocal) { &shown.history } else { &state.durable.history };
@@ -130,7 +130,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     }
 
     /// Raises `from` to a known total or to the position of the search.
-    pub(super) fn raise(&mut self, attempt: usize, search: &Search) {
+    pub(super) fn raise(&mut self, attempt: usize, search: &KeySearch) {
         let state = self.state;
         let shown = state.shown(state.local.len());
         let Some(record) = shown.record else { return };
@@ -163,11 +163,11 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         }
     }
 
-    fn send(&mut self, name: &'static str, attempt: usize, tail: u64, search: &Search) {
+    fn send(&mut self, name: &'static str, attempt: usize, tail: u64, search: &KeySearch) {
         let state = self.state;
         let own = rest(&search.placed);
-        let send = |items: &[Stored], after: &mut State| {
-            after.attempts[attempt] = Stage::Waiting(search.clone(), Command::new(tail, items));
+        let send = |items: &[ModelItem], after: &mut State| {
+            after.attempts[attempt] = Stage::Waiting(search.clone(), ModelCommand::new(tail, items));
         };
         self.step(name, attempt, |after| send(&own, after));
         // An item of another request is merged before this request's items. After them it would be like any
@@ -191,12 +191,12 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
 }
 
 /// Examines the next stored item.
-fn look(search: &mut Search, stored: Stored) {
+fn look(search: &mut KeySearch, stored: ModelItem) {
     search.look(stored.map(key), |_, _| unreachable!("the request is no upload"));
 }
 
 /// The items of the request that are not placed.
-fn rest(placed: &Placed) -> Vec<Stored> {
+fn rest(placed: &Placed) -> Vec<ModelItem> {
     (placed.count as u8..TRADES).map(Some).collect()
 }
 

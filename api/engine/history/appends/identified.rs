@@ -20,9 +20,9 @@ use pagebucket_model::item::Item;
 
 use super::appender::Appender;
 use super::queue::Waiting;
-use super::request::{AppendError, Appended, Progress, Stage};
+use super::request::{AppendError, AppendProgress, Appended, Placement};
 use crate::history::buckets::tails::Tails;
-use crate::history::dedup::{Goal, Search, scan};
+use crate::history::dedup::{Goal, KeySearch, scan};
 use crate::history::identity::ItemKey;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
@@ -69,7 +69,7 @@ impl Appender {
         keys: Arc<[ItemKey]>,
         after: u64,
     ) -> Result<(HashMap<ItemKey, Seq>, u64)> {
-        let mut search = Search::of_marked(keys, after);
+        let mut search = KeySearch::of_marked(keys, after);
         let goal = Goal::End { after };
         let of = || self.source.of(owner, Deadline::within(COMMAND));
         while !scan(of(), &mut [&mut search], goal).await? {}
@@ -94,7 +94,7 @@ impl Appender {
             let search = self.find_marked(owner, keys, looked).await;
             (found, searched) = search.map_err(AppendError::nothing)?;
         }
-        let mut progress = Progress::default();
+        let mut progress = AppendProgress::default();
         let mut items = items.into_iter().peekable();
         while let Some((item, Mark { key, looked, group })) = items.next() {
             if let Some(&seq) = found.get(&key) {
@@ -109,7 +109,7 @@ impl Appender {
             }
             let own = so_far.own.filter(|(own, _)| *own == group).map_or(0, |(_, end)| end);
             let from = looked.max(searched).max(own);
-            let stage = Stage::once(Search::of_marked(keys.into(), from), None);
+            let stage = Placement::once(KeySearch::of_marked(keys.into(), from), None);
             let appended = self.enqueue_part(owner.clone(), batch, stage, waiting).await;
             let (placed, failed) = match appended {
                 Ok(done) => (done.placed, None),

@@ -14,7 +14,7 @@ use super::source::{Source, SourceError};
 use super::source_item::SourceItem;
 use super::watch::{AdoptionWatch, NotStored};
 use crate::import::RowFaults;
-use crate::ingest::{Bad, Event, Report};
+use crate::ingest::{Bad, Report, StreamEvent};
 
 /// Number of histories that are named.
 const LARGEST: usize = 10;
@@ -79,15 +79,15 @@ pub async fn plan(
                 SourceItem::Refused(refused) => {
                     plan.refused += 1;
                     reasons.add(&refused.reason);
-                    watch.hear(Event::Bad(Bad { line: 0, size: 0, why: NotStored::Refused(refused) }));
+                    watch.hear(StreamEvent::Bad(Bad { line: 0, size: 0, why: NotStored::Refused(refused) }));
                 }
                 SourceItem::Miscounted(line) => {
                     plan.miscounted += 1;
-                    watch.hear(Event::Bad(Bad { line: 0, size: 0, why: NotStored::Miscounted(line) }));
+                    watch.hear(StreamEvent::Bad(Bad { line: 0, size: 0, why: NotStored::Miscounted(line) }));
                 }
             }
         }
-        watch.hear(Event::Progress(&progress));
+        watch.hear(StreamEvent::Progress(&progress));
     }
     plan.owner(present);
     plan.reasons = reasons.0.into_iter().collect();

@@ -1,4 +1,4 @@
-//! Limits on the number of requests of one kind that are under way at once. One client has at most a quarter of the places, so
+//! Limits on the number of requests of one kind that are under way at once. One client has at most a quarter of the permits, so
 //! that it keeps no others out.
 
 use std::collections::HashMap;
@@ -9,14 +9,14 @@ use hashlink::DefaultHashBuilder;
 use parking_lot::Mutex;
 
 use crate::client::Client;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 
-/// Into how many shares the places are divided. One client has at most one of them.
+/// Into how many shares the permits are divided. One client has at most one of them.
 const SHARES: usize = 4;
 
-/// The places for requests of one kind. Clones share them.
+/// The permits for requests of one kind. Clones share them.
 #[derive(Debug, Clone)]
-pub struct Places(Arc<Shared>);
+pub struct Permits(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -24,12 +24,12 @@ struct Shared {
     most: usize,
     /// How many of them one client may take.
     most_of_one: usize,
-    /// What takes the places, in the plural.
+    /// What takes the permits, in the plural.
     what: &'static str,
     taken: Mutex<Taken>,
 }
 
-/// The places that are taken.
+/// The permits that are taken.
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
@@ -37,30 +37,30 @@ struct Taken {
     of: HashMap<Client, usize, DefaultHashBuilder>,
 }
 
-/// One place, taken until it is dropped.
+/// One permit, taken until it is dropped.
 #[derive(Debug)]
-pub struct Place {
-    places: Places,
+pub struct Permit {
+    permits: Permits,
     client: Client,
 }
 
-/// The place of a request whose answer outlives its handler.
-pub type LongPlace = Arc<Place>;
+/// The permit of a request whose answer outlives its handler.
+pub type LongPermit = Arc<Permit>;
 
-impl Places {
-    /// `most` places for `what`, in the plural. One client may take a quarter of them, and at least one.
+impl Permits {
+    /// `most` permits for `what`, in the plural. One client may take a quarter of them, and at least one.
     pub fn new(most: usize, what: &'static str) -> Self {
         let most_of_one = (most / SHARES).max(1);
         Self(Arc::new(Shared { most, most_of_one, what, taken: Mutex::default() }))
     }
 
-    /// Takes a place for a client.
+    /// Takes a permit for a client.
     ///
     /// # Errors
-    /// All places are taken, or the client has as many as it may have.
-    pub fn take(&self, client: Client) -> Result<Place, Problem> {
+    /// All permits are taken, or the client has as many as it may have.
+    pub fn take(&self, client: Client) -> Result<Permit, Problem> {
         let Shared { most, most_of_one, what, taken } = &*self.0;
-        let refused = |detail: String| Err(Problem::new(Kind::Overloaded, detail));
+        let refused = |detail: String| Err(Problem::new(ProblemKind::Overloaded, detail));
         let mut taken = taken.lock();
         if taken.all == *most {
             return refused(format!("Too many {what} are under way."));
@@ -73,13 +73,13 @@ impl Places {
         }
         *of_client += 1;
         taken.all += 1;
-        Ok(Place { places: self.clone(), client })
+        Ok(Permit { permits: self.clone(), client })
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut taken = self.places.0.taken.lock();
+        let mut taken = self.permits.0.taken.lock();
         taken.all -= 1;
         if let Entry::Occupied(mut of_client) = taken.of.entry(self.client.clone()) {
             *of_client.get_mut() -= 1;
@@ -98,38 +98,38 @@ mod tests {
         Client::Name(name.into())
     }
 
-    fn refusal(places: &Places, name: &str) -> String {
-        let problem = places.take(client(name)).unwrap_err().in_line();
+    fn refusal(permits: &Permits, name: &str) -> String {
+        let problem = permits.take(client(name)).unwrap_err().in_line();
         assert_eq!((&problem["status"], &problem["type"]), (&503.into(), &"/problems#overloaded".into()));
         problem["detail"].as_str().unwrap().to_owned()
     }
 
     #[test]
     fn one_client_has_a_quarter() {
-        let places = Places::new(11, "visits");
-        let take = |name: &str| places.take(client(name));
+        let permits = Permits::new(11, "visits");
+        let take = |name: &str| permits.take(client(name));
         let of_ann = [take("ann").unwrap(), take("ann").unwrap()];
         let too_many = "Too many visits of this client are under way: it may have 2 at once.";
-        assert_eq!(refusal(&places, "ann"), too_many);
+        assert_eq!(refusal(&permits, "ann"), too_many);
         let of_bob = take("bob").unwrap();
         // The name of a principal is no address.
         let address = Client::Address("192.0.2.1".parse().unwrap());
-        let others = [places.take(address).unwrap(), take("192.0.2.1").unwrap(), take("bob").unwrap()];
+        let others = [permits.take(address).unwrap(), take("192.0.2.1").unwrap(), take("bob").unwrap()];
         drop((of_ann, of_bob));
         let again = [take("ann").unwrap(), take("ann").unwrap(), take("bob").unwrap()];
-        assert_eq!((refusal(&places, "ann"), refusal(&places, "bob")), (too_many.into(), too_many.into()));
+        assert_eq!((refusal(&permits, "ann"), refusal(&permits, "bob")), (too_many.into(), too_many.into()));
         drop((others, again));
-        let taken = places.0.taken.lock();
-        assert!(taken.all == 0 && taken.of.is_empty(), "only clients with places take memory: {taken:?}");
+        let taken = permits.0.taken.lock();
+        assert!(taken.all == 0 && taken.of.is_empty(), "only clients with permits take memory: {taken:?}");
     }
 
     #[test]
-    fn few_places_are_one_for_each_client() {
-        let places = Places::new(2, "visits");
-        let taken = [places.take(client("ann")).unwrap(), places.take(client("bob")).unwrap()];
-        assert_eq!(refusal(&places, "ann"), "Too many visits are under way.");
+    fn few_permits_are_one_for_each_client() {
+        let permits = Permits::new(2, "visits");
+        let taken = [permits.take(client("ann")).unwrap(), permits.take(client("bob")).unwrap()];
+        assert_eq!(refusal(&permits, "ann"), "Too many visits are under way.");
         drop(taken);
-        let _of_ann = places.take(client("ann")).unwrap();
-        assert!(refusal(&places, "ann").contains("it may have 1 at once"));
+        let _of_ann = permits.take(client("ann")).unwrap();
+        assert!(refusal(&permits, "ann").contains("it may have 1 at once"));
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::names::{OUR_SCHEMAS, camel_case, schemas_of_owner, schemas_of_title, uploads};
-use super::one::{Definition, Owner};
+use super::single::{Definition, Owner};
 use crate::item::{Mistake, Mistakes};
 
 /// All definitions of a server. Their names, routes, owners and the names in the OpenAPI document agree.

@@ -11,7 +11,7 @@ use pagebucket_model::domain::{OwnerId, Seq};
 use tokio::time::{Instant, sleep};
 
 use super::rows::{Parts, task};
-use super::source_item::{Part, SourceItem, size};
+use super::source_item::{SizedItem, SourceItem, size};
 use super::watch::NotStored;
 use crate::ingest::{BATCH, Bad, Chunk, IncomingRows, Row, Unreadable};
 
@@ -50,7 +50,7 @@ impl RowMarker {
     ///
     /// # Errors
     /// The database does not answer.
-    pub(super) async fn rows(&mut self, parts: Vec<Part>) -> Result<Chunk<NotStored>, Error> {
+    pub(super) async fn rows(&mut self, parts: Vec<SizedItem>) -> Result<Chunk<NotStored>, Error> {
         self.group += 1;
         let mut keys: HashMap<OwnerId, Vec<ItemKey>> = HashMap::new();
         let mut distinct = HashSet::new();
@@ -69,7 +69,7 @@ impl RowMarker {
                 Err(error) => patience.after(error).await?,
             }
         };
-        let row = |(found, size): Part| {
+        let row = |(found, size): SizedItem| {
             self.line += 1;
             let line = self.line;
             let not = |why| Err(Bad { line, size, why });

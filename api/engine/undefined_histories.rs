@@ -21,7 +21,7 @@ use crate::mongo::{Deadline, Error, Result};
 
 /// What the engines of such histories are made from.
 #[derive(Clone, Debug)]
-pub(super) struct Unserved {
+pub(super) struct UndefinedHistories {
     reads: MonotonicReads,
     sessions: Arc<Sessions>,
     clock: Clock,
@@ -32,7 +32,7 @@ pub(super) struct Unserved {
     engines: Arc<Mutex<BTreeMap<String, Engine>>>,
 }
 
-impl Unserved {
+impl UndefinedHistories {
     pub(super) fn new(
         database: Database,
         sessions: &Arc<Sessions>,

@@ -7,8 +7,8 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, Document, doc};
 use pagebucket_model::domain::OwnerId;
 
+use super::bucket_check::Seen;
 use super::finding::{Finding, value};
-use super::seen::Seen;
 use super::verifier::Verifier;
 use crate::history::buckets::bucket_id::BucketId;
 use crate::history::buckets::marker;

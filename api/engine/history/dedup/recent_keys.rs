@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use pagebucket_model::domain::OwnerId;
 
-use super::search::Search;
+use super::key_search::KeySearch;
 use crate::history::identity::ItemKey;
 
 /// The most items remembered for one owner: those of some commits.
@@ -51,7 +51,7 @@ impl Recent {
 
     /// Advances a search over the remembered items, at most through `last`. Does nothing if they begin later
     /// than right after the position of the search.
-    pub fn look(&self, owner: &OwnerId, search: &mut Search, last: u64) {
+    pub fn look(&self, owner: &OwnerId, search: &mut KeySearch, last: u64) {
         // Lines of an upload are compared with whole items, and only keys are remembered.
         let Some(end) = self.0.get(owner).filter(|_| !search.compares()) else { return };
         let Some(known) = (search.looked() + 1).checked_sub(end.first) else { return };
@@ -77,7 +77,7 @@ mod tests {
 
     /// Searches for item 0 from `looked` on. Returns how far the search comes, and where it finds the item.
     fn look(recent: &Recent, looked: u64, last: u64) -> (u64, Vec<SeqRange>) {
-        let mut search = Search::of_items([key(0).unwrap()].into(), looked);
+        let mut search = KeySearch::of_items([key(0).unwrap()].into(), looked);
         recent.look(&owner(), &mut search, last);
         (search.looked(), search.placed.ranges)
     }

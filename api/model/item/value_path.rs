@@ -7,16 +7,16 @@ use crate::domain::{BrokenRule, Faults};
 
 /// Where a value stands in a JSON text. It is written down only when a fault is reported.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'a> {
+pub(super) enum ValuePath<'a> {
     /// At this JSON Pointer.
     At(&'a str),
     /// A member of an object.
-    Member(&'a Place<'a>, &'a str),
+    Member(&'a ValuePath<'a>, &'a str),
     /// An item of an array.
-    Item(&'a Place<'a>, usize),
+    Item(&'a ValuePath<'a>, usize),
 }
 
-impl Place<'_> {
+impl ValuePath<'_> {
     /// The number of values from the outermost one to this one.
     pub(super) fn level(&self) -> u32 {
         match self {

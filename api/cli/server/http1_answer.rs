@@ -12,7 +12,7 @@ use hyper::body::{Frame, SizeHint};
 pub(super) const PIECE: usize = 16 * 1024;
 
 /// A body in pieces of at most [`PIECE`] bytes. hyper asks for the next when it has room for it, and drops this after the
-/// last, so that what the answer holds, as its place, is free when at most a buffer of it was not taken.
+/// last, so that what the answer holds, as its permit, is free when at most a buffer of it was not taken.
 pub(super) struct Pieces {
     body: Body,
     /// What the body has given already.

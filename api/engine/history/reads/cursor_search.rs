@@ -1,7 +1,7 @@
 //! Searches for items nearest to a cursor. What searches by date and by value have in common.
 
 use super::reader::History;
-use crate::history::buckets::document::{Bucket, Stored};
+use crate::history::buckets::document::{Bucket, StoredItem};
 use crate::history::buckets::marker;
 use pagebucket_model::domain::{Cursor, PageNumber, Position, Seq};
 
@@ -9,7 +9,7 @@ use crate::mongo::{Deadline, Result};
 
 /// What a search found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct SearchResult {
     /// In order of their addresses, each with the bucket that holds it.
     pub items: Vec<(Bucket, Seq)>,
     /// The last item that was examined, in the direction of the search; `None` if the search came to the end of the
@@ -21,7 +21,7 @@ pub struct Found {
     pub examined: usize,
 }
 
-impl Found {
+impl SearchResult {
     /// The first `limit` of the items in the order of the search, which ended at `reached`.
     pub(crate) fn up_to(
         limit: usize,
@@ -41,7 +41,7 @@ impl Found {
 }
 
 /// Where a search of one history goes.
-pub(crate) struct Search {
+pub(crate) struct CursorSearch {
     start: Position,
     end: Position,
     /// Whether items are searched in descending order.
@@ -51,7 +51,7 @@ pub(crate) struct Search {
     pub(crate) full: Option<(PageNumber, PageNumber)>,
 }
 
-impl Search {
+impl CursorSearch {
     /// The first page that matters to the answer, of items that were found in the order of the search.
     pub(crate) fn first_page(&self, limit: usize, found: &[(Bucket, Seq)]) -> Option<PageNumber> {
         let last = found.get(limit).filter(|_| self.backwards).map(|(bucket, _)| bucket.page());
@@ -59,7 +59,11 @@ impl Search {
     }
 
     /// The items of a bucket that are searched and that are `wanted`, in the order of the search.
-    pub(crate) fn shown(&self, bucket: &Bucket, wanted: impl Fn(&Stored<'_>) -> bool) -> Vec<(Bucket, Seq)> {
+    pub(crate) fn shown(
+        &self,
+        bucket: &Bucket,
+        wanted: impl Fn(&StoredItem<'_>) -> bool,
+    ) -> Vec<(Bucket, Seq)> {
         let items = bucket.items().filter(|item| item.seq.within(self.start, self.end) && wanted(item));
         let mut shown: Vec<_> = items.map(|item| (bucket.clone(), item.seq)).collect();
         if self.backwards {
@@ -71,7 +75,7 @@ impl Search {
 
 impl History {
     /// A search in the direction of a cursor.
-    pub(crate) fn search(&self, cursor: Cursor) -> Search {
+    pub(crate) fn search(&self, cursor: Cursor) -> CursorSearch {
         let end = Position::end_of(self.totals());
         let (start, end) = match cursor {
             Cursor::After(position) => (position, end),
@@ -86,7 +90,7 @@ impl History {
             Some((size.page_of(start.next_seq()?), last))
         });
         let full = full.filter(|(first, last)| first <= last);
-        Search { start, end, backwards: !matches!(cursor, Cursor::After(_)), full }
+        CursorSearch { start, end, backwards: !matches!(cursor, Cursor::After(_)), full }
     }
 
     /// Checks that no page from this one on is deleted: a search does not notice that a page is missing.

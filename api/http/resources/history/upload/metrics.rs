@@ -1,7 +1,7 @@
 //! Metrics of uploads.
 
 use pagebucket_model::metric::{LINES_READ, UPLOADED_LINES, UPLOADS, UPLOADS_UNDER_WAY};
-use pagebucket_streams::ingest::{End, Event, NotTaken, Report, RowOutcome, Watch};
+use pagebucket_streams::ingest::{End, NotTaken, Report, RowOutcome, StreamEvent, StreamWatch};
 
 use ::metrics::Counter;
 
@@ -48,22 +48,22 @@ impl<W> Drop for MeasuredUpload<'_, W> {
     }
 }
 
-impl<W: Watch<BadLine> + Send> Watch<BadLine> for MeasuredUpload<'_, W> {
-    fn hear(&mut self, event: Event<'_, BadLine>) {
+impl<W: StreamWatch<BadLine> + Send> StreamWatch<BadLine> for MeasuredUpload<'_, W> {
+    fn hear(&mut self, event: StreamEvent<'_, BadLine>) {
         match &event {
-            Event::Came(_) => self.read.increment(1),
-            Event::Bad(_) => {
+            StreamEvent::Came(_) => self.read.increment(1),
+            StreamEvent::Bad(_) => {
                 self.read.increment(1);
                 self.refused.increment(1);
             }
-            Event::Sent(sent) => {
+            StreamEvent::Sent(sent) => {
                 let is_stored = |outcome| matches!(outcome, RowOutcome::Stored(_));
                 let stored = sent.outcomes().filter(|(_, outcome)| is_stored(*outcome)).count();
                 self.stored.increment(stored as u64);
                 self.items.add(stored as u64);
                 self.refused.increment(sent.refused().count() as u64);
             }
-            Event::Progress(_) | Event::Waiting(_) | Event::Interrupted(_) => {}
+            StreamEvent::Progress(_) | StreamEvent::Waiting(_) | StreamEvent::Interrupted(_) => {}
         }
         self.inner.hear(event);
     }

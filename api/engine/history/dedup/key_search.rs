@@ -14,8 +14,8 @@ use crate::history::placed::{LineRefusal, Placed};
 /// The search for stored items. All that it searches for are after the position where it began, and every stored
 /// item from there to `looked` has been examined.
 #[derive(Debug, Clone)]
-pub struct Search {
-    wanted: Wanted,
+pub struct KeySearch {
+    wanted: SearchGoal,
     /// The items that are found, appended or refused.
     pub placed: Placed,
     /// The marked items that are stored, by their keys.
@@ -24,7 +24,7 @@ pub struct Search {
 }
 
 #[derive(Debug, Clone)]
-enum Wanted {
+enum SearchGoal {
     /// The items of a request: all are valid, and they are stored in order without omissions.
     Items(Arc<[ItemKey]>),
     /// Lines of an upload, in order of their numbers: they are stored in this order, and some may be missing.
@@ -33,33 +33,33 @@ enum Wanted {
     Marked(Arc<[ItemKey]>, Arc<HashSet<ItemKey>>),
 }
 
-impl Search {
+impl KeySearch {
     /// A search for the items with these keys, all of which are after `from`.
     pub fn of_items(keys: Arc<[ItemKey]>, from: u64) -> Self {
-        Self::new(Wanted::Items(keys), from)
+        Self::new(SearchGoal::Items(keys), from)
     }
 
     /// A search for these lines, all of which are after `from`.
     pub fn of_lines(tag: Tag, lines: Arc<[NumberedItem]>, from: u64) -> Self {
-        Self::new(Wanted::Lines(tag, lines), from)
+        Self::new(SearchGoal::Lines(tag, lines), from)
     }
 
     /// A search for marked items, all of which are after `from`. It finds them in any order, and never ends before the
     /// history does.
     pub fn of_marked(keys: Arc<[ItemKey]>, from: u64) -> Self {
         let all = Arc::new(keys.iter().copied().collect());
-        Self::new(Wanted::Marked(keys, all), from)
+        Self::new(SearchGoal::Marked(keys, all), from)
     }
 
-    fn new(wanted: Wanted, looked: u64) -> Self {
+    fn new(wanted: SearchGoal, looked: u64) -> Self {
         Self { wanted, placed: Placed::default(), found: Vec::new(), looked }
     }
 
     /// The key of the item with this index, if there is one.
     pub fn key(&self, index: usize) -> Option<ItemKey> {
         match &self.wanted {
-            Wanted::Items(keys) | Wanted::Marked(keys, _) => keys.get(index).copied(),
-            Wanted::Lines(tag, lines) => Some(tag.key(lines[index].number)),
+            SearchGoal::Items(keys) | SearchGoal::Marked(keys, _) => keys.get(index).copied(),
+            SearchGoal::Lines(tag, lines) => Some(tag.key(lines[index].number)),
         }
     }
 
@@ -72,14 +72,14 @@ impl Search {
     pub fn is_over(&self) -> bool {
         self.placed.count
             == match &self.wanted {
-                Wanted::Items(keys) | Wanted::Marked(keys, _) => keys.len(),
-                Wanted::Lines(_, lines) => lines.len(),
+                SearchGoal::Items(keys) | SearchGoal::Marked(keys, _) => keys.len(),
+                SearchGoal::Lines(_, lines) => lines.len(),
             }
     }
 
     /// Whether the search compares complete items, not only keys.
     pub fn compares(&self) -> bool {
-        matches!(self.wanted, Wanted::Lines(..))
+        matches!(self.wanted, SearchGoal::Lines(..))
     }
 
     /// Examines the next stored item, the one right after `looked`. `same` returns whether it equals the given line
@@ -90,18 +90,18 @@ impl Search {
         let placed = &mut self.placed;
         match &self.wanted {
             // The items of a request are stored in order, so an item that is found is always the request's next one.
-            Wanted::Items(keys) => {
+            SearchGoal::Items(keys) => {
                 if key.is_some() && keys.get(placed.count).copied() == key {
                     found.into_iter().for_each(|range| placed.push(range));
                 }
             }
-            Wanted::Marked(_, all) => {
+            SearchGoal::Marked(_, all) => {
                 if let (Some(key), Ok(range)) = (key.filter(|key| all.contains(key)), found) {
                     self.found.push((key, range.first));
                 }
             }
-            Wanted::Lines(_, lines) if placed.count == lines.len() => return,
-            Wanted::Lines(tag, lines) => {
+            SearchGoal::Lines(_, lines) if placed.count == lines.len() => return,
+            SearchGoal::Lines(tag, lines) => {
                 if let Some((key, number)) = key.and_then(|key| Some((key, tag.number(key)?))) {
                     while lines.get(placed.count).is_some_and(|line| line.number < number) {
                         placed.refuse(LineRefusal::OutOfOrder);
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn items_are_found_in_order_and_others_are_skipped() {
         let keys = keys(3);
-        let mut search = Search::of_items(Arc::clone(&keys), 7);
-        let look = |search: &mut Search, key| search.look(key, |_, _| false);
+        let mut search = KeySearch::of_items(Arc::clone(&keys), 7);
+        let look = |search: &mut KeySearch, key| search.look(key, |_, _| false);
         assert!(search.covers(7) && !search.covers(8));
         look(&mut search, None);
         assert_eq!(search.none_through(), Some(8));
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn marked_items_are_found_in_any_order() {
         let keys = keys(3);
-        let mut search = Search::of_marked(Arc::clone(&keys), 7);
+        let mut search = KeySearch::of_marked(Arc::clone(&keys), 7);
         for key in [Some(keys[2]), None, Some(ItemKey([9; ItemKey::LEN])), Some(keys[0])] {
             search.look(key, |_, _| false);
         }

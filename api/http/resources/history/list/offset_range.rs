@@ -12,7 +12,7 @@ use crate::middleware::cors::TOTAL_COUNT;
 
 /// At most `limit` items after the first `offset` in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rows {
+pub struct OffsetRange {
     pub offset: u64,
     pub limit: Limit,
     /// Whether the header `Range` asks for them. Such an answer is a part: 206, or 416 if there are none.
@@ -22,7 +22,7 @@ pub struct Rows {
 /// The items that the header `Range` asks for (RFC 9110, section 14.2). `None` if there is no such header, or if it is to
 /// be ignored: in a request other than GET, in another unit, or with `If-Range`, whose condition would have to be
 /// evaluated first.
-pub fn requested(parts: &Parts) -> Option<Result<Rows, Invalid>> {
+pub fn requested(parts: &Parts) -> Option<Result<OffsetRange, Invalid>> {
     if parts.method != Method::GET || parts.headers.contains_key(IF_RANGE) {
         return None;
     }
@@ -34,13 +34,13 @@ pub fn requested(parts: &Parts) -> Option<Result<Rows, Invalid>> {
 }
 
 /// The only range of a list, which may have empty elements (RFC 9110, section 5.6.1).
-fn only(ranges: &str) -> Option<Rows> {
+fn only(ranges: &str) -> Option<OffsetRange> {
     let mut ranges = ranges.split(',').map(str::trim).filter(|range| !range.is_empty());
     let (first, last) = ranges.next()?.split_once('-')?;
     let [first, last] = [first, last].map(|offset| Position::parse(offset).ok());
     let (offset, last) = (first?.get(), last?.get());
     let limit = Limit::new(last.checked_sub(offset)? + 1).ok()?;
-    ranges.next().is_none().then_some(Rows { offset, limit, part: true })
+    ranges.next().is_none().then_some(OffsetRange { offset, limit, part: true })
 }
 
 /// Adds the headers that say which items an answer shows, and of how many.

@@ -29,10 +29,10 @@ const LOOK: Duration = Duration::from_secs(1);
 type Written = Poll<io::Result<usize>>;
 
 /// Resets the connection when the server has waited for its client, in total, for the limit, and the client has taken less
-/// than [`LEAST`] bytes meanwhile. Without it a slow client could hold an answer, and its place, without end. Only time in
+/// than [`LEAST`] bytes meanwhile. Without it a slow client could hold an answer, and its permit, without end. Only time in
 /// which nothing can be written counts: a client that reads everything at once never meets the limit. It is less while the
 /// connection holds much of the memory for answers ([`Account::patience`]).
-pub(super) struct MustRead {
+pub(super) struct WriteTimeout {
     io: TcpStream,
     /// Bytes that were read to tell what the client speaks, and that are still to be read by the server.
     head: Bytes,
@@ -54,7 +54,7 @@ struct Stalled {
     look: Pin<Box<Sleep>>,
 }
 
-impl MustRead {
+impl WriteTimeout {
     pub(super) fn new(stream: TcpStream, limit: Duration, account: Account) -> Self {
         // If it cannot be set, slow clients are only measured in larger steps.
         #[cfg(target_os = "linux")]
@@ -119,7 +119,7 @@ impl MustRead {
     }
 }
 
-impl AsyncRead for MustRead {
+impl AsyncRead for WriteTimeout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -134,7 +134,7 @@ impl AsyncRead for MustRead {
     }
 }
 
-impl AsyncWrite for MustRead {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Written {
         let written = Pin::new(&mut self.io).poll_write(context, bytes);
         self.judge(context, written)

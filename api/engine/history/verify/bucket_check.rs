@@ -1,3 +1,5 @@
+//! One bucket: what is wrong with it alone.
+
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Bson, DateTime, Document, doc};
@@ -6,7 +8,7 @@ use pagebucket_model::domain::{Instant, OwnerId, PageNumber, PageSize};
 use pagebucket_model::item;
 
 use super::finding::{Finding, Mend, Rule, shown, value};
-use super::kind::Kind;
+use super::kind::DocumentKind;
 use crate::history::buckets::bucket_id::{BucketId, NO_ID};
 use crate::history::collection::{owner_bson, owner_in, page_of};
 use crate::history::identity::ItemKey;
@@ -23,7 +25,7 @@ pub(super) struct Seen {
     pub(super) is_text: bool,
     /// Whose bucket it is by its `_id`: the part before `_`.
     pub(super) owner: Option<OwnerId>,
-    pub(super) kind: Kind,
+    pub(super) kind: DocumentKind,
     /// Whether its `_id` has a place in the order of the owner's pages.
     pub(super) is_placed: bool,
     /// `None` if the field is missing or no page number.
@@ -47,7 +49,7 @@ impl Seen {
         let owner = text.and_then(|id| id.split_once('_'));
         let owner = owner.and_then(|(owner, _)| definition.owner.kind.parse_stored(owner));
         let is_placed = owner.as_ref().is_some_and(|owner| BucketId::parse(&id, owner).is_some());
-        let kind = Kind::of(document, owner.as_ref());
+        let kind = DocumentKind::of(document, owner.as_ref());
         let (page, stored_page, filter) =
             (page_of(document).ok(), value(document, "page"), filter(document, &id));
         let (items, keys, faults) = Default::default();
@@ -67,7 +69,7 @@ impl Seen {
                 seen.fault(Rule::Model, format!("has the field {name}, which no {kind} has"), Mend::FIELDS);
             }
         }
-        if kind != Kind::Page {
+        if kind != DocumentKind::Page {
             for what in kind.faults(document, &owner, definition.page_size) {
                 seen.fault(Rule::Model, what, Mend::DELETED);
             }
@@ -179,7 +181,7 @@ impl Seen {
     pub(super) fn finding(&self, rule: Rule, what: String, mend: Mend) -> Finding {
         let (id, owner, filter) = (self.id.clone(), self.owner.clone(), self.filter.clone());
         // No address has the number of a tombstone; it concerns all of them.
-        let is_tombstone = matches!(self.kind, Kind::Tombstone { .. });
+        let is_tombstone = matches!(self.kind, DocumentKind::Tombstone { .. });
         let page = if is_tombstone { Some(PageNumber::FIRST) } else { self.page };
         Finding { id, owner, page, rule, what, filter, mend, is_repeat: false }
     }

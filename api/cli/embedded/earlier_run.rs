@@ -11,7 +11,7 @@ use rand::Rng;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use super::layout::{self, Error, Layout};
+use super::layout::{self, EmbeddedError, Layout};
 use super::replica::{POLL, Replica};
 use super::secret::Secret;
 
@@ -28,7 +28,7 @@ const LEAVING: Duration = Duration::from_secs(2);
 
 /// The port of the last start. A new port at the first start, and if another process has taken the old one. The next start
 /// finds it here.
-pub(super) async fn port(layout: &Layout) -> Result<u16, Error> {
+pub(super) async fn port(layout: &Layout) -> Result<u16, EmbeddedError> {
     let free = async |port| {
         while !is_free(port) {
             sleep(POLL).await;
@@ -41,25 +41,29 @@ pub(super) async fn port(layout: &Layout) -> Result<u16, Error> {
             let mut ports = std::iter::repeat_with(|| random.random_range(RANGE)).take(TRIES);
             let port = ports.find(|port| is_free(*port)).ok_or_else(|| {
                 let none = "no free port was found on 127.0.0.1 for mongod: see what this machine listens on (`ss -ltn`)";
-                Error::NotRun(none.to_owned())
+                EmbeddedError::NotRun(none.to_owned())
             })?;
             if let Some(taken) = kept {
-                info!(taken, port, "another process listens on mongod's former port; mongod gets a new one");
+                info!(
+                    taken,
+                    port, "another process listens on mongod's previous port; mongod gets a new one"
+                );
             }
             port
         }
     };
     let path = &layout.port;
     let file = layout::file().write(true).create(true).truncate(true).open(path);
-    file.and_then(|mut file| writeln!(file, "{port}")).map_err(|error| Error::io("write", path, &error))?;
+    file.and_then(|mut file| writeln!(file, "{port}"))
+        .map_err(|error| EmbeddedError::io("write", path, &error))?;
     Ok(port)
 }
 
 /// The port of the last start. A file without a valid port counts as none: the configuration of mongod is changed to the
 /// new port in any case.
-fn kept_port(layout: &Layout) -> Result<Option<u16>, Error> {
+fn kept_port(layout: &Layout) -> Result<Option<u16>, EmbeddedError> {
     let Some(file) = layout::existing(&layout.port)? else { return Ok(None) };
-    let text = io::read_to_string(file).map_err(|error| Error::io("read", &layout.port, &error))?;
+    let text = io::read_to_string(file).map_err(|error| EmbeddedError::io("read", &layout.port, &error))?;
     Ok(text.trim().parse().ok().filter(|port| *port != 0))
 }
 
@@ -77,7 +81,7 @@ const END: Duration = Duration::from_secs(20);
 ///
 /// It cannot be shut down. It is not killed by its pid, because in another container that shares
 /// the directory the pid may belong to another process.
-pub(super) async fn end_mongod(layout: &Layout, key: &Secret) -> Result<(), Error> {
+pub(super) async fn end_mongod(layout: &Layout, key: &Secret) -> Result<(), EmbeddedError> {
     if !is_mongod_there(layout)? {
         return Ok(());
     }
@@ -107,7 +111,7 @@ pub(super) async fn end_mongod(layout: &Layout, key: &Secret) -> Result<(), Erro
     let lock = layout::file().read(true).open(&layout.mongod_lock);
     let pid = lock.and_then(io::read_to_string).unwrap_or_default();
     let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() };
-    Err(Error::NotRun(format!(
+    Err(EmbeddedError::NotRun(format!(
         "a mongod left behind by an earlier run (pid {pid}) still uses {} and does not answer: end it with \
          `kill -9 {pid}`, then start again",
         layout.root.display()
@@ -115,11 +119,11 @@ pub(super) async fn end_mongod(layout: &Layout, key: &Secret) -> Result<(), Erro
 }
 
 /// Whether a mongod uses the data, on any port: it then holds the lock.
-pub(super) fn is_mongod_there(layout: &Layout) -> Result<bool, Error> {
+pub(super) fn is_mongod_there(layout: &Layout) -> Result<bool, EmbeddedError> {
     let Some(file) = layout::existing(&layout.mongod_lock)? else { return Ok(false) };
     match file.try_lock() {
         Ok(()) => Ok(false),
         Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(error)) => Err(Error::io("look at", &layout.mongod_lock, &error)),
+        Err(TryLockError::Error(error)) => Err(EmbeddedError::io("look at", &layout.mongod_lock, &error)),
     }
 }

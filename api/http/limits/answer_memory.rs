@@ -1,11 +1,11 @@
 //! One memory budget, in bytes, for answers that are ready and that their clients have not taken yet.
 //!
-//! Each answer has [`OWN`] bytes of its own, if its request has a place: places bound the number of such answers. Beyond its own
+//! Each answer has [`OWN`] bytes of its own, if its request has a permit: permits bound the number of such answers. Beyond its own
 //! bytes it takes from a [`POOL`] that all answers of the process share, and of which the answers of one connection hold at most
 //! [`OF_CONNECTION`]. An answer that finds no room is dropped at once, and its client gets 503. The answer to a request that may
 //! have changed something is never dropped, because its client must learn the outcome.
 //!
-//! A client whose answer holds some of the pool has less time to take it, the fuller the pool is ([`Room::patience`]). So the
+//! A client whose answer holds some of the pool has less time to take it, the fuller the pool is ([`AnswerMemory::patience`]). So the
 //! slowest clients make room first. Short answers, which most are, need none of the pool: nothing changes for their clients.
 
 use std::any::Any;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Bytes that each answer to a request with a place may hold, whatever the others hold: enough for the counters of a series of
+/// Bytes that each answer to a request with a permit may hold, whatever the others hold: enough for the counters of a series of
 /// page views.
 pub const OWN: usize = 96 * 1024;
 
-/// The same of a request without a place, such as one that is refused: enough for any problem.
-pub const OWN_WITHOUT_PLACE: usize = 4 * 1024;
+/// The same of a request without a permit, such as one that is refused: enough for any problem.
+pub const OWN_WITHOUT_PERMIT: usize = 4 * 1024;
 
 /// Bytes that all answers of a process may hold beyond their own.
 const POOL: usize = 64 * 1024 * 1024;
@@ -29,16 +29,16 @@ const OF_CONNECTION: usize = POOL / 4;
 /// When the pool is full, the time of clients that hold some of it is divided by this.
 const HASTE: u32 = 12;
 
-/// The place of a request, as an extension of its answer, which keeps it until its client has taken it.
+/// The permit of a request, as an extension of its answer, which keeps it until its client has taken it.
 #[derive(Clone)]
-pub struct WithPlace(
+pub struct WithPermit(
     #[expect(dead_code, reason = "it is taken until this is dropped")] Arc<dyn Any + Send + Sync>,
 );
 
-impl WithPlace {
-    /// Of an answer to a request with this place.
-    pub fn new(place: impl Any + Send + Sync) -> Self {
-        Self(Arc::new(place))
+impl WithPermit {
+    /// Of an answer to a request with this permit.
+    pub fn new(permit: impl Any + Send + Sync) -> Self {
+        Self(Arc::new(permit))
     }
 }
 
@@ -56,7 +56,7 @@ pub struct Account {
 /// What one answer holds, until this is dropped. An answer has it as an extension if it is longer than its own bytes, or if
 /// its length is not known: then it is made as its client takes it.
 #[derive(Debug)]
-pub struct Room {
+pub struct AnswerMemory {
     account: Account,
     own: usize,
     length: Option<usize>,
@@ -80,14 +80,14 @@ fn add(held: &AtomicUsize, bytes: usize, most: usize) -> bool {
 
 impl Account {
     /// Room for an answer of this length, in bytes, of which `own` are not from the pool. `None` if the pool is full.
-    pub fn room(&self, own: usize, length: Option<usize>) -> Option<Room> {
-        let room = Room { account: self.clone(), own, length, held: AtomicUsize::new(0) };
+    pub fn room(&self, own: usize, length: Option<usize>) -> Option<AnswerMemory> {
+        let room = AnswerMemory { account: self.clone(), own, length, held: AtomicUsize::new(0) };
         room.hold(room.needs(length.unwrap_or(0))).then_some(room)
     }
 
     /// The same, also if the pool is full.
-    pub fn overdraw(&self, own: usize, length: Option<usize>) -> Room {
-        let room = Room { account: self.clone(), own, length, held: AtomicUsize::new(0) };
+    pub fn overdraw(&self, own: usize, length: Option<usize>) -> AnswerMemory {
+        let room = AnswerMemory { account: self.clone(), own, length, held: AtomicUsize::new(0) };
         room.keep(length.unwrap_or(0));
         room
     }
@@ -106,7 +106,7 @@ impl Account {
     }
 }
 
-impl Room {
+impl AnswerMemory {
     /// What an answer of this length holds of the pool.
     fn needs(&self, length: usize) -> usize {
         length.saturating_sub(self.own)
@@ -150,7 +150,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for AnswerMemory {
     fn drop(&mut self) {
         self.keep(0);
     }

@@ -1,13 +1,15 @@
+//! Checks the buckets of one owner, one after the other.
+
 use std::collections::HashMap;
 
 use mongodb::bson::{Bson, doc};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{PageNumber, PageSize};
 
+use super::bucket_check::Seen;
 use super::finding::{Finding, Mend, Rule};
 use super::key_share::{KeyShare, MOST_KEYS};
-use super::kind::Kind;
-use super::seen::Seen;
+use super::kind::DocumentKind;
 use crate::history::identity::ItemKey;
 use crate::mongo::values::whole_number;
 
@@ -86,27 +88,27 @@ impl Checker {
         let faults = std::mem::take(&mut seen.faults).into_iter();
         let faults: Vec<_> = faults.map(|(rule, what, mend)| seen.finding(rule, what, mend)).collect();
         match seen.kind {
-            Kind::Tombstone { swept } => {
+            DocumentKind::Tombstone { swept } => {
                 self.erased = Some(swept);
                 return self.of_tombstone.extend(faults);
             }
-            Kind::Beginning { first_page, .. } if self.next == 1 && self.beginning.is_none() => {
+            DocumentKind::Beginning { first_page, .. } if self.next == 1 && self.beginning.is_none() => {
                 self.findings.extend(faults);
                 // If it does not say which page is the first, that which is there is.
                 self.next = first_page.map_or(2, PageNumber::get);
                 self.stays = Some(first_page.map_or(u64::MAX, PageNumber::get));
                 return self.beginning = Some(seen);
             }
-            Kind::Beginning { .. } => {
+            DocumentKind::Beginning { .. } => {
                 self.findings.extend(faults);
                 let what = "is a marker of the beginning, and not at the beginning".to_owned();
                 return self.findings.push(seen.finding(Rule::Invariant(3), what, Mend::ORDER));
             }
-            Kind::Page if !seen.is_placed => {
+            DocumentKind::Page if !seen.is_placed => {
                 self.findings.extend(faults);
                 return self.misplaced.push(seen);
             }
-            Kind::Page => {}
+            DocumentKind::Page => {}
         }
         if let Some((previous, _)) = self.previous.take()
             && previous.items < self.size.get()
@@ -116,7 +118,7 @@ impl Checker {
         }
         let page = self.number(&seen);
         self.findings.extend(faults);
-        if let Some(Kind::Beginning { first_page: Some(first), swept: true }) = self.beginning_kind()
+        if let Some(DocumentKind::Beginning { first_page: Some(first), swept: true }) = self.beginning_kind()
             && page < first.get()
         {
             let what = format!("is left, though the pages before page {first} are deleted");
@@ -228,13 +230,13 @@ impl Checker {
         self.too_many_keys || is_broken || self.too_late_a_beginning().is_some()
     }
 
-    fn beginning_kind(&self) -> Option<Kind> {
+    fn beginning_kind(&self) -> Option<DocumentKind> {
         self.beginning.as_ref().map(|marker| marker.kind)
     }
 
     /// The finding that the marker of the beginning says that all pages are deleted. The last page always stays.
     fn too_late_a_beginning(&self) -> Option<Finding> {
-        let Some(Kind::Beginning { first_page: Some(first), .. }) = self.beginning_kind() else {
+        let Some(DocumentKind::Beginning { first_page: Some(first), .. }) = self.beginning_kind() else {
             return None;
         };
         let misplaced = self.misplaced.iter().filter_map(|seen| seen.page).map(PageNumber::get).max();

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use pagebucket_engine::Store;
 use pagebucket_http::auth::Authenticator;
-use pagebucket_http::auth::jwt::{Jwt, OwnersClaim, Pace, Settings, Source};
+use pagebucket_http::auth::jwt::{Jwt, KeySource, OwnersClaim, Pace, Settings};
 use pagebucket_http::auth::keys::Keys;
-use pagebucket_http::{Gate, Open};
+use pagebucket_http::{Gate, OpenParts};
 use pagebucket_model::definition::{Definitions, Owner};
 use pagebucket_model::domain::Clock;
 
@@ -57,11 +57,13 @@ pub(super) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure>
 /// # Errors
 /// A flag has a mistake, or the issuer's keys are in a file that is no set of keys.
 pub(super) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure> {
-    let open =
-        Open { docs: auth.open.contains(&OpenPart::Docs), metrics: auth.open.contains(&OpenPart::Metrics) };
+    let open = OpenParts {
+        docs: auth.open.contains(&OpenPart::Docs),
+        metrics: auth.open.contains(&OpenPart::Metrics),
+    };
     let jwt = match (&auth.jwt_issuer, &auth.jwt_audience, &auth.jwks) {
         (Some(issuer), Some(audience), Some(keys)) => {
-            let keys = Source::parse(keys).map_err(|rule| Failure::Usage(format!("--jwks {rule}")))?;
+            let keys = KeySource::parse(keys).map_err(|rule| Failure::Usage(format!("--jwks {rule}")))?;
             let settings = Settings {
                 issuer: issuer.clone(),
                 audience: audience.clone(),
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Flags {
+    struct AuthFlags {
         #[command(flatten)]
         auth: AuthArgs,
         #[command(flatten)]
@@ -132,7 +134,7 @@ mod tests {
     }
 
     fn refused(flags: &[&str]) -> Option<String> {
-        let flags = Flags::try_parse_from(["test"].iter().chain(flags)).expect("flags");
+        let flags = AuthFlags::try_parse_from(["test"].iter().chain(flags)).expect("flags");
         check(&flags.auth, &flags.server).err().map(|failure| match failure {
             Failure::Usage(words) => words,
             failure => panic!("{failure:?}"),

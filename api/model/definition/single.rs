@@ -7,7 +7,9 @@ use regex::Regex;
 
 use super::names::{FIELD, OF_LISTINGS, OUR_FIELDS, OUR_ROUTES, RESERVED, ROUTE, TITLE, capitalised};
 use crate::domain::{OwnerType, PageSize};
-use crate::item::{Frame, Members, Mistake, Mistakes, Noun, Schema, Source, did_you_mean, unknown_member};
+use crate::item::{
+    Frame, Members, Mistake, Mistakes, Noun, Schema, SourceValue, did_you_mean, unknown_member,
+};
 
 /// The history of trades, which a server has without a directory of definitions.
 const TRADES: &str = include_str!("trades.json");
@@ -78,18 +80,18 @@ impl Definition {
             return Err(Mistake::new("", format!("must have at most {MAX_TEXT} bytes")).into());
         }
         let mistakes = RefCell::default();
-        let definition = Self::read(&Source::of_text(text, &mistakes)?);
+        let definition = Self::read(&SourceValue::of_text(text, &mistakes)?);
         let mistakes = mistakes.into_inner();
         definition.filter(|_| mistakes.is_empty()).ok_or(mistakes)
     }
 
     /// Reads all of a definition, so that all mistakes are found. `None` if something is missing.
-    fn read(source: &Source<'_>) -> Option<Self> {
+    fn read(source: &SourceValue<'_>) -> Option<Self> {
         let known =
             ["$schema", "history", "title", "owner", "pageSize", "maxItemBytes", "date", "filters", "item"];
         let mut members = members(source, "an object, which is a definition", &known)?;
         // Editors read it.
-        members.read("$schema", Source::text);
+        members.read("$schema", SourceValue::text);
         let name = members.read_required("history", route);
         let title = members.read_required("title", |source| {
             let rule = "must be 1 to 64 letters and digits that begin with a capital, such as \"Trade\"";
@@ -109,7 +111,7 @@ impl Definition {
             bytes.ok_or_else(|| source.mistake(rule))
         });
         let max_item_bytes = max_item_bytes.unwrap_or(share.min(DEFAULT_ITEM_BYTES));
-        let date = members.read_required("date", Source::text);
+        let date = members.read_required("date", SourceValue::text);
         let filters_source = members.take("filters");
         let item = members.required("item")?;
         let key_field = key_field(name.as_deref().unwrap_or_default());
@@ -155,13 +157,13 @@ impl Definition {
     }
 }
 
-fn page_size(source: &Source<'_>) -> Result<PageSize, Mistake> {
+fn page_size(source: &SourceValue<'_>) -> Result<PageSize, Mistake> {
     let size = source.count().ok().and_then(|size| PageSize::new(size as u64).ok());
     size.ok_or_else(|| source.mistake("must be a whole number from 2 to 200"))
 }
 
 /// Names of properties that listings can be filtered by.
-fn filters(source: &Source<'_>, schema: &Schema, item: &Source<'_>) -> Vec<String> {
+fn filters(source: &SourceValue<'_>, schema: &Schema, item: &SourceValue<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in source.keep(source.array()).unwrap_or_default() {
         let Some(text) = name.keep(name.text()) else { continue };
@@ -194,7 +196,7 @@ fn key_field(name: &str) -> &'static str {
 
 impl Owner {
     /// `history`: the name of its history, if that is known.
-    fn read(source: &Source<'_>, history: Option<&str>) -> Option<Self> {
+    fn read(source: &SourceValue<'_>, history: Option<&str>) -> Option<Self> {
         let mut members =
             members(source, "an object with collection, field and type", &["collection", "field", "type"])?;
         let collection = members.read_required("collection", |source| match route(source)? {
@@ -237,7 +239,7 @@ impl Owner {
     }
 }
 
-fn route(source: &Source<'_>) -> Result<String, Mistake> {
+fn route(source: &SourceValue<'_>) -> Result<String, Mistake> {
     let rule = "must be 1 to 48 of the characters a-z, 0-9 and \"-\", and begin with a letter";
     let name = named(source, ROUTE, rule)?;
     if OUR_ROUTES.contains(&&*name) {
@@ -247,12 +249,12 @@ fn route(source: &Source<'_>) -> Result<String, Mistake> {
 }
 
 /// A text that matches the regular expression `pattern`.
-fn named(source: &Source<'_>, pattern: &str, rule: &str) -> Result<String, Mistake> {
+fn named(source: &SourceValue<'_>, pattern: &str, rule: &str) -> Result<String, Mistake> {
     let name = source.text()?;
     let pattern = Regex::new(pattern).expect("the pattern is a constant");
     if pattern.is_match(&name) { Ok(name) } else { Err(source.mistake(rule)) }
 }
 
-fn members<'a>(source: &Source<'a>, what: &str, known: &[&str]) -> Option<Members<'a>> {
+fn members<'a>(source: &SourceValue<'a>, what: &str, known: &[&str]) -> Option<Members<'a>> {
     source.object(what, |name| (!known.contains(&name)).then(|| unknown_member(name, known)))
 }
