@@ -1,18 +1,32 @@
 //! Which file may use which. That no crate knows what is above it, the compiler holds; inside a crate this test does.
 
 mod files;
+mod names;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::harness::test;
 use files::Files;
+use names::Sources;
 
 /// The crates, each a directory of `api`.
 const CRATES: [&str; 5] = ["cli", "engine", "http", "model", "streams"];
 
 /// What a reader takes in at a glance.
 const MOST_IN_A_ROOM: usize = 16;
+
+/// Names of types that stand for several, at most ten, each with the reason why it stays.
+const SHARED_NAMES: [(&str, &str); 8] = [
+    ("Batch", "the part of a commit, in both policies of group commit, whose trait has it as a type"),
+    ("Inner", "what is behind an `Arc`, private in each file: Rust's own idiom"),
+    ("Item", "the template of a schema in the OpenAPI document is named like what it describes"),
+    ("Owner", "as `Item`"),
+    ("Record", "the model of `dedup` names what it models"),
+    ("Request", "as `Batch`"),
+    ("Shared", "as `Inner`"),
+    ("Statement", "as `Record`"),
+];
 
 fn api() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("api")
@@ -50,6 +64,53 @@ async fn no_room_is_crowded() {
         let crowded = Files::read(&api().join(name)).crowded(MOST_IN_A_ROOM);
         assert!(crowded.is_empty(), "{name}: {crowded:?}");
     }
+}
+
+/// All sources below `api`.
+fn sources() -> Sources {
+    let (mut sources, mut directories) = (Sources::new(), vec![api()]);
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).expect("a source");
+                sources.insert(path.display().to_string(), text);
+            }
+        }
+    }
+    sources
+}
+
+/// One name for one thing: a search for it leads to one definition.
+#[test]
+async fn a_name_of_a_type_means_one() {
+    let known = SHARED_NAMES.map(|(name, _reason)| name.to_owned());
+    assert!(known.len() <= 10);
+    assert_eq!(names::shared(&sources()), known.into());
+}
+
+#[test]
+async fn every_file_says_what_it_is() {
+    let sources = sources();
+    let undocumented = names::undocumented(&sources);
+    assert!(undocumented.is_empty(), "no module doc: {undocumented:#?}");
+}
+
+#[test]
+async fn shared_names_and_files_without_docs_are_found() {
+    let sources = Sources::from([
+        ("one.rs".to_owned(), "//! One.\nstruct One; type Two = One; mod tests { enum Three {} }".to_owned()),
+        (
+            "two.rs".to_owned(),
+            "/// An item's.\nfn two() { struct Three; impl Iterator for Three { type Item = One; } }"
+                .to_owned(),
+        ),
+        ("three.rs".to_owned(), "//! Three.\ntrait Two { type One; } struct Item;".to_owned()),
+    ]);
+    assert_eq!(names::shared(&sources), ["Three", "Two"].map(str::to_owned).into());
+    assert_eq!(names::undocumented(&sources), ["two.rs"]);
 }
 
 fn circle(names: &[&str]) -> BTreeSet<String> {
