@@ -131,8 +131,8 @@ pub fn metadata(gate: &Gate) -> Router<Arc<Api>> {
 /// The files that are the same on every server.
 static FILES: LazyLock<Vec<Arc<File>>> = LazyLock::new(|| {
     let own = [
-        File::new("/site.css", CSS, include_str!("../../web/site.css").into(), false),
-        File::new("/home.js", JAVASCRIPT, include_str!("../../web/home.js").into(), false),
+        File::new("/site.css", CSS, include_str!("web/site.css").into(), false),
+        File::new("/home.js", JAVASCRIPT, include_str!("web/home.js").into(), false),
         File::new("/problems", HTML, problem_page().into(), false),
         File::new("/definition.schema.json", "application/schema+json", JSON_SCHEMA.into(), false),
         File::new("/docs/", HTML, include_str!("../../web/docs.html").into(), false),
@@ -219,10 +219,10 @@ fn home_page(definitions: &Definitions) -> String {
         let filler = Filler::of(definition);
         let example = filler.example("newItem").flatten().unwrap_or_default().to_string();
         let example = example.replace('\'', "'\\''").replace('&', "&amp;").replace('<', "&lt;");
-        filler.names.with([("newItem", example)]).fill(include_str!("../../web/history.html"))
+        filler.names.with([("newItem", example)]).fill(include_str!("web/history.html"))
     };
     let histories: String = definitions.iter().map(how).collect();
-    include_str!("../../web/index.html").replace("<!-- histories -->\n", &histories)
+    include_str!("web/index.html").replace("<!-- histories -->\n", &histories)
 }
 
 fn problem_page() -> String {
@@ -237,5 +237,5 @@ fn problem_page() -> String {
         )
     };
     let sections: String = ProblemKind::ALL.iter().map(section).collect();
-    include_str!("../../web/problems.html").replace("<!-- problems -->", &sections)
+    include_str!("web/problems.html").replace("<!-- problems -->", &sections)
 }

@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn only_right_signatures_pass() {
         crypto::install();
-        let vectors = include_str!("../../../tests/data/wycheproof/json_web_signature_test.json");
+        let vectors = include_str!("../test_data/wycheproof/json_web_signature_test.json");
         let vectors: Value = serde_json::from_str(vectors).unwrap();
         let groups = vectors["testGroups"].as_array().unwrap();
         // Passed and refused vectors, by the algorithm of the key.

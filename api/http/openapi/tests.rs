@@ -67,12 +67,12 @@ fn documents_of(version: Version, features: Features) -> Vec<(Definitions, Value
     for (index, text) in AUDITS.iter().enumerate() {
         std::fs::write(directory.join(format!("{index}.json")), text).unwrap();
     }
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data");
     let load = |path: PathBuf| Definitions::of_directory(&path).unwrap();
     let all = vec![
         Definitions::built_in(),
-        load(checkout.join("examples/histories")),
-        load(checkout.join("tests/data/histories")),
+        load(data.join("example_histories")),
+        load(data.join("histories")),
         load(directory.clone()),
     ];
     std::fs::remove_dir_all(directory).unwrap();
@@ -267,7 +267,7 @@ fn the_documented_scopes_are_those_of_the_rows() {
     };
     let table: String = groups.iter().map(line).collect();
     let page =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md")).unwrap();
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data/api.md")).unwrap();
     assert!(page.contains(&table), "docs/api.md needs this table:\n{table}");
 }
 

@@ -556,7 +556,7 @@ fn the_definitions_that_are_shipped_are_good() {
         (trades.key_field(), trades.page_size.get(), trades.owner.kind),
         ("key", 10, OwnerType::Integer)
     );
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/histories");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data/example_histories");
     let examples = Definitions::of_directory(&examples).unwrap();
     for definition in examples.iter().chain([trades]) {
         assert_eq!(definition.item.example(), Some(definition.source["examples"][0].clone()));

@@ -199,7 +199,7 @@ fn a_default_is_documented_in_words() {
 
 #[test]
 fn the_examples_that_are_shipped_are_as_documented() {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/histories");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data/example_histories");
     let examples = Definitions::of_directory(&examples).unwrap();
     for definition in examples.iter().chain(Definitions::built_in().iter()) {
         let (title, owner) = (&definition.title, &definition.owner);

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     fn definitions() -> Definitions {
-        Definitions::of_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/histories").as_ref())
+        Definitions::of_directory(concat!(env!("CARGO_MANIFEST_DIR"), "/test_data/histories").as_ref())
             .unwrap()
     }
 
