@@ -27,7 +27,7 @@ const LONGEST_REFUSAL: usize = 1024 * 1024;
 ///
 /// # Errors
 /// A sentence for the user.
-pub(in crate::commands::import) fn address(text: &str) -> Result<Url, &'static str> {
+pub(crate) fn address(text: &str) -> Result<Url, &'static str> {
     let url = Url::parse(text).ok().filter(|url| {
         let extra = url.query().is_some() || url.fragment().is_some();
         let user = !url.username().is_empty() || url.password().is_some();
@@ -41,14 +41,14 @@ pub(in crate::commands::import) fn address(text: &str) -> Result<Url, &'static s
 /// Any text is one: an error of clap would repeat it.
 #[derive(Clone, derive_more::Debug, derive_more::From)]
 #[debug("Token(..)")]
-pub(in crate::commands::import) struct Token(String);
+pub(crate) struct Token(String);
 
 impl Token {
     /// The header that presents it.
     ///
     /// # Errors
     /// It has other characters than visible ones of ASCII.
-    pub(in crate::commands::import) fn header(&self) -> Result<HeaderValue, &'static str> {
+    pub(crate) fn header(&self) -> Result<HeaderValue, &'static str> {
         let visible = !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_graphic());
         let header = visible.then(|| HeaderValue::try_from(format!("Bearer {}", self.0)).ok()).flatten();
         let mut header = header.ok_or("--token must be visible ASCII characters, without spaces")?;
