@@ -34,11 +34,12 @@ test-clients: ## test the client for TypeScript, and clients that generators mak
 bench: ## compare appends, reads, streams and page views with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
 	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --features bench --bench main -- $(BENCH)
 
-check: ## check format, lints, documentation, licences and the OpenAPI document
+check: ## check format, lints, documentation, licences, packages and the OpenAPI document
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done
 	cargo fmt --all --check
 	scripts/licences
 	cargo clippy --workspace --all-targets --features bench --locked -- -D warnings
+	scripts/packages
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --lib --examples --no-deps --locked --document-private-items
 	diff -u openapi/openapi.json <($(openapi)) && diff -u openapi/openapi-3.0.json <($(openapi) --spec 3.0) || { echo 'a document in openapi/ is out of date: run make openapi' >&2; exit 1; }
 
