@@ -5,11 +5,12 @@ use std::error::Error;
 use std::time::Duration;
 
 use pagebucket_engine::model::definition::Definition;
-use pagebucket_engine::model::domain::{Clock, IdempotencyKey, PageNumber, Position};
+use pagebucket_engine::model::domain::{Clock, Cursor, IdempotencyKey, Limit, PageNumber, Window};
 use pagebucket_engine::model::item::canonical;
 use pagebucket_engine::{Capacity, ConnectionSettings, Deadline, Store};
 
-const NOTES: &str = r#"{
+/// A history of notes.
+pub const NOTES: &str = r#"{
   "history": "notes", "title": "Note", "owner": { "collection": "people", "field": "personId", "type": "string" },
   "pageSize": 10, "maxItemBytes": 4096, "date": "writtenAt",
   "item": { "type": "object", "required": ["text"], "properties": {
@@ -45,15 +46,14 @@ pub async fn run(uri: &str, database: &str) -> Result<(), Box<dyn Error>> {
             notes.append_once(ann.clone(), key, drafts, &canonical(body), now, within()).await?;
         println!("{:?}, stored before: {}", progress.ranges(), progress.is_replayed());
     }
-
     let history = notes.history(ann.clone(), within()).await?;
     println!("{} items on {} pages", history.totals().items(), history.totals().pages());
     let page = notes.page(&ann, PageNumber::FIRST, within()).await?.ok_or("it has a first page")?;
     page.items().for_each(|item| println!("{}: {:?}", item.seq, item.document().get_str("text")));
-    // All items from a position on, a part at a time.
-    let mut export = notes.export(ann.clone(), Position::BEGINNING, None, within()).await?;
-    while let Some(batch) = export.next().await? {
-        println!("{} items", batch.items().count());
+    // The item nearest to the end, on whatever page it is.
+    let window = Window { cursor: Cursor::End, limit: Limit::new(1)? };
+    for (bucket, seq) in history.window(window, within()).await? {
+        println!("the newest: {seq}, on page {} of {} items", bucket.page(), bucket.count());
     }
     let findings = notes.verify(&ann, Duration::from_secs(10), &mut async |_pages| {}).await?;
     if findings.is_empty() { Ok(()) } else { Err(format!("{findings:?}").into()) }

@@ -16,6 +16,7 @@ pub struct Capacity {
     /// The most owners of each history whose tails are kept in memory, at less than 256 bytes each.
     pub catalog_owners: usize,
     /// How long knowledge is relied on. Only tests set other values.
+    #[doc(hidden)]
     pub ages: Ages,
 }
 

@@ -10,6 +10,7 @@
 //! | append items, or the same request twice without harm, by its key | [`Engine::append`], [`Engine::append_once`] |
 //! | read a page, or the list of owners | [`Engine::page`], [`Engine::owners`] |
 //! | read totals, and any pages of one moment | [`Engine::history`], [`History::totals`], [`History::pages`] |
+//! | read the items beside a cursor, on whatever pages they are | [`History::window`] |
 //! | find items of a span of time, or with given values, or both | [`History::dated`], [`History::matching`] |
 //! | read all items, part by part | [`Engine::export`] |
 //! | compare what is stored with what must hold | [`Engine::verify`] |
@@ -36,7 +37,7 @@ mod store;
 mod undefined_histories;
 
 pub use capacity::Capacity;
-pub use history::verify::{Finding, Mend, Rule};
+pub use history::verify::{Finding, Rule};
 pub use history::{
     AppendCause, AppendError, AppendProgress, Appended, Bucket, BucketId, Engine, Erasure, Export,
     ExportBatch, FilterValues, FullPages, History, LineRefusal, OwnerList, Reopening, SearchResult,
@@ -44,6 +45,8 @@ pub use history::{
 };
 pub use migrations::MigrationError;
 pub use mongo::{ConnectError, ConnectionSettings, Corruption, Deadline, Error, Gone, Result, Topology};
+/// The driver's BSON, in the version that items are made of.
+pub use mongodb::bson;
 pub use pagebucket_model as model;
 pub use store::Store;
 

@@ -27,7 +27,8 @@ use std::time::Duration;
 use mongodb::bson::{Document, doc};
 use pagebucket_model::domain::{OwnerId, PageNumber};
 
-pub use finding::{Finding, Mend, Rule};
+use finding::Mend;
+pub use finding::{Finding, Rule};
 pub use records::Records;
 pub(super) use records::lost;
 

@@ -15,7 +15,9 @@
 use std::sync::Arc;
 
 use pagebucket_model::definition::Definition;
-use pagebucket_model::domain::{OwnerId, PageNumber, Position, ReadPreference, Seq, SeqRange, Totals};
+use pagebucket_model::domain::{
+    OwnerId, PageNumber, Position, ReadPreference, Seq, SeqRange, Totals, Window,
+};
 use pagebucket_model::metric::PREFERRED_READS;
 use tokio::sync::watch;
 
@@ -345,6 +347,24 @@ impl History {
         pages.extend(self.last.iter().filter(|tail| (first..=last).contains(&tail.page())).cloned());
         Ok(pages)
     }
+
+    /// The items of a window that are there, in order of their addresses, each with the bucket that holds it.
+    ///
+    /// # Errors
+    /// See [`History::pages`].
+    pub async fn window(&self, window: Window, deadline: Deadline) -> Result<Vec<(Bucket, Seq)>> {
+        let Some(SeqRange { first, last }) = window.span(self.totals()).seqs() else { return Ok(Vec::new()) };
+        let (first, size) = (first.max(self.first_seq()), self.definition().page_size);
+        if first > last {
+            return Ok(Vec::new());
+        }
+        let pages = self.pages(size.page_of(first), size.page_of(last), deadline).await?;
+        let items = pages.into_iter().flat_map(|bucket| {
+            let of_bucket: Vec<_> = bucket.items().map(|item| item.seq).collect();
+            of_bucket.into_iter().map(move |seq| (bucket.clone(), seq))
+        });
+        Ok(items.filter(|(_, seq)| (first..=last).contains(seq)).collect())
+    }
 }
 
 impl FullPages {
@@ -353,7 +373,8 @@ impl FullPages {
         self.reader.definition()
     }
 
-    /// What reads them.
+    /// What reads them, for our own crates.
+    #[doc(hidden)]
     pub fn reader(&self) -> &HistoryReader {
         &self.reader
     }

@@ -51,6 +51,7 @@ pub struct ConnectionSettings {
     /// The largest number of connections to each server.
     pub pool_size: u32,
     /// Watches every command, for tests and measurements.
+    #[doc(hidden)]
     pub observer: Option<CommandObserver>,
 }
 
