@@ -135,8 +135,8 @@ static FILES: LazyLock<Vec<Arc<File>>> = LazyLock::new(|| {
         File::new("/home.js", JAVASCRIPT, include_str!("web/home.js").into(), false),
         File::new("/problems", HTML, problem_page().into(), false),
         File::new("/definition.schema.json", "application/schema+json", JSON_SCHEMA.into(), false),
-        File::new("/docs/", HTML, include_str!("../../web/docs.html").into(), false),
-        File::new("/docs/docs.js", JAVASCRIPT, include_str!("../../web/docs.js").into(), false),
+        File::new("/docs/", HTML, include_str!("web/docs.html").into(), false),
+        File::new("/docs/docs.js", JAVASCRIPT, include_str!("web/docs.js").into(), false),
     ];
     // For its initializer, which `docs.js` replaces.
     let config = Arc::new(Config::default());
@@ -150,7 +150,7 @@ static FILES: LazyLock<Vec<Arc<File>>> = LazyLock::new(|| {
 
 /// The icon as a drawing, to which the pages lead, and where browsers look that know no page.
 static ICONS: LazyLock<[Arc<File>; 2]> = LazyLock::new(|| {
-    let (drawing, bitmap) = (include_str!("../../web/icon.svg"), include_bytes!("../../web/favicon.ico"));
+    let (drawing, bitmap) = (include_str!("web/icon.svg"), include_bytes!("../../web/favicon.ico"));
     [
         File::new("/icon.svg", "image/svg+xml", drawing.into(), false),
         File::new("/favicon.ico", "image/vnd.microsoft.icon", Bytes::from_static(bitmap), false),

@@ -1944,7 +1944,7 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description What is left of the client's limit: `r` units, and the seconds `t` until all are back, or until there are enough for this request. Absent if the server has no limits, and from answers that are made before they apply. */
+        /** @description What is left of the client's limit: `r` units, and the seconds `t` until all are back, or until there are enough for this request. Absent if the server has no limits, or if it answered before they apply. */
         RateLimit: string;
         /** @description The client's limit: `q` units at once, which are back after `w` seconds. Absent like `RateLimit`. */
         "RateLimit-Policy": string;
@@ -1964,7 +1964,7 @@ export interface operations {
                 before?: number;
                 /** @description How many trades to skip in `order`. At or beyond the end the answer has no items, which is not an error. Not together with `after`, `before`, `from` or `to`. Example: `0`. */
                 offset?: number;
-                /** @description Most trades in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: the oldest trades, or the newest. Default for windows: 10. Example: `1`. */
+                /** @description Maximum number of trades in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: the oldest trades, or the newest. Default for windows: 10. Example: `1`. */
                 limit?: number;
                 /** @description Only trades dated at this moment or later: RFC 3339 with an offset. The trades are still in order of `seq`, and the answer has no totals. Example: `2004-01-09T00:00:00.000Z`. */
                 from?: string;
@@ -2047,7 +2047,7 @@ export interface operations {
             /** @description The window that the header `Range` asks for, with the same headers. */
             206: {
                 headers: {
-                    /** @description Which trades of how many: `items 0-9/34`. */
+                    /** @description Offsets of the first and the last trade shown, and the number of all: `items 0-9/34`. */
                     "Content-Range"?: string;
                     /** @description `totalItems`. */
                     "X-Total-Count"?: number;
@@ -2722,7 +2722,7 @@ export interface operations {
             query?: {
                 /** @description Only customers with greater ids than this one. The id itself need not exist. Default: from the lowest id. Example: `7`. */
                 after?: number;
-                /** @description Most customers in the answer. */
+                /** @description Maximum number of customers in the answer. */
                 limit?: number;
             };
             header?: never;
@@ -3152,7 +3152,7 @@ export interface operations {
                 from?: string;
                 /** @description Only views before this moment. Default: now. Example: `2004-01-09T00:00:00.000Z`. */
                 to?: string;
-                /** @description Most pages in the answer. */
+                /** @description Maximum number of pages in the answer. */
                 limit?: number;
             };
             header?: never;

@@ -159,7 +159,8 @@ async fn a_tombstone_ages_from_when_it_is_there(history: &'static History) {
         proxy.struck(1).await;
         admin.run_command(doc! { "fsync": 1, "lock": true }).await.expect("a lock");
         proxy.relent();
-        let waits = doc! { "currentOp": 1, "command.update": history.name, "waitingForLock": true };
+        let collection = format!("{}.{}", place.database.name(), history.name);
+        let waits = doc! { "currentOp": 1, "ns": collection, "waitingForLock": true };
         eventually("it waits for the lock", PATIENCE, async || {
             let found = admin.run_command(waits.clone()).await.expect("an answer");
             found.get_array("inprog").is_ok_and(|found| !found.is_empty())

@@ -15,7 +15,7 @@ use super::batch::Appends;
 use super::policy::AppendPolicy;
 use super::queue::{AppendQueue, Waiting};
 use super::request::{AppendCause, AppendError, AppendProgress, Appended, Keyed, Placement, Request, weight};
-use crate::group_commit::{COMMITTERS, Committers, NoAnswer, QueueReservation, Ticket};
+use crate::group_commit::{COMMITTERS, Committers, Full, NoAnswer, QueueReservation, Ticket};
 use crate::history::buckets::catalog::{self, Catalog};
 use crate::history::collection::{HistoryCollection, OfOwner};
 use crate::history::dedup::{
@@ -60,7 +60,7 @@ impl Appender {
 
     /// Stores at least one item at the end of a history, in the given order.
     pub(crate) async fn append(&self, owner: OwnerId, items: Vec<Item>, deadline: Deadline) -> Appended {
-        let room = self.room(&owner, items.iter().map(Item::size))?;
+        let room = self.room(&owner, items.iter().map(Item::size)).map_err(AppendError::nothing)?;
         self.enqueue(owner, items, Placement::new(), room, deadline).await
     }
 
@@ -68,13 +68,9 @@ impl Appender {
     ///
     /// # Errors
     /// The queue is full, or the owner's part of it.
-    fn room(
-        &self,
-        owner: &OwnerId,
-        sizes: impl Iterator<Item = usize>,
-    ) -> Result<QueueReservation, AppendError> {
+    fn room(&self, owner: &OwnerId, sizes: impl Iterator<Item = usize>) -> Result<QueueReservation, Full> {
         let all = &self.queue.all;
-        all.room(owner.spread(), weight(sizes), all.most_of_a_key()).map_err(AppendError::nothing)
+        all.room(owner.spread(), weight(sizes), all.most_of_a_key())
     }
 
     /// The most bytes of items that an upload may append at once, unless a single item has more: [`Item::size`] and 64
@@ -179,7 +175,7 @@ impl Appender {
         deadline: Deadline,
     ) -> AppendedOnce {
         let (definition, fingerprint) = (&self.source.definition, proposed.fingerprint);
-        let room = self.room(&owner, drafts.iter().map(Draft::size))?;
+        let room = self.room(&owner, drafts.iter().map(Draft::size)).map_err(AppendError::nothing)?;
         let id = RecordId::new(definition, &owner, &key);
         let registered = self.register(&owner, id, proposed, false, deadline).await;
         let registered = registered.map_err(AppendError::nothing)?;
