@@ -104,7 +104,7 @@ impl Engine {
     /// arrived: items without a date get this one.
     ///
     /// # Errors
-    /// See [`AppendError`]. After any error except [`Cause::KeyReused`](super::appends::request::Cause::KeyReused) the same request may be sent again with
+    /// See [`AppendError`]. After any error except [`AppendCause::KeyReused`](super::appends::request::AppendCause::KeyReused) the same request may be sent again with
     /// the same key, and is still stored once.
     pub async fn append_once(
         &self,

@@ -7,7 +7,7 @@
 //!   looked up to [`Mark::looked`]; the commit looks at the rest, and at what is added whenever an append is refused
 //!   ([`dedup`](crate::history::dedup)). An append compares its position, so nothing comes between the search and the append.
 //! - A commit that finds any item of a request stores nothing of it
-//!   ([`Contended`](super::request::Cause::Contended)). So does one that fails. The next attempt first searches for all items
+//!   ([`Contended`](super::request::AppendCause::Contended)). So does one that fails. The next attempt first searches for all items
 //!   of the request, in any order: another process may have stored them in another one.
 //! - The keys of a *group* differ from each other. So what this process has stored of a group, directly after where the
 //!   search had come, need not be searched for others of the group.

@@ -65,7 +65,7 @@ impl Verifier {
     }
 
     /// What has an owner's id in the owner's field, and the `_id` of another owner, or of none: readers and appends meet it by
-    /// its page number. A [`Scan`](super::Scan) finds it where its `_id` is.
+    /// its page number. A [`CollectionScan`](super::CollectionScan) finds it where its `_id` is.
     pub(crate) async fn elsewhere(
         &self,
         owner: &OwnerId,
