@@ -171,7 +171,7 @@ async fn a_slow_issuer_keeps_out_no_client_that_is_known() {
     });
     let (crowded, late): (Vec<_>, Vec<_>) =
         details.partition(|detail| detail.contains("tokens with an unknown key"));
-    assert!(late.iter().all(|detail| detail.contains("The issuer takes long")), "{late:?}");
+    assert!(late.iter().all(|detail| detail.contains("The issuer did not answer in time")), "{late:?}");
     assert_eq!((crowded.len(), late.len()), (FLOOD - 64, 64), "one address has a quarter of the places");
     issuer.slow.send_replace(false);
 }

@@ -1,6 +1,7 @@
 //! `pagebucket export`, through the real binary.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mongodb::bson::doc;
@@ -17,7 +18,10 @@ pub struct Scratch(PathBuf);
 
 impl Scratch {
     pub fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("pagebucket-{}-{name}", std::process::id())))
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        // Two tests at once may have files of one name.
+        let (process, nth) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        Self(std::env::temp_dir().join(format!("pagebucket-{process}-{nth}-{name}")))
     }
 
     pub fn path(&self) -> &str {

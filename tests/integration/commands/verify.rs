@@ -257,6 +257,9 @@ async fn verify_compares_collections_with_what_migrations_create() {
         is_sound().await;
     }
 
+    let keyed = ["examples/trades.csv", "--customer", "9", "--key", "k"];
+    let imported = run(&mut place.pagebucket("import", &keyed)).await;
+    assert_eq!(imported.status, Some(0), "{imported:?}");
     command(doc! { "dropIndexes": "idempotency_keys", "index": "touched_1" }).await;
     finds(&[], &["idempotency_keys: its index on touched, which deletes old records, is missing"]).await;
     migrate().await;

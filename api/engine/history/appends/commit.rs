@@ -61,14 +61,16 @@ type Fenced = (Batch, Fence);
 
 /// The batch with its fence. If what was known is too old by now, it is placed again, and its tail is read.
 fn fenced(source: &HistoryCollection, batch: Batch, report: &impl Fn(Settled)) -> Option<Fenced> {
-    let topology = source.topology();
+    let topology = source.sessions.topology();
+    if !batch.opens() {
+        return Some((batch, Fence::closed(topology)));
+    }
     match batch.read.and_then(|read| source.markers.open_until(read, &source.clock)) {
         Some(until) => Some((batch, Fence::until(topology, until))),
-        None if batch.opens() => {
+        None => {
             report(batch.again());
             None
         }
-        None => Some((batch, Fence::closed(topology))),
     }
 }
 

@@ -149,10 +149,17 @@ impl Erasures {
 
     /// Lifts the tombstone of an owner. Page and sequence numbers go on, so no address ever means two things.
     pub(crate) async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
-        match self.reopen_once(owner, deadline).await {
-            // Perhaps it was late: the next attempt asks for the database's time.
-            Err(Error::Unavailable(_)) if !deadline.passed() => self.reopen_once(owner, deadline).await,
-            ended => ended,
+        let mut attempt = 0;
+        loop {
+            match self.reopen_once(owner, deadline).await {
+                // Perhaps it was late: the next attempt asks for the database's time.
+                Err(Error::Unavailable(why)) if !deadline.passed() => {
+                    tracing::debug!(attempt, why, "a reopening is tried again");
+                }
+                ended => return ended,
+            }
+            deadline.back_off(attempt).await;
+            attempt += 1;
         }
     }
 
