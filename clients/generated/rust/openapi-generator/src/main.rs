@@ -17,7 +17,7 @@ impl Client for Generated {
     async fn page(&self, customer: i64, page: i64) -> Result<Listing, Failure> {
         let none = None::<&str>;
         let listing =
-            list_trades(&self.0, customer, Some(page), None, None, None, None, none, None, none, none, none, none, none);
+            list_trades(&self.0, customer, Some(page), None, None, None, None, none, None, none, none, none, None, None);
         let listing = listing.await.map_err(failure)?;
         let items = listing
             .items
