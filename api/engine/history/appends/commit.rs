@@ -208,10 +208,8 @@ async fn send(source: &HistoryCollection, fenced: Vec<Fenced>, report: &impl Fn(
     metrics::histogram!(COMMIT_ITEMS, "collection" => definition.name.clone()).record(items as f64);
     match source.sessions.commit(&source.reads, command, deadline).await {
         Ok(Answer { verdicts, at, .. }) => {
-            // Uploads with a key look at the server's time to touch their records.
-            if batches.iter().flat_map(|batch| &batch.requests).any(|request| request.once().is_some()) {
-                source.server_time.learn(at);
-            }
+            // Records of keys are inserted with it.
+            source.server_time.learn(at);
             let mut verdicts = &verdicts[..];
             for batch in batches {
                 let (own, others) = verdicts.split_at(batch.statements.len());
