@@ -346,8 +346,9 @@ fn a_filter_is_a_text() {
     let (_, document) = documents().pop().unwrap();
     let parameters =
         document["paths"]["/v1/devices/{deviceId}/events"]["get"]["parameters"].as_array().unwrap();
-    let schema =
-        |name: &str| &parameters.iter().find(|parameter| parameter["name"] == name).unwrap()["schema"];
+    let schema = |name: &str| {
+        &parameters.iter().find(|parameter| parameter["name"] == name).unwrap()["schema"]["items"]
+    };
     assert_eq!(*schema("level"), json!({ "type": "string", "enum": ["info", "warn"] }));
     assert_eq!(*schema("topic"), json!({ "type": "string", "maxLength": 20 }));
     assert_eq!(*schema("phase"), json!({ "type": "string", "enum": ["a", "b"] }));
