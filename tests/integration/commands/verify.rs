@@ -257,7 +257,8 @@ async fn verify_compares_collections_with_what_migrations_create() {
         is_sound().await;
     }
 
-    let keyed = ["examples/trades.csv", "--customer", "9", "--key", "k"];
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
+    let keyed = [example, "--customer", "9", "--key", "k"];
     let imported = run(&mut place.pagebucket("import", &keyed)).await;
     assert_eq!(imported.status, Some(0), "{imported:?}");
     command(doc! { "dropIndexes": "idempotency_keys", "index": "touched_1" }).await;
