@@ -49,7 +49,9 @@ async fn either_case_is_the_same_owner(history: &'static History) {
     let histories = directory.0.to_str().expect("UTF-8");
     let flags = ["--mongodb-uri", &place.uri, "--database", &place.name, "--histories", histories];
     let file = std::env::temp_dir().join(format!("{}-uuids.csv", place.name));
-    std::fs::write(&file, format!("{},author,number\n{UPPER},ann,4\n", history.owner_field)).expect("a file");
+    let rows =
+        format!("{},author,number,writtenAt\n{UPPER},ann,4,2026-01-01T00:00:00Z\n", history.owner_field);
+    std::fs::write(&file, rows).expect("a file");
     let file_name = file.to_string_lossy();
     let imported =
         run(&mut pagebucket(&[&["import", &*file_name, "--history", history.name], &flags[..]].concat()))
