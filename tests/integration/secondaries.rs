@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 use pagebucket_model::domain::ReadPreference;
 use serde_json::json;
 
@@ -148,7 +148,15 @@ async fn one_that_lags_is_passed_over() {
     fill(&service.database, TRADES, 7, 50, 5).await;
     until_everywhere(&set, &service, 7, 50).await;
     let primary = set.primary().await;
-    let lagging = set.others(primary).next().expect("three members");
+    let [lagging, other] = [0, 1].map(|nth| set.others(primary).nth(nth).expect("three members"));
+    let status = async |member| ask(set.mongod(member), doc! { "replSetGetStatus": 1 }).await;
+    let of_primary = status(primary).await;
+    let mut members = of_primary.get_array("members").expect("members").iter().filter_map(Bson::as_document);
+    let name = members.find(|member| member.get_bool("self").unwrap_or(false)).expect("itself");
+    let name = name.get_str("name").expect("a name");
+    // Otherwise there is no majority for as long as the other looks for another source.
+    let follows = async || status(other).await.get_str("syncSourceHost").is_ok_and(|host| host == name);
+    eventually("the other member follows the primary", PATIENCE, follows).await;
     // It answers, and takes nothing in. (A member that is late by its configuration is none that drivers
     // know of.)
     ask(set.mongod(lagging), doc! { "fsync": 1, "lock": true }).await;

@@ -202,6 +202,8 @@ impl ReplicaSet {
         config.insert("version", version + 1);
         let settings = config.get_document_mut("settings").expect("settings");
         settings.insert("electionTimeoutMillis", 600_000);
+        // A member that lags keeps no other behind.
+        settings.insert("chainingAllowed", false);
         let client = self.mongod(primary).client().await;
         let reconfig = client.database("admin").run_command(doc! { "replSetReconfig": config }).await;
         reconfig.expect("a new config");
