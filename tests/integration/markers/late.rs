@@ -41,7 +41,7 @@ async fn a_replay_after_the_deadline_of_what_was_stored_stores_it_once(history: 
     assert_eq!(stored(&place.database, history, 1).await.numbers.len() as u64, history.page_size + 1);
 }
 
-/// The marker of page 1 arrives after the owner was reopened, erased again, and swept. Nobody waits for it any more.
+/// The marker of page 1 arrives after the owner was reopened, erased again, and swept. No client waits for it.
 #[test_over(&[TRADES, NOTES])]
 async fn a_late_marker_of_a_reopening_is_refused(history: &'static History) {
     let place = Place::new(history).await;

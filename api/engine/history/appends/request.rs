@@ -57,12 +57,12 @@ pub(crate) struct Keyed {
 }
 
 impl Placement {
-    /// Of items of which none is placed, and none was stored before.
+    /// Items that are certainly not stored.
     pub(crate) fn new() -> Self {
         Self::New(Placed::default())
     }
 
-    /// Of items that `search` looks for.
+    /// Items that may be stored already: `search` looks for them.
     pub(crate) fn once(search: KeySearch, keyed: Option<Keyed>) -> Self {
         Self::Once(Box::new(Once { search, keyed }))
     }
