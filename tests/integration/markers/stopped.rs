@@ -94,7 +94,7 @@ async fn an_instance_that_was_stopped_brings_nothing_of_erased_owners_back() {
     }
     let place = Place::new().await;
     let database = place.database().await;
-    let (stopped, other) = (place.serve(&[]).await, place.serve(&[]).await);
+    let (stopped, other) = (place.serve(&[]).await, place.serve(&["--allow-erase"]).await);
     let erase_all = async {
         join_all(OWNERS.map(|owner| erase(&other.client, owner))).await;
     };
