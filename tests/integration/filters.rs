@@ -335,7 +335,7 @@ async fn links_repeat_no_long_filter() {
     for number in 1..=3 {
         service.client.append(1, &json!({ "author": "é".repeat(512), "number": number })).await.expect(201);
     }
-    // Of 20 values with so many bytes each, and the name with each of them.
+    // Twenty values of about `count` bytes each. The name of the parameter counts with each value.
     let repeated =
         |count: usize| (10..30).map(|n| format!("author={n}{}", bytes(count))).collect::<Vec<_>>().join("&");
     for query in [

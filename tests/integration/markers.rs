@@ -31,8 +31,8 @@ mod stopped;
 /// Longer than anything here takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Short enough to wait for, and long enough for what must happen within them. A marker ages sooner than is safe: no command is late
-/// in tests that have these ages.
+/// Short enough to wait for, and long enough for what must happen within them. A marker ages sooner than is safe: tests
+/// with these ages send no late command.
 const SHORT: Ages = Ages {
     poll: Duration::from_millis(50),
     tail: Duration::from_millis(300),
