@@ -1,0 +1,118 @@
+// From page to page: by buttons, by keys, by number, and by a slider.
+
+import { useLayoutEffect, useState } from "preact/hooks";
+import { go } from "../address";
+import { number } from "../format";
+
+/** Where the four steps lead, in the order of reading. A step that leads nowhere is not offered. */
+export interface Steps {
+  first?: string | undefined;
+  previous?: string | undefined;
+  next?: string | undefined;
+  last?: string | undefined;
+}
+
+const NAMES = ["first", "previous", "next", "last"] as const;
+const SIGNS = { first: "⇤", previous: "←", next: "→", last: "⇥" };
+const KEYS: Record<string, (typeof NAMES)[number]> = { Home: "first", ArrowLeft: "previous", ArrowRight: "next", End: "last" };
+const SHOWN_KEYS = { first: "Home", previous: "Left", next: "Right", last: "End" };
+
+/** Keys step while no field and no other part with keys of its own has the focus. */
+export function useKeys(steps: Steps): void {
+  // Keys lead where the buttons do from the moment that these are shown. A plain effect would come a frame later.
+  useLayoutEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const step = KEYS[event.key];
+      if (!step || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || event.defaultPrevented) return;
+      if ((event.target as Element).closest("input, select, textarea, [contenteditable], [data-keys], pre")) return;
+      // A part that is wider than the page scrolls by these keys.
+      const part = (event.target as Element).closest(".scroll");
+      if (part && part.scrollWidth > part.clientWidth) return;
+      event.preventDefault();
+      const address = steps[step];
+      if (address !== undefined) go(address);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  });
+}
+
+export function StepButtons({ steps, words }: { steps: Steps; words: Record<keyof Steps, string> }) {
+  return (
+    <span class="group">
+      {NAMES.map((name) => {
+        const address = steps[name];
+        return (
+          <button
+            key={name}
+            type="button"
+            disabled={address === undefined}
+            aria-label={`${name[0]!.toUpperCase()}${name.slice(1)}: ${words[name]}`}
+            aria-keyshortcuts={SHOWN_KEYS[name]}
+            title={`${words[name]} (${SHOWN_KEYS[name]})`}
+            onClick={() => address !== undefined && go(address)}
+          >
+            <span aria-hidden="true">{SIGNS[name]}</span>{" "}
+            {(name === "previous" || name === "next") && <span class="wide">{words[name]}</span>}
+          </button>
+        );
+      })}
+    </span>
+  );
+}
+
+export interface PageChoiceProps {
+  page: number;
+  first: number;
+  last: number;
+  /** The address of a page. */
+  addressOf: (page: number) => string;
+}
+
+/** Any page, by its number or by a slider. */
+export function PageChoice({ page, first, last, addressOf }: PageChoiceProps) {
+  const [slid, setSlid] = useState<number>();
+  const [typed, setTyped] = useState<string>();
+  const shown = slid ?? page;
+  const choose = (chosen: number) => {
+    setSlid(undefined);
+    setTyped(undefined);
+    if (chosen === 0) return;
+    if (Number.isInteger(chosen) && chosen !== page) go(addressOf(Math.min(Math.max(chosen, first), last)));
+  };
+  return (
+    <form
+      class="pages"
+      onSubmit={(event) => {
+        event.preventDefault();
+        choose(Number(typed ?? page));
+      }}
+    >
+      <label>
+        <span>Page</span>
+        <input
+          type="number"
+          class="short"
+          min={first}
+          max={last}
+          value={typed ?? shown}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+          onChange={() => typed !== undefined && choose(Number(typed))}
+        />
+      </label>
+      <span>of {number(last)}</span>
+      {last > first && (
+        <input
+          type="range"
+          aria-label="Page, by a slider"
+          aria-valuetext={`page ${shown} of ${last}`}
+          min={first}
+          max={last}
+          value={shown}
+          onInput={(event) => setSlid(Number(event.currentTarget.value))}
+          onChange={(event) => choose(Number(event.currentTarget.value))}
+        />
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,92 @@
+// A span of time, and the filters of the definition.
+
+import { useState } from "preact/hooks";
+import { go } from "../address";
+import type { Column, Definition } from "../api/catalog";
+import { kindOf } from "../api/schema";
+import { DayField } from "../parts/day-field";
+import { plain } from "../parts/text";
+import { addressOfHistory, isSelection, type Parameters } from "./parameters";
+
+interface Props {
+  definition: Definition;
+  owner: string;
+  parameters: Parameters;
+}
+
+export function Selection({ definition, owner, parameters }: Props) {
+  const given = (name: "from" | "to") => parameters[name] ?? "";
+  const [span, setSpan] = useState({ from: given("from"), to: given("to") });
+  const texts = definition.filters.map(({ name }) => [name, (parameters.filters[name] ?? []).join(", ")]);
+  const [values, setValues] = useState<Record<string, string>>(Object.fromEntries(texts));
+  const { page: _, after: __, before: ___, ...kept } = parameters;
+  const show = (event: Event) => {
+    event.preventDefault();
+    const chosen = Object.entries(values).map(([name, text]) => [name, valuesOf(text)] as const);
+    const filters = Object.fromEntries(chosen.filter(([, list]) => list.length > 0));
+    go(addressOfHistory(definition, owner, { ...kept, from: span.from, to: span.to, filters }));
+  };
+  const { from: ____, to: _____, filters: ______, ...all } = kept;
+  return (
+    <form class="selection row" onSubmit={show} role="search" aria-label="Choose items">
+      {(["from", "to"] as const).map((end) => (
+        <DayField key={end} name={end} value={span[end]} onValue={(value) => setSpan({ ...span, [end]: value })} />
+      ))}
+      {definition.filters.map((column) => (
+        <label key={column.name}>
+          <span>{plain(column.name)}</span>
+          <FilterField
+            column={column}
+            value={values[column.name] ?? ""}
+            onValue={(value) => setValues({ ...values, [column.name]: value })}
+          />
+        </label>
+      ))}
+      <button type="submit">Show</button>
+      {isSelection(parameters) && (
+        <a class="button" href={addressOfHistory(definition, owner, all)}>
+          Show all
+        </a>
+      )}
+    </form>
+  );
+}
+
+function FilterField({ column: { schema }, value, onValue }: { column: Column; value: string; onValue: (value: string) => void }) {
+  const choices = kindOf(schema) === "boolean" ? [true, false] : schema.enum;
+  if (choices) {
+    return (
+      <select value={value} onChange={(event) => onValue(event.currentTarget.value)}>
+        <option value="">any</option>
+        {choices.map((choice) => (
+          <option key={String(choice)} value={String(choice)}>
+            {plain(String(choice))}
+          </option>
+        ))}
+      </select>
+    );
+  }
+  const title = "One value, or several with commas between them";
+  return (
+    <input
+      type="text"
+      class="short"
+      placeholder="any"
+      title={title}
+      spellcheck={false}
+      value={value}
+      onInput={(event) => onValue(event.currentTarget.value)}
+    />
+  );
+}
+
+function valuesOf(text: string): string[] {
+  return [
+    ...new Set(
+      text
+        .split(",")
+        .map((value) => value.trim())
+        .filter(Boolean),
+    ),
+  ];
+}

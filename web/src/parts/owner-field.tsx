@@ -1,0 +1,29 @@
+// Leads to an owner by its id.
+
+import { addressOf, go } from "../address";
+import type { Definition } from "../api/catalog";
+import { singular } from "../format";
+
+export function OwnerField({ definitions }: { definitions: Definition[] }) {
+  const { owners, ownerField, ownerSchema, ownerExample, items } = definitions[0]!;
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const id = String(new FormData(event.currentTarget as HTMLFormElement).get("id")).trim();
+    if (id) go(addressOf(definitions.length === 1 ? [owners, id, items] : [owners, id]));
+  };
+  return (
+    <form class="row" onSubmit={submit}>
+      <input
+        name="id"
+        aria-label={`Open a ${singular(owners)} by ${ownerField}`}
+        placeholder={`${ownerField}, such as ${ownerExample}`}
+        size={24}
+        required
+        spellcheck={false}
+        autoComplete="off"
+        inputMode={ownerSchema.type === "integer" ? "numeric" : "text"}
+      />
+      <button type="submit">Open</button>
+    </form>
+  );
+}

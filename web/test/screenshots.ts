@@ -1,0 +1,78 @@
+// Pictures of the explorer for the README: `make screenshots` writes them into docs/images.
+
+import { join } from "node:path";
+import { launch, root, Service, Visitor } from "./service.js";
+
+const TICKERS: [string, number][] = [
+  ["ACME", 34],
+  ["AMD", 96],
+  ["BRK.B", 182],
+  ["MDB", 240],
+];
+
+/** Prices that wander, the same in every run. */
+function trades(count: number): object[] {
+  let seed = 7;
+  const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
+  const prices = new Map(TICKERS);
+  let at = Date.UTC(2025, 5, 2, 14, 30);
+  return Array.from({ length: count }, () => {
+    at += Math.ceil(random() * 3_000_000);
+    const [ticker] = TICKERS[Math.floor(random() * TICKERS.length)]!;
+    const price = prices.get(ticker)! * (1 + (random() - 0.495) / 60);
+    prices.set(ticker, price);
+    const type = random() > 0.45 ? "buy" : "sell";
+    return { type, ticker, qty: Math.ceil(random() * 900), price: price.toFixed(2), date: new Date(at).toISOString() };
+  });
+}
+
+const service = await new Service().start();
+const browser = await launch();
+try {
+  await service.append("/v1/customers/42/trades", trades(9367));
+  for (const [customer, count] of [
+    [7, 24],
+    [8, 1310],
+    [19, 402],
+    [57, 88],
+  ] as const) {
+    await service.append(`/v1/customers/${customer}/trades`, trades(count));
+  }
+  await service.append("/v1/rooms/kitchen/messages", [
+    { author: "ann", text: "The plan is attached.", attachments: [{ url: "https://example.org/plan.pdf", bytes: 48213 }] },
+    { author: "bob", text: "Thanks!" },
+  ]);
+  const history = "/explorer/customers/42/trades";
+  const take = async (name: string, path: string, { width = 1280, height = 800, dark = false } = {}) => {
+    const visitor = await Visitor.of(browser, service.baseUrl, { viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
+    const page = await visitor.open(path);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    if (path.startsWith(history)) await page.locator("[data-live=stream]").waitFor();
+    if (name === "chart") await page.locator(".plot canvas").waitFor();
+    await page.waitForFunction(
+      () => document.querySelector("table, form, canvas") && !document.querySelector("main .loading, [aria-busy=true]"),
+    );
+    if (name === "form") {
+      await page.getByRole("button", { name: "Fill in the example" }).click();
+      await page.getByRole("textbox", { name: "author" }).fill("");
+      await page.getByRole("button", { name: "Append", exact: true }).click();
+      await page.locator(".fault").waitFor();
+    }
+    if (name === "history") {
+      await page.reload();
+      await page.locator(".requests summary").click();
+      await page.locator(".requests").getByText("browser's cache", { exact: true }).first().waitFor();
+    }
+    await page.screenshot({ path: join(root, `docs/images/explorer-${name}.png`) });
+    await visitor.leave();
+  };
+  await take("start", "/");
+  await take("history", `${history}?page=400&order=asc`, { height: 860 });
+  await take("chart", `${history}?_tab=chart&_measure=ohlc:price&by=1d&tz=UTC&ticker=MDB&from=2025-08-01`);
+  await take("form", "/explorer/rooms/kitchen/messages?_tab=append", { height: 860 });
+  await take("mobile", `${history}?page=400&order=asc`, { width: 390, height: 844 });
+  await take("dark", history, { dark: true });
+} finally {
+  await browser.close();
+  await service.remove();
+}
