@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from openapi_client import ApiClient, ApiException, Configuration, NewTrade, NewTrades, TradesApi
+from openapi_client import ApiClient, ApiException, AppendedTrades, Configuration, TradeInput, TradesApi
 from openapi_client import Problem as GeneratedProblem
 from scenario import SERVICE, TOKEN, Appended, Listing, Problem, scenario
 
@@ -18,13 +18,23 @@ def problems() -> Iterator[None]:
         raise Problem(problem.type, problem.status, [fault.pointer for fault in problem.errors or []]) from error
 
 
+def given(qty: int, price: str) -> TradeInput:
+    # A model refuses what its schema refuses. `model_construct` of Pydantic does not check, so that the service is asked.
+    return TradeInput.model_construct(type="buy", ticker="MDB", qty=qty, price=price)
+
+
+def told(stored: AppendedTrades) -> Appended:
+    return Appended([(it.first_seq, it.last_seq) for it in stored.ranges], stored.total_items, stored.total_pages)
+
+
 class Client:
     def append(self, customer: int, qty: int, price: str, key: str) -> Appended:
-        # A model refuses what its schema refuses. `model_construct` of Pydantic does not check, so that the service is asked.
-        trade = NewTrade.model_construct(type="buy", ticker="MDB", qty=qty, price=price)
         with problems():
-            stored = trades.append_trades(customer, NewTrades(trade), key)
-        return Appended([(it.first_seq, it.last_seq) for it in stored.ranges], stored.total_items, stored.total_pages)
+            return told(trades.append_trades(customer, given(qty, price), key))
+
+    def append_many(self, customer: int, many: list[tuple[int, str]], key: str) -> Appended:
+        with problems():
+            return told(trades.append_trade_batch(customer, [given(qty, price) for qty, price in many], key))
 
     def page(self, customer: int, page: int) -> Listing:
         with problems():

@@ -1,8 +1,8 @@
 from typing import TypeVar
 
 from pagebucket_client import AuthenticatedClient
-from pagebucket_client.api.trades import append_trades, get_trade, list_trades
-from pagebucket_client.models import AppendedTrades, NewTrade, NewTradeType, PlacedTrade, TradeListing
+from pagebucket_client.api.trades import append_trade_batch, append_trades, get_trade, list_trades
+from pagebucket_client.models import AppendedTrades, PlacedTrade, TradeInput, TradeInputType, TradeListing
 from pagebucket_client.models import Problem as GeneratedProblem
 from scenario import SERVICE, TOKEN, Appended, Listing, Problem, scenario
 
@@ -17,11 +17,22 @@ def success(answer: object, kind: type[T]) -> T:
     return answer
 
 
+def given(qty: int, price: str) -> TradeInput:
+    return TradeInput(type_=TradeInputType.BUY, ticker="MDB", qty=qty, price=price)
+
+
+def told(answer: object) -> Appended:
+    stored = success(answer, AppendedTrades)
+    return Appended([(it.first_seq, it.last_seq) for it in stored.ranges], stored.total_items, stored.total_pages)
+
+
 class Client:
     def append(self, customer: int, qty: int, price: str, key: str) -> Appended:
-        trade = NewTrade(type_=NewTradeType.BUY, ticker="MDB", qty=qty, price=price)
-        stored = success(append_trades.sync(customer, client=connection, body=trade, idempotency_key=key), AppendedTrades)
-        return Appended([(it.first_seq, it.last_seq) for it in stored.ranges], stored.total_items, stored.total_pages)
+        return told(append_trades.sync(customer, client=connection, body=given(qty, price), idempotency_key=key))
+
+    def append_many(self, customer: int, trades: list[tuple[int, str]], key: str) -> Appended:
+        many = [given(qty, price) for qty, price in trades]
+        return told(append_trade_batch.sync(customer, client=connection, body=many, idempotency_key=key))
 
     def page(self, customer: int, page: int) -> Listing:
         listing = success(list_trades.sync(customer, client=connection, page=page), TradeListing)

@@ -33,6 +33,7 @@ class Client(Protocol):
     """Its methods raise `Problem`."""
 
     def append(self, customer: int, qty: int, price: str, key: str) -> Appended: ...
+    def append_many(self, customer: int, trades: list[tuple[int, str]], key: str) -> Appended: ...  # qty, price
     def page(self, customer: int, page: int) -> Listing: ...
     def trade(self, customer: int, seq: int) -> int: ...
 
@@ -52,9 +53,13 @@ def scenario(client: Client) -> None:
         assert append(1) == Appended([(1, 1)], 1, 1)
         assert client.page(customer, 1).items == [(1, 1, "1.50")]
 
+    def batches() -> None:
+        trades = [(n, f"{n}.50") for n in range(2, 25)]
+        for _ in range(2):
+            assert client.append_many(customer, trades, "many") == Appended([(2, 24)], 24, 3)
+
     def walks() -> None:
-        for n in range(2, 26):
-            append(n)
+        append(25)
         pages = [client.page(customer, 1)]
         while pages[-1].next:
             pages.append(client.page(customer, len(pages) + 1))
@@ -67,7 +72,7 @@ def scenario(client: Client) -> None:
         refused = problem(lambda: client.append(customer, 2**53, "1.50", "refused"))
         assert (refused.kind, refused.status, refused.pointers) == ("/problems#invalid-item", 422, ["/qty"]), refused
 
-    for step in (appends, repeats, walks, problems):
+    for step in (appends, repeats, batches, walks, problems):
         try:
             step()
             print(step.__name__)

@@ -4,7 +4,8 @@ import { scenario, service, token, type Answer } from "./scenario";
 const trades = new TradesApi(new Configuration({ basePath: service, accessToken: token }));
 
 await scenario({
-  append: (customerId, newTrades, idempotencyKey) => answer(trades.appendTrades({ customerId, newTrades, idempotencyKey })),
+  append: (customerId, tradeInput, idempotencyKey) => answer(trades.appendTrades({ customerId, tradeInput, idempotencyKey })),
+  appendMany: (customerId, tradeInput, idempotencyKey) => answer(trades.appendTradeBatch({ customerId, tradeInput, idempotencyKey })),
   page: (customerId, page) => answer(trades.listTrades({ customerId, page })),
   trade: (customerId, seq) => answer(trades.getTrade({ customerId, seq })),
 });

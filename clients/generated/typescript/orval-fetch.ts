@@ -1,9 +1,13 @@
-import { appendTrades, getTrade, listTrades } from "../build/orval-fetch/client";
+import { appendTradeBatch, appendTrades, getTrade, listTrades } from "../build/orval-fetch/client";
 import { headers, scenario } from "./scenario";
 
 await scenario({
   async append(customerId, trade, key) {
-    const answer = await appendTrades(customerId, trade, { "Idempotency-Key": key }, { headers });
+    const answer = await appendTrades(customerId, trade, undefined, { "Idempotency-Key": key }, { headers });
+    return answer.status === 201 ? answer : { error: answer.data };
+  },
+  async appendMany(customerId, trades, key) {
+    const answer = await appendTradeBatch(customerId, trades, undefined, { "Idempotency-Key": key }, { headers });
     return answer.status === 201 ? answer : { error: answer.data };
   },
   async page(customerId, page) {

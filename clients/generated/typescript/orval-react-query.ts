@@ -1,5 +1,7 @@
 import { MutationObserver, QueryClient } from "@tanstack/react-query";
-import { getAppendTradesMutationOptions, getGetTradeQueryOptions, getListTradesQueryOptions } from "../build/orval-react-query/client";
+import {
+  getAppendTradeBatchMutationOptions, getAppendTradesMutationOptions, getGetTradeQueryOptions, getListTradesQueryOptions,
+} from "../build/orval-react-query/client";
 import { headers, scenario } from "./scenario";
 
 // What the generated hooks do, without a component.
@@ -8,6 +10,11 @@ const client = new QueryClient();
 await scenario({
   async append(customerId, data, key) {
     const mutation = new MutationObserver(client, getAppendTradesMutationOptions({ fetch: { headers } }));
+    const answer = await mutation.mutate({ customerId, data, headers: { "Idempotency-Key": key } });
+    return answer.status === 201 ? answer : { error: answer.data };
+  },
+  async appendMany(customerId, data, key) {
+    const mutation = new MutationObserver(client, getAppendTradeBatchMutationOptions({ fetch: { headers } }));
     const answer = await mutation.mutate({ customerId, data, headers: { "Idempotency-Key": key } });
     return answer.status === 201 ? answer : { error: answer.data };
   },

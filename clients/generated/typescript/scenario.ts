@@ -2,7 +2,7 @@
 
 import { deepStrictEqual } from "node:assert";
 
-export interface NewTrade {
+export interface TradeInput {
   type: "buy" | "sell";
   ticker: string;
   qty: number;
@@ -33,7 +33,8 @@ export interface Answer<T> {
 }
 
 export interface Client {
-  append(customerId: number, trade: NewTrade, key: string): Promise<Answer<Appended>>;
+  append(customerId: number, trade: TradeInput, key: string): Promise<Answer<Appended>>;
+  appendMany(customerId: number, trades: TradeInput[], key: string): Promise<Answer<Appended>>;
   page(customerId: number, page: number): Promise<Answer<Listing>>;
   trade(customerId: number, seq: number): Promise<Answer<{ seq: number }>>;
 }
@@ -47,7 +48,7 @@ export const token = process.env["TOKEN"]!;
 /** For clients that do not know how to send a token. */
 export const headers = { Authorization: `Bearer ${token}` };
 
-const trade = (n: number): NewTrade => ({ type: "buy", ticker: "MDB", qty: n, price: `${n}.50` });
+const trade = (n: number): TradeInput => ({ type: "buy", ticker: "MDB", qty: n, price: `${n}.50` });
 
 /** Goes through the steps and prints a line for each: its name, or its name and what failed. */
 export async function scenario(client: Client): Promise<void> {
@@ -67,8 +68,15 @@ export async function scenario(client: Client): Promise<void> {
     deepStrictEqual((await page(1)).items.map(priced), [[1, 1, "1.50"]]);
   });
 
+  await step("batches", async () => {
+    const many = () => client.appendMany(customer, Array.from({ length: 23 }, (_, i) => trade(i + 2)), "many");
+    stored = success(await many());
+    deepStrictEqual([stored.ranges, stored.totalItems, stored.totalPages], [[{ firstSeq: 2, lastSeq: 24 }], 24, 3]);
+    deepStrictEqual(success(await many()), stored);
+  });
+
   await step("walks", async () => {
-    for (let n = 2; n <= 25; n += 1) success(await client.append(customer, trade(n), `trade-${n}`));
+    success(await client.append(customer, trade(25), "last"));
     const seen = [];
     let number = 1;
     for (let more = true; more; number += 1) {

@@ -1,6 +1,6 @@
 // What every adapter goes through: a walk of 1,000 pages, newest first, while another client appends.
 
-import { append, list, trades, type History, type NewTrade, type Trade } from "@pagebucket/client";
+import { append, list, trades, type History, type TradeInput, type Trade } from "@pagebucket/client";
 
 const PAGES = 1000;
 export const LENGTH = 10;
@@ -8,7 +8,7 @@ export const LENGTH = 10;
 /** The other client appends one trade to this number of reads. */
 const READS = 4;
 
-export type Trades = History<Trade, NewTrade, { customerId: number }>;
+export type Trades = History<Trade, TradeInput, { customerId: number }>;
 
 /** A page as a library shows it. */
 export interface Shown {
@@ -16,7 +16,7 @@ export interface Shown {
   total: number | undefined;
 }
 
-export function manyTrades(count: number): NewTrade[] {
+export function manyTrades(count: number): TradeInput[] {
   return Array.from({ length: count }, (_, index) => ({ type: "buy", ticker: "MDB", qty: index + 1, price: "15.50" }));
 }
 

@@ -6,6 +6,8 @@ import type { Appended, Stored } from "./types.js";
 export interface AppendOptions {
   /** The request's `Idempotency-Key`, new for each new request. Default: `newKey()`. */
   key?: string | undefined;
+  /** The `totalItems` that were seen: the first item is stored only if it gets the next `seq`, otherwise the service refuses all with 412. */
+  expectedSeq?: number | undefined;
   /** Milliseconds from now until the last attempt must be answered. Default: 30,000. */
   deadline?: number | undefined;
   /** Milliseconds that one attempt may take before the next one. Default: 10,000. */
@@ -40,14 +42,16 @@ export function newKey(): string {
  * Appends one item, or an array of 1 to 1,000. Sends them again, with the same key, until they are acknowledged: the service
  * stores them once, however often they arrive.
  *
- * Rejects with a `ProblemError` if the service refuses the items, and with a `NotAcknowledgedError` at the deadline.
+ * Rejects with a `ProblemError` if the service refuses the items, and with a `NotAcknowledgedError` at the deadline. With
+ * `expectedSeq`, an attempt whose answer was lost is found by the next one, and is no reason for a 412.
  */
 export async function append<Item extends Stored, NewItem, Owner>(
   history: History<Item, NewItem, Owner>,
   items: NewItem | readonly NewItem[],
-  { key = newKey(), deadline = 30_000, timeout = 10_000, signal }: AppendOptions = {},
+  { key = newKey(), expectedSeq, deadline = 30_000, timeout = 10_000, signal }: AppendOptions = {},
 ): Promise<Appended<Owner>> {
   const end = performance.now() + deadline;
+  const path = expectedSeq === undefined ? history.path : `${history.path}?expectedSeq=${expectedSeq}`;
   const init = {
     method: "POST",
     // Checked here: `fetch` rejects a malformed key with the same error as a lost connection, and would be repeated.
@@ -59,7 +63,7 @@ export async function append<Item extends Stored, NewItem, Owner>(
     const attempt = new Attempt(signal);
     try {
       return await attempt.within(Math.min(timeout, end - performance.now()), async () => {
-        const response = await send(history.service, history.path, { ...init, signal: attempt.signal });
+        const response = await send(history.service, path, { ...init, signal: attempt.signal });
         // `fetch` follows a 301 or 302 of a POST with a GET, which succeeds and stores nothing.
         if (response.status !== 201) throw await failure(response);
         return response.json();

@@ -1,4 +1,4 @@
-import type { NewTrade, Stored, Trade, TradeFilter } from "./types.js";
+import type { TradeInput, Stored, Trade, TradeFilter } from "./types.js";
 
 /** Where the service is, and how it is reached. */
 export interface Service {
@@ -25,7 +25,7 @@ export interface History<Item extends Stored, NewItem, Owner = unknown, Filter e
 
 /**
  * The history `items` of one owner, by the names of its definition:
- * `history<Message, NewMessage>(service, "rooms", "kitchen", "messages")`.
+ * `history<Message, MessageInput>(service, "rooms", "kitchen", "messages")`.
  *
  * `Owner` is the member that names the owner in answers, such as `{ roomId: string }`, and `Filter` the properties that the
  * definition names as filters, such as `"author"`.
@@ -40,6 +40,6 @@ export function history<Item extends Stored, NewItem, Owner = unknown, Filter ex
 }
 
 /** The trades of a customer: the history that is built in. */
-export function trades(service: Service, customerId: number): History<Trade, NewTrade, { customerId: number }, TradeFilter> {
+export function trades(service: Service, customerId: number): History<Trade, TradeInput, { customerId: number }, TradeFilter> {
   return history(service, "customers", customerId, "trades");
 }

@@ -17,25 +17,56 @@ export interface paths {
          *     or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
          *     `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
          *     as it was when the walk began; such windows never change. A request that starts before the first remaining trade gets 410, which names the first page; 0 and no cursor begin at that trade. With `from` or `to`, the answer has only trades of that
-         *     span of time, and no totals; with a filter, only those with its values. An unknown customer has an empty first page.
+         *     span of time, and no totals; with a filter, only those with its values. With `wait`, a window waits for its first trade. An unknown customer has an empty first page.
          *
          *     Needs the scope `read`, for this customer.
          */
         get: operations["listTrades"];
         put?: never;
         /**
-         * Append trades
-         * @description Stores one trade, or an array of up to 1,000, at the end of the customer's history, in order. The answer is 201 when
-         *     the trades are durable on a majority of the database's nodes. If one trade of an array is invalid, nothing is
-         *     stored.
+         * Append a trade
+         * @description Stores the trade at the end of the customer's history. The answer is 201 when it is durable on a majority of the
+         *     database's nodes.
+         *
+         *     An array of 1 to 1,000 trades is taken here, too, as `appendTradeBatch` takes it. This document does not show it:
+         *     few generators make a client of a body that is either one trade or an array.
          *
          *     With an `Idempotency-Key` the request may be repeated, whatever its outcome: the trades are stored once, and every
          *     answer says where they are stored. A key belongs to one customer. The server remembers it for a day after its last
          *     use, or as its operator has configured.
          *
+         *     With `expectedSeq` the trade is stored only if the history has as many trades as its client has seen. With a key, what an
+         *     earlier attempt has stored is looked for first: then the answer is that of the first attempt, whatever the total is now.
+         *
          *     Needs the scope `append`, for this customer.
          */
         post: operations["appendTrades"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/customers/{customerId}/trades/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Append an array of trades
+         * @description Stores 1 to 1,000 trades at the end of the customer's history, in order. The answer is 201 when they are durable on a
+         *     majority of the database's nodes. If one trade is invalid, nothing is stored.
+         *
+         *     An `Idempotency-Key` means the same as for `appendTrades`: an array of one trade and the trade itself are the same
+         *     request. `expectedSeq` is about the first trade of the array.
+         *
+         *     Needs the scope `append`, for this customer.
+         */
+        post: operations["appendTradeBatch"];
         delete?: never;
         options?: never;
         head?: never;
@@ -187,6 +218,88 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/customers/{customerId}/trades/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read trades live
+         * @description Answers with Server-Sent Events: first the trades that are stored after `after`, then those that are appended, in order
+         *     of `seq` and without a gap, whichever instance stores them. Without `after` the stream begins at the end of the history,
+         *     with an event `position` that says where that is. An event with trades has no name: its `data` has them in `items`, as
+         *     listings show them, and its `id` is the `seq` of the last one. A comment is sent every 15 seconds.
+         *
+         *     To resume a stream, send the `id` of the last event as `Last-Event-ID`, as browsers do. A stream ends with an event `end`,
+         *     whose `reason` is `max-age`, `expired`, `stopping`, `epoch` or `failed`: resume it. If the next trades are
+         *     deleted, it ends with an event `gone`, whose data is a problem.
+         *
+         *     Needs the scope `read`, for this customer.
+         */
+        get: operations["watchTrades"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/trades/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read live which customers have new trades
+         * @description Answers with Server-Sent Events. The `data` of an event lists customers that have new trades, as the list of customers
+         *     shows them, with their totals: each customer about once a second at most, and to a slow client only the latest. The first event,
+         *     `position`, only has an `id`; so has one every 15 seconds in which nothing is appended.
+         *
+         *     To resume a stream, send the last `id` as `Last-Event-ID`: what has changed since then comes first. It ages with the log of the
+         *     database. One that is too old is 410 `position-too-old`: begin a stream without it, and then list the customers.
+         *
+         *     Needs the scope `list`, for all customers.
+         */
+        get: operations["followTrades"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/customers/{customerId}/trades/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Summarise trades by spans of time
+         * @description Returns what the trades of each span of time add up to: their number, and of the properties that the definition names, exact
+         *     sums, and the first, greatest, least and last values by date. `group` makes a point for each of its values. Points are in order of
+         *     time, and `next` goes on with the first span that is not in the answer; an answer may have no points and a link to the next. A
+         *     request reads at most 1,000 pages, or instead of 64 of them a tile, which says what they add up to. If a single span needs more, or has more groups than `limit`, it is refused with 422.
+         *     The filters of listings choose trades here, too.
+         *
+         *     Needs the scope `read`, for this customer.
+         */
+        get: operations["summariseTrades"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/customers/{customerId}/trades/pages/{page}": {
         parameters: {
             query?: never;
@@ -290,6 +403,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read several histories live
+         * @description Answers with Server-Sent Events of up to 32 histories, as the stream of one history does for one. The data of each event says in
+         *     `watch` which history it is of. The `id` has the positions of all of them: send it as `Last-Event-ID`, with the same list of
+         *     `watch`, to resume the stream. A history whose next items are deleted has an event `gone`, and the others go on.
+         *
+         *     Needs the scope `read`, for each owner that `watch` names.
+         */
+        get: operations["watchHistories"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/page-views": {
         parameters: {
             query?: never;
@@ -310,8 +447,10 @@ export interface paths {
         put?: never;
         /**
          * Count page views
-         * @description Counts one or more views, of one or more pages. The answer is 204 when they are counted durably, on a majority of
-         *     the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
+         * @description Counts one or more views of one page. The answer is 204 when they are counted durably, on a majority of the
+         *     database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
+         *
+         *     An array is taken here, too, as `countPageViewBatch` takes it.
          *
          *     An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is lost, or
          *     does not say that nothing was counted, do not send the request again: its views are then counted at most once.
@@ -319,6 +458,28 @@ export interface paths {
          *     Needs the scope `views`.
          */
         post: operations["countPageViews"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/page-views/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Count an array of page views
+         * @description Counts views as `countPageViews` does, of one or more pages.
+         *
+         *     Needs the scope `views`.
+         */
+        post: operations["countPageViewBatch"];
         delete?: never;
         options?: never;
         head?: never;
@@ -496,10 +657,10 @@ export interface components {
          *       "ranges": [
          *         {
          *           "firstSeq": 1,
-         *           "lastSeq": 2
+         *           "lastSeq": 1
          *         }
          *       ],
-         *       "totalItems": 2,
+         *       "totalItems": 1,
          *       "totalPages": 1,
          *       "date": "2026-11-20T12:00:00.000Z"
          *     }
@@ -810,173 +971,6 @@ export interface components {
             newer?: string;
         };
         /**
-         * @description Views of a page at one moment. `at` may be at most 24 hours ahead of the server's clock; `views` is 1 by default.
-         * @example {
-         *       "path": "/index.htm",
-         *       "at": "2014-01-01T10:01:14.000Z",
-         *       "views": 3
-         *     }
-         */
-        NewPageView: {
-            /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
-            path: string;
-            /**
-             * @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.
-             * @example 2004-01-09T00:00:00.000Z
-             */
-            at?: string;
-            /**
-             * Format: int32
-             * @default 1
-             */
-            views: number;
-        };
-        /**
-         * @description One page view, or an array of 1 to 1,000.
-         * @example [
-         *       {
-         *         "path": "/index.htm",
-         *         "views": 3
-         *       },
-         *       {
-         *         "path": "/shop",
-         *         "at": "2014-01-01T10:01:15.250Z"
-         *       }
-         *     ]
-         */
-        NewPageViews: components["schemas"]["NewPageView"] | components["schemas"]["NewPageView"][];
-        /**
-         * @description A page, and the hour to preallocate: a whole hour of UTC, at most 366 days ahead.
-         * @example {
-         *       "path": "/index.htm",
-         *       "hour": "2014-01-01T10:00:00.000Z"
-         *     }
-         */
-        NewPreallocation: {
-            /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
-            path: string;
-            /**
-             * @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC.
-             * @example 2004-01-09T00:00:00.000Z
-             */
-            hour: string;
-        };
-        /**
-         * @description A trade to append. At most 256 bytes when it is stored.
-         * @example {
-         *       "type": "buy",
-         *       "ticker": "MDB",
-         *       "qty": 419,
-         *       "price": "15.54",
-         *       "date": "2004-01-09T00:00:00.000Z"
-         *     }
-         * @example {
-         *       "type": "sell",
-         *       "ticker": "AMD",
-         *       "qty": 48,
-         *       "price": "16.01",
-         *       "date": "2004-01-12T00:00:00.000Z"
-         *     }
-         */
-        NewTrade: {
-            /**
-             * @description Whether the customer bought or sold.
-             * @enum {string}
-             */
-            type: "buy" | "sell";
-            /**
-             * @description The symbol of the security.
-             * @example MDB
-             */
-            ticker: string;
-            /**
-             * Format: int64
-             * @description The number of units.
-             */
-            qty: number;
-            /**
-             * @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.
-             * @example 2004-01-09T00:00:00.000Z
-             */
-            date?: string;
-            /**
-             * @description The price of one unit: a string, so that no digit is lost. A decimal number in plain notation, with at most 34 significant digits, greater than 0.
-             * @example 15.54
-             */
-            price?: string;
-        };
-        /**
-         * @description A trade to append, and its customer: one line of an upload.
-         * @example {
-         *       "customerId": 7,
-         *       "type": "buy",
-         *       "ticker": "MDB",
-         *       "qty": 419,
-         *       "price": "15.54",
-         *       "date": "2004-01-09T00:00:00.000Z"
-         *     }
-         * @example {
-         *       "customerId": 7,
-         *       "type": "sell",
-         *       "ticker": "AMD",
-         *       "qty": 48,
-         *       "price": "16.01",
-         *       "date": "2004-01-12T00:00:00.000Z"
-         *     }
-         */
-        NewTradeLine: {
-            /**
-             * Format: int64
-             * @example 7
-             */
-            customerId: number;
-            /**
-             * @description Whether the customer bought or sold.
-             * @enum {string}
-             */
-            type: "buy" | "sell";
-            /**
-             * @description The symbol of the security.
-             * @example MDB
-             */
-            ticker: string;
-            /**
-             * Format: int64
-             * @description The number of units.
-             */
-            qty: number;
-            /**
-             * @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.
-             * @example 2004-01-09T00:00:00.000Z
-             */
-            date?: string;
-            /**
-             * @description The price of one unit: a string, so that no digit is lost. A decimal number in plain notation, with at most 34 significant digits, greater than 0.
-             * @example 15.54
-             */
-            price?: string;
-        };
-        /**
-         * @description One trade, or an array of 1 to 1,000, appended in their order.
-         * @example [
-         *       {
-         *         "type": "buy",
-         *         "ticker": "MDB",
-         *         "qty": 419,
-         *         "price": "15.54",
-         *         "date": "2004-01-09T00:00:00.000Z"
-         *       },
-         *       {
-         *         "type": "sell",
-         *         "ticker": "AMD",
-         *         "qty": 48,
-         *         "price": "16.01",
-         *         "date": "2004-01-12T00:00:00.000Z"
-         *       }
-         *     ]
-         */
-        NewTrades: components["schemas"]["NewTrade"] | components["schemas"]["NewTrade"][];
-        /**
          * @description The views of a page in one minute.
          * @example {
          *       "path": "/index.htm",
@@ -1005,6 +999,28 @@ export interface components {
             seconds: {
                 [key: string]: number;
             };
+        };
+        /**
+         * @description Views of a page at one moment. `at` may be at most 24 hours ahead of the server's clock; `views` is 1 by default.
+         * @example {
+         *       "path": "/index.htm",
+         *       "at": "2014-01-01T10:01:14.000Z",
+         *       "views": 3
+         *     }
+         */
+        PageViewInput: {
+            /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
+            path: string;
+            /**
+             * @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.
+             * @example 2004-01-09T00:00:00.000Z
+             */
+            at?: string;
+            /**
+             * Format: int32
+             * @default 1
+             */
+            views: number;
         };
         /**
          * @description The views of one unit of time.
@@ -1159,6 +1175,22 @@ export interface components {
             existing: number;
         };
         /**
+         * @description A page, and the hour to preallocate: a whole hour of UTC, at most 366 days ahead.
+         * @example {
+         *       "path": "/index.htm",
+         *       "hour": "2014-01-01T10:00:00.000Z"
+         *     }
+         */
+        PreallocationInput: {
+            /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
+            path: string;
+            /**
+             * @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC.
+             * @example 2004-01-09T00:00:00.000Z
+             */
+            hour: string;
+        };
+        /**
          * @description An error (RFC 9457).
          * @example {
          *       "type": "/problems#invalid-parameter",
@@ -1207,6 +1239,11 @@ export interface components {
              * @description The first item on that page.
              */
             firstSeq?: number;
+            /**
+             * Format: int64
+             * @description Number of items in the history.
+             */
+            totalItems?: number;
             /** @description Items of the request's array that may or may not be stored. */
             unknownItems?: components["schemas"]["IndexRange"];
             /** @description Items of the request's array that are not stored. */
@@ -1308,6 +1345,11 @@ export interface components {
              * @description The first item on that page.
              */
             firstSeq?: number;
+            /**
+             * Format: int64
+             * @description Number of items in the history.
+             */
+            totalItems?: number;
             /** @description Items of the request's array that may or may not be stored. */
             unknownItems?: components["schemas"]["IndexRange"];
             /** @description Items of the request's array that are not stored. */
@@ -1352,7 +1394,7 @@ export interface components {
          * @description Consecutive sequence numbers, both ends included.
          * @example {
          *       "firstSeq": 1,
-         *       "lastSeq": 2
+         *       "lastSeq": 1
          *     }
          */
         SeqRange: {
@@ -1366,6 +1408,22 @@ export interface components {
              * @description The last one.
              */
             lastSeq: number;
+        };
+        /**
+         * @description A value that a point does not have.
+         * @example {
+         *       "value": "price",
+         *       "measure": "vwap",
+         *       "detail": "has more than 34 significant digits"
+         *     }
+         */
+        SeriesFault: {
+            /** @description The property. */
+            value: string;
+            /** @description What would have been made of its numbers. */
+            measure: string;
+            /** @description Why it is missing. */
+            detail: string;
         };
         /**
          * @description Text without a bound of its length.
@@ -1441,6 +1499,101 @@ export interface components {
              * @description RFC 3339 in UTC, with exactly three fraction digits.
              */
             date: string;
+            /**
+             * @description The price of one unit: a string, so that no digit is lost. A decimal number in plain notation, with at most 34 significant digits, greater than 0.
+             * @example 15.54
+             */
+            price?: string;
+        };
+        /**
+         * @description A trade to append. At most 256 bytes when it is stored.
+         * @example {
+         *       "type": "buy",
+         *       "ticker": "MDB",
+         *       "qty": 419,
+         *       "price": "15.54",
+         *       "date": "2004-01-09T00:00:00.000Z"
+         *     }
+         * @example {
+         *       "type": "sell",
+         *       "ticker": "AMD",
+         *       "qty": 48,
+         *       "price": "16.01",
+         *       "date": "2004-01-12T00:00:00.000Z"
+         *     }
+         */
+        TradeInput: {
+            /**
+             * @description Whether the customer bought or sold.
+             * @enum {string}
+             */
+            type: "buy" | "sell";
+            /**
+             * @description The symbol of the security.
+             * @example MDB
+             */
+            ticker: string;
+            /**
+             * Format: int64
+             * @description The number of units.
+             */
+            qty: number;
+            /**
+             * @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.
+             * @example 2004-01-09T00:00:00.000Z
+             */
+            date?: string;
+            /**
+             * @description The price of one unit: a string, so that no digit is lost. A decimal number in plain notation, with at most 34 significant digits, greater than 0.
+             * @example 15.54
+             */
+            price?: string;
+        };
+        /**
+         * @description A trade to append, and its customer: one line of an upload.
+         * @example {
+         *       "customerId": 7,
+         *       "type": "buy",
+         *       "ticker": "MDB",
+         *       "qty": 419,
+         *       "price": "15.54",
+         *       "date": "2004-01-09T00:00:00.000Z"
+         *     }
+         * @example {
+         *       "customerId": 7,
+         *       "type": "sell",
+         *       "ticker": "AMD",
+         *       "qty": 48,
+         *       "price": "16.01",
+         *       "date": "2004-01-12T00:00:00.000Z"
+         *     }
+         */
+        TradeLineInput: {
+            /**
+             * Format: int64
+             * @example 7
+             */
+            customerId: number;
+            /**
+             * @description Whether the customer bought or sold.
+             * @enum {string}
+             */
+            type: "buy" | "sell";
+            /**
+             * @description The symbol of the security.
+             * @example MDB
+             */
+            ticker: string;
+            /**
+             * Format: int64
+             * @description The number of units.
+             */
+            qty: number;
+            /**
+             * @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.
+             * @example 2004-01-09T00:00:00.000Z
+             */
+            date?: string;
             /**
              * @description The price of one unit: a string, so that no digit is lost. A decimal number in plain notation, with at most 34 significant digits, greater than 0.
              * @example 15.54
@@ -1576,6 +1729,172 @@ export interface components {
             count: number;
             /** @description In order of arrival. */
             items: components["schemas"]["Trade"][];
+        };
+        /**
+         * @description What the trades of a history add up to, by spans of time.
+         * @example {
+         *       "customerId": 7,
+         *       "by": "1d",
+         *       "tz": "UTC",
+         *       "totalItems": 1,
+         *       "points": [
+         *         {
+         *           "start": "2004-01-09T00:00:00.000Z",
+         *           "end": "2004-01-10T00:00:00.000Z",
+         *           "count": 1,
+         *           "firstSeq": 1,
+         *           "lastSeq": 1,
+         *           "values": {
+         *             "qty": {
+         *               "sum": "419"
+         *             },
+         *             "price": {
+         *               "open": "15.54",
+         *               "high": "15.54",
+         *               "low": "15.54",
+         *               "close": "15.54",
+         *               "vwap": "15.54"
+         *             }
+         *           },
+         *           "complete": true
+         *         }
+         *       ],
+         *       "links": {
+         *         "self": "/v1/customers/7/trades/summary?by=1d"
+         *       }
+         *     }
+         */
+        TradeSeries: {
+            /**
+             * Format: int64
+             * @example 7
+             */
+            customerId: number;
+            /** @description The length of the spans. */
+            by: string;
+            /** @description The time zone in which days, weeks and months begin. */
+            tz: string;
+            /**
+             * Format: int64
+             * @description Number of trades in the history; with `asOf`, at that moment.
+             */
+            totalItems: number;
+            /**
+             * Format: int64
+             * @description Only if earlier trades are retired: all trades from this sequence number on are summarised. Earlier ones are in no point,
+             *     unless their summaries were kept.
+             */
+            firstSeq?: number;
+            /** @description In order of `start`, and of the values of the group. All points of a span are in one answer. */
+            points: components["schemas"]["TradeSeriesPoint"][];
+            links: components["schemas"]["Links"];
+        };
+        /**
+         * @description What all trades of a point have.
+         * @example {
+         *       "ticker": "MDB",
+         *       "type": "buy"
+         *     }
+         */
+        TradeSeriesGroup: {
+            ticker?: string;
+            type?: string;
+        };
+        /**
+         * @description What the trades of a span of time, or of a group of them, add up to.
+         * @example {
+         *       "start": "2004-01-09T00:00:00.000Z",
+         *       "end": "2004-01-10T00:00:00.000Z",
+         *       "count": 1,
+         *       "firstSeq": 1,
+         *       "lastSeq": 1,
+         *       "values": {
+         *         "qty": {
+         *           "sum": "419"
+         *         },
+         *         "price": {
+         *           "open": "15.54",
+         *           "high": "15.54",
+         *           "low": "15.54",
+         *           "close": "15.54",
+         *           "vwap": "15.54"
+         *         }
+         *       },
+         *       "complete": true
+         *     }
+         */
+        TradeSeriesPoint: {
+            /**
+             * Format: date-time
+             * @description RFC 3339 in UTC, with exactly three fraction digits.
+             */
+            start: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339 in UTC, with exactly three fraction digits.
+             */
+            end: string;
+            /**
+             * @description The values that all trades of the point have, of those properties that `group` names. A property is absent if they have
+             *     no value there, or one of more than 64 bytes.
+             */
+            group?: components["schemas"]["TradeSeriesGroup"];
+            /**
+             * Format: int64
+             * @description Number of trades.
+             */
+            count: number;
+            /**
+             * Format: int64
+             * @description The lowest sequence number of these trades.
+             */
+            firstSeq?: number;
+            /**
+             * Format: int64
+             * @description The highest one. Trades between the two need not be of this point.
+             */
+            lastSeq?: number;
+            /** @description What the definition summarises. Trades without a value are only counted. */
+            values: components["schemas"]["TradeSeriesValues"];
+            /** @description Values that are missing, and why. */
+            errors?: components["schemas"]["SeriesFault"][];
+            /** @description Whether the span has ended, by the server's clock. Trades with earlier dates may still arrive. Absent with `asOf`. */
+            complete?: boolean;
+        };
+        /**
+         * @description What the definition summarises.
+         * @example {
+         *       "qty": {
+         *         "sum": "419"
+         *       },
+         *       "price": {
+         *         "open": "15.54",
+         *         "high": "15.54",
+         *         "low": "15.54",
+         *         "close": "15.54",
+         *         "vwap": "15.54"
+         *       }
+         *     }
+         */
+        TradeSeriesValues: {
+            /** @description Of the `qty` of the trades. What none of them makes is absent. */
+            qty: {
+                /** @description The exact sum: a string, because it may have more digits than a number keeps. */
+                sum?: string;
+            };
+            /** @description Of the `price` of the trades. What none of them makes is absent. */
+            price: {
+                /** @description The first by date. */
+                open?: string;
+                /** @description The greatest. */
+                high?: string;
+                /** @description The least. */
+                low?: string;
+                /** @description The last by date. */
+                close?: string;
+                /** @description The average, weighted by `qty`, rounded once to 34 digits, half to even. */
+                vwap?: string;
+            };
         };
         /**
          * @description Summary of a history.
@@ -1778,6 +2097,21 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /**
+         * @description `invalid-item`: The body is JSON, but neither an item of the history nor an array of 1 to 1,000 items. `errors` locates each fault by a JSON Pointer (RFC 6901). It lists at most 100; `errorsOmitted` counts the rest. Nothing was stored.
+         *
+         *     `idempotency-key-reused`: An earlier request to this history had the same `Idempotency-Key` and other items. This request stored nothing. A new request needs a new key.
+         */
+        InvalidItemOrIdempotencyKeyReused: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `invalid-page-view`: The JSON is not a page view, an array of 1 to 1,000 page views, or an hour to preallocate. `errors` locates each fault by a JSON Pointer (RFC 6901) and, in a body of lines, by a `line` counted from 1. It lists at most 100; `errorsOmitted` counts the rest. Nothing was counted. */
         InvalidPageView: {
             headers: {
@@ -1929,6 +2263,17 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `unexpected-seq`: The history has another total than `expectedSeq` says, so the first item would not get the next sequence number. `totalItems` is the total now. Nothing was stored. Read what was appended meanwhile, decide again, and send the request with the new total. An `Idempotency-Key` remembers nothing of a 412, and may be used again. */
+        UnexpectedSeq: {
+            headers: {
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `unsupported-media-type`: The body must be `application/json`, or for an upload `application/x-ndjson`, as its `Content-Type` must say. It must be in UTF-8 and not compressed. */
         UnsupportedMediaType: {
             headers: {
@@ -1974,6 +2319,8 @@ export interface operations {
                 to?: string;
                 /** @description `asc`: oldest first. `desc`: newest first. It applies to the items and to the links. */
                 order?: "asc" | "desc";
+                /** @description Waits up to this number of seconds until the window has a trade, and is then answered at once, without one if none came: a long poll. Only together with `after`; `limit` and `order` may be combined with it. Not in a HEAD request. Example: `1`. */
+                wait?: number;
                 /** @description Only trades with this `ticker`, or with one of several: repeat the parameter for each value. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages, with `from` or `to` only such as may hold trades of that span: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset` or `asOf`. Example: `["MDB"]`. */
                 ticker?: string[];
                 /** @description Only trades with this `type`, or with one of several: repeat the parameter for each value. They are still in order of `seq`, and the answer has no totals. A request examines at most 1000 pages, with `from` or `to` only such as may hold trades of that span: the answer may have fewer trades than `limit`, or none, and a link to the next. All filters of a request together have at most 1024 bytes. Not together with `page`, `offset` or `asOf`. Example: `["buy"]`. */
@@ -2007,7 +2354,7 @@ export interface operations {
                     ETag?: string;
                     /** @description The links of the body except `newer` (RFC 8288). */
                     Link?: string;
-                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory. */
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
                     "Server-Timing"?: string;
                     /** @description `totalItems`. Absent for a span of time and for filters. */
                     "X-Total-Count"?: number;
@@ -2118,7 +2465,10 @@ export interface operations {
     };
     appendTrades: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The `totalItems` that the client has seen. The first trade is stored only if it gets the next sequence number; otherwise the answer is 412 `unexpected-seq`, and nothing is stored. The other trades of an array follow the first one, and trades of other writers may come between them. Example: `0`. */
+                expectedSeq?: number;
+            };
             header?: {
                 /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
                 "Idempotency-Key"?: string;
@@ -2132,10 +2482,82 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description One trade, or an array of 1 to 1,000. */
+        /** @description The trade. */
         requestBody: {
             content: {
-                "application/json": components["schemas"]["NewTrades"];
+                "application/json": components["schemas"]["TradeInput"];
+            };
+        };
+        responses: {
+            /** @description The trade is stored durably. */
+            201: {
+                headers: {
+                    /** @description `true` if an earlier request with the same key stored the trade. */
+                    "Idempotency-Replayed"?: boolean;
+                    /** @description Address of the trade. */
+                    Location?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "customerId": 7,
+                     *       "ranges": [
+                     *         {
+                     *           "firstSeq": 1,
+                     *           "lastSeq": 1
+                     *         }
+                     *       ],
+                     *       "totalItems": 1,
+                     *       "totalPages": 1,
+                     *       "date": "2026-11-20T12:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AppendedTrades"];
+                };
+            };
+            400: components["responses"]["InvalidParameterOrMalformedJson"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            409: components["responses"]["HistoryExhausted"];
+            410: components["responses"]["RetiredOrErased"];
+            412: components["responses"]["UnexpectedSeq"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["InvalidItemOrIdempotencyKeyReused"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrOutcomeUnknown"];
+        };
+    };
+    appendTradeBatch: {
+        parameters: {
+            query?: {
+                /** @description The `totalItems` that the client has seen. The first trade is stored only if it gets the next sequence number; otherwise the answer is 412 `unexpected-seq`, and nothing is stored. The other trades of an array follow the first one, and trades of other writers may come between them. Example: `0`. */
+                expectedSeq?: number;
+            };
+            header?: {
+                /** @description A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key. Example: `9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1`. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The customer's id: decimal digits, without a sign or a leading zero.
+                 * @example 7
+                 */
+                customerId: number;
+            };
+            cookie?: never;
+        };
+        /** @description An array of 1 to 1,000 trades. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TradeInput"][];
             };
         };
         responses: {
@@ -2175,24 +2597,11 @@ export interface operations {
             408: components["responses"]["BodyTimeout"];
             409: components["responses"]["HistoryExhausted"];
             410: components["responses"]["RetiredOrErased"];
+            412: components["responses"]["UnexpectedSeq"];
             413: components["responses"]["BodyTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             421: components["responses"]["MisdirectedRequest"];
-            /**
-             * @description `invalid-item`: The body is JSON, but neither an item of the history nor an array of 1 to 1,000 items. `errors` locates each fault by a JSON Pointer (RFC 6901). It lists at most 100; `errorsOmitted` counts the rest. Nothing was stored.
-             *
-             *     `idempotency-key-reused`: An earlier request to this history had the same `Idempotency-Key` and other items. This request stored nothing. A new request needs a new key.
-             */
-            422: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            422: components["responses"]["InvalidItemOrIdempotencyKeyReused"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["ServiceUnavailableOrOutcomeUnknown"];
@@ -2225,7 +2634,7 @@ export interface operations {
                  *       "price": "15.54"
                  *     }
                  */
-                "application/x-ndjson": components["schemas"]["NewTrade"];
+                "application/x-ndjson": components["schemas"]["TradeInput"];
             };
         };
         responses: {
@@ -2306,7 +2715,7 @@ export interface operations {
                  *       "price": "15.54"
                  *     }
                  */
-                "application/x-ndjson": components["schemas"]["NewTrade"];
+                "application/x-ndjson": components["schemas"]["TradeInput"];
             };
         };
         responses: {
@@ -2361,7 +2770,7 @@ export interface operations {
                  *       "price": "15.54"
                  *     }
                  */
-                "application/x-ndjson": components["schemas"]["NewTradeLine"];
+                "application/x-ndjson": components["schemas"]["TradeLineInput"];
             };
         };
         responses: {
@@ -2418,7 +2827,7 @@ export interface operations {
                  *       "price": "15.54"
                  *     }
                  */
-                "application/x-ndjson": components["schemas"]["NewTradeLine"];
+                "application/x-ndjson": components["schemas"]["TradeLineInput"];
             };
         };
         responses: {
@@ -2561,6 +2970,237 @@ export interface operations {
             505: components["responses"]["HttpVersionNotSupported"];
         };
     };
+    watchTrades: {
+        parameters: {
+            query?: {
+                /** @description Begins with the trade after this sequence number; 0 is the beginning: the first trade that is there. Beyond the end the stream waits. Default: the end of the history. Example: `0`. */
+                after?: number;
+            };
+            header?: {
+                /** @description The `id` of the last event that the client has, to resume a stream. It counts instead of `after`. Example: `34`. */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                /**
+                 * @description The customer's id: decimal digits, without a sign or a leading zero.
+                 * @example 7
+                 */
+                customerId: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example retry: 2000
+                     *     event: position
+                     *     id: 34
+                     *     data: {"totalItems":34}
+                     */
+                    "text/event-stream": components["schemas"]["TextStream"];
+                };
+            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            410: components["responses"]["RetiredOrErased"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
+        };
+    };
+    followTrades: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `id` of the last event that the client has, to resume a stream. It has no meaning for clients. Example: `8265A1B2C3000000012B0229296E04`. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example retry: 2000
+                     *
+                     *     event: position
+                     *     id: 8265A1B2C3000000012B0229296E04
+                     *     data: {}
+                     */
+                    "text/event-stream": components["schemas"]["TextStream"];
+                };
+            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            /** @description `position-too-old`: The log of the database does not reach back to this `Last-Event-ID` of a live stream of all owners, or the `id` comes from another database. Begin a stream without it, and then list the owners: their totals say what is new. */
+            410: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            /** @description `not-available`: The database tells no changes: it is a standalone server, or its user lacks the privilege `changeStream`. List the owners instead. Live streams of histories are available. */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
+        };
+    };
+    summariseTrades: {
+        parameters: {
+            query: {
+                /**
+                 * @description The length of the spans. Days, weeks from Monday, and months begin in `tz`; shorter spans are those of UTC.
+                 * @example 1d
+                 */
+                by: "15m" | "30m" | "1h" | "4h" | "1d" | "1w" | "1M";
+                /** @description The IANA time zone in which days, weeks and months begin. A day may have 23 or 25 hours. Default: UTC. Example: `Europe/Berlin`. */
+                tz?: string;
+                /** @description A point for each value of these properties, and for trades without a value: names with commas between them. Example: `["ticker"]`. */
+                group?: ("ticker" | "type")[];
+                /** @description Only spans that end after this moment: RFC 3339 with an offset. The first span is whole, also if it begins earlier. Example: `2004-01-09T00:00:00.000Z`. */
+                from?: string;
+                /** @description Only spans that begin before this moment, which must not be before `from`. The last span is whole, also if it ends later. Example: `2004-01-09T00:00:00.000Z`. */
+                to?: string;
+                /** @description `none`: spans without trades are left out. `zero`: between `from` and `to`, which must be given, each has a point with the `count` 0 and without a group. Default: `none`. */
+                fill?: "none" | "zero";
+                /** @description Summarises the history as it was when this was its last sequence number. Such an answer does not say which points are complete. If the history has no such trade yet, `asOf` is ignored. Example: `1`. */
+                asOf?: number;
+                /** @description Maximum number of points in the answer. A span is never divided: the next answer begins with a span. */
+                limit?: number;
+                /** @description Only trades with this `ticker`, or with one of several: repeat the parameter for each value. Others are in no point. All filters of a request together have at most 1024 bytes. Example: `["MDB"]`. */
+                ticker?: string[];
+                /** @description Only trades with this `type`, or with one of several: repeat the parameter for each value. Others are in no point. All filters of a request together have at most 1024 bytes. Example: `["buy"]`. */
+                type?: ("buy" | "sell")[];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The customer's id: decimal digits, without a sign or a leading zero.
+                 * @example 7
+                 */
+                customerId: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The points. */
+            200: {
+                headers: {
+                    /** @description `immutable` with `asOf` in UTC, unless pages are retired; otherwise `no-cache`. */
+                    "Cache-Control"?: string;
+                    /** @description Weak. Changes when the history grows, and when a span ends. With `asOf` it names the moment. */
+                    ETag?: string;
+                    /** @description The links of the body (RFC 8288). */
+                    Link?: string;
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
+                    "Server-Timing"?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "customerId": 7,
+                     *       "by": "1d",
+                     *       "tz": "UTC",
+                     *       "totalItems": 1,
+                     *       "points": [
+                     *         {
+                     *           "start": "2004-01-09T00:00:00.000Z",
+                     *           "end": "2004-01-10T00:00:00.000Z",
+                     *           "count": 1,
+                     *           "firstSeq": 1,
+                     *           "lastSeq": 1,
+                     *           "values": {
+                     *             "qty": {
+                     *               "sum": "419"
+                     *             },
+                     *             "price": {
+                     *               "open": "15.54",
+                     *               "high": "15.54",
+                     *               "low": "15.54",
+                     *               "close": "15.54",
+                     *               "vwap": "15.54"
+                     *             }
+                     *           },
+                     *           "complete": true
+                     *         }
+                     *       ],
+                     *       "links": {
+                     *         "self": "/v1/customers/7/trades/summary?by=1d"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TradeSeries"];
+                };
+            };
+            /** @description `If-None-Match` names the current state: the client's copy is still valid. */
+            304: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            410: components["responses"]["RetiredOrErased"];
+            421: components["responses"]["MisdirectedRequest"];
+            /** @description `summary-too-large`: A single span of time has items on more pages than a request reads, or more points than `limit`. `detail` says which. Ask for shorter spans, fewer or no groups, no filters, or a greater `limit`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
+        };
+    };
     getTradePage: {
         parameters: {
             query?: never;
@@ -2588,7 +3228,7 @@ export interface operations {
                     "Cache-Control"?: string;
                     /** @description Never changes if the page is full. */
                     ETag?: string;
-                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory. */
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
                     "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -2665,7 +3305,7 @@ export interface operations {
                     "Cache-Control"?: string;
                     /** @description Never changes if the trade is on a full page. */
                     ETag?: string;
-                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory. */
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
                     "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -2736,7 +3376,7 @@ export interface operations {
                 headers: {
                     /** @description The links of the body (RFC 8288). */
                     Link?: string;
-                    /** @description `db`: milliseconds spent waiting for the database. */
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
                     "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -2793,6 +3433,8 @@ export interface operations {
                 headers: {
                     /** @description Changes when a history grows. */
                     ETag?: string;
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
+                    "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
@@ -2932,6 +3574,53 @@ export interface operations {
             503: components["responses"]["ServiceUnavailableOrTimedOut"];
         };
     };
+    watchHistories: {
+        parameters: {
+            query: {
+                /**
+                 * @description A history, as its address names it, and the sequence number after which the stream begins; 0 is the beginning. Without `:` and a number it begins at its end. Once for each history.
+                 * @example [
+                 *       "customers/7/trades:0"
+                 *     ]
+                 */
+                watch: string[];
+            };
+            header?: {
+                /** @description The `id` of the last event that the client has, to resume a stream with the same list of `watch`, in the same order. Its positions count instead of those of `watch`. Example: `3f9c2b7a51d8.34`. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example retry: 2000
+                     *     event: position
+                     *     id: 3f9c2b7a51d8.34
+                     *     data: {"watch":"customers/7/trades","totalItems":34}
+                     */
+                    "text/event-stream": components["schemas"]["TextStream"];
+                };
+            };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            421: components["responses"]["MisdirectedRequest"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrTimedOut"];
+        };
+    };
     getPageViews: {
         parameters: {
             query: {
@@ -2956,7 +3645,7 @@ export interface operations {
             /** @description The series, its total and its busiest point. */
             200: {
                 headers: {
-                    /** @description `db`: milliseconds spent waiting for the database. */
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
                     "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -3006,10 +3695,47 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description One page view, or an array of 1 to 1,000. */
+        /** @description The views of a page at one moment. */
         requestBody: {
             content: {
-                "application/json": components["schemas"]["NewPageViews"];
+                "application/json": components["schemas"]["PageViewInput"];
+            };
+        };
+        responses: {
+            /** @description The views are counted durably. */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidParameterOrMalformedJson"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            408: components["responses"]["BodyTimeout"];
+            413: components["responses"]["BodyTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            421: components["responses"]["MisdirectedRequest"];
+            422: components["responses"]["InvalidPageView"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["ServiceUnavailableOrOutcomeUnknown"];
+        };
+    };
+    countPageViewBatch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description An array of 1 to 1,000 page views. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PageViewInput"][];
             };
         };
         responses: {
@@ -3053,7 +3779,7 @@ export interface operations {
                  *       "views": 3
                  *     }
                  */
-                "application/x-ndjson": components["schemas"]["NewPageView"];
+                "application/x-ndjson": components["schemas"]["PageViewInput"];
             };
         };
         responses: {
@@ -3103,7 +3829,7 @@ export interface operations {
             /** @description The bucket. */
             200: {
                 headers: {
-                    /** @description `db`: milliseconds spent waiting for the database. */
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
                     "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -3164,7 +3890,7 @@ export interface operations {
             /** @description The pages, with the most views first. */
             200: {
                 headers: {
-                    /** @description `db`: milliseconds spent waiting for the database. */
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
                     "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -3215,7 +3941,7 @@ export interface operations {
                  *       "hour": "2014-01-01T10:00:00.000Z"
                  *     }
                  */
-                "application/json": components["schemas"]["NewPreallocation"];
+                "application/json": components["schemas"]["PreallocationInput"];
             };
         };
         responses: {

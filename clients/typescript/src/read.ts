@@ -1,6 +1,18 @@
 import type { History, Service } from "./history.js";
 import { send } from "./send.js";
-import type { Links, ListParameters, Listing, Page, PageParameters, Stored, WindowParameters } from "./types.js";
+import type {
+  Links,
+  ListParameters,
+  Listing,
+  Page,
+  PageParameters,
+  Stored,
+  Summary,
+  SummaryOfAll,
+  SummaryOfAllParameters,
+  SummaryParameters,
+  WindowParameters,
+} from "./types.js";
 
 export interface ReadOptions {
   signal?: AbortSignal | undefined;
@@ -59,6 +71,25 @@ export function windows<Item extends Stored, NewItem, Owner, Filter extends stri
 ): AsyncGenerator<Listing<Item, Owner>, void> {
   // With a limit the service shows a window, never a page.
   return walk(history, { limit: 100, ...parameters }, options);
+}
+
+/** What the items add up to by spans of time: by its parameters, or by the link `next` of another answer. */
+export function summary<Item extends Stored, NewItem, Owner, Filter extends string>(
+  history: History<Item, NewItem, Owner, Filter>,
+  which: SummaryParameters<Item, Filter> | string,
+  options?: ReadOptions,
+): Promise<Summary<Owner>> {
+  return get(history, typeof which === "string" ? which : `${history.path}/summary${query(which)}`, options);
+}
+
+/** What the items of all owners add up to, of a history with a time series: by its parameters, or by the link `next` of another answer. */
+export function summaryOfAll(
+  service: Service,
+  items: string,
+  which: SummaryOfAllParameters | string,
+  options?: ReadOptions,
+): Promise<SummaryOfAll> {
+  return get({ service }, typeof which === "string" ? which : `/v1/${encodeURIComponent(items)}/summary${query(which)}`, options);
 }
 
 async function* walk<Item extends Stored, NewItem, Owner, Filter extends string>(

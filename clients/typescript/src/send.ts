@@ -43,7 +43,10 @@ export class Attempt {
   /** The result of one step, which may take `time` milliseconds. */
   async within<T>(time: number, step: () => Promise<T>): Promise<T> {
     const error = new DOMException(`no answer within ${Math.round(time)} ms`, "TimeoutError");
-    const timer = setTimeout(() => this.#controller.abort(error), Math.min(time, LONGEST_TIMER));
+    const timer = setTimeout(() => this.lose(error), Math.min(time, LONGEST_TIMER));
+    // Timers stop while a machine sleeps, which has lost its connections when it wakes up.
+    const begun = Date.now();
+    const clock = setInterval(() => Date.now() - begun > time && this.lose(error), 5000);
     try {
       return await step();
     } catch (error) {
@@ -51,7 +54,13 @@ export class Attempt {
       throw this.signal.aborted ? this.signal.reason : error;
     } finally {
       clearTimeout(timer);
+      clearInterval(clock);
     }
+  }
+
+  /** The step that goes on, or the next one, fails with this error. */
+  lose(error: unknown): void {
+    this.#controller.abort(error);
   }
 
   end(): void {
@@ -62,16 +71,17 @@ export class Attempt {
 
 /**
  * Milliseconds to wait before repeat `n`, counted from 0, of what failed with `error`; `undefined` if a repeat cannot
- * help. The pause doubles each time. Half of it is random, so that clients that failed together come back apart.
+ * help. The pause is `first` at most, and doubles each time. Half of it is random, so that clients that failed together come back apart.
  */
-export function pause(error: unknown, n: number): number | undefined {
+export function pause(error: unknown, n: number, first = FIRST_PAUSE): number | undefined {
   const http = error instanceof HttpError;
   // When the connection is lost, `fetch` rejects with a TypeError. Without TLS, Chromium takes a connection that closes inside
   // the head for a complete answer without a body, which is no JSON. An `Attempt` that takes too long has a TimeoutError.
   const late = error instanceof DOMException && error.name === "TimeoutError";
   const lost = late || error instanceof TypeError || error instanceof SyntaxError;
   if (http ? !WORTH_A_REPEAT.includes(error.status) : !lost) return undefined;
-  const backoff = (Math.min(FIRST_PAUSE * 2 ** n, LONGEST_PAUSE) * (1 + Math.random())) / 2;
+  const longest = Math.max(first, Math.min(first * 2 ** n, LONGEST_PAUSE));
+  const backoff = (longest * (1 + Math.random())) / 2;
   return (http ? (error.retryAfter ?? 0) * 1000 : 0) + backoff;
 }
 

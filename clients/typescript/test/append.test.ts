@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 
-import { append, HttpError, newKey, NotAcknowledgedError, ProblemError, trades, type NewTrade } from "@pagebucket/client";
+import { append, HttpError, newKey, NotAcknowledgedError, ProblemError, trades, type TradeInput } from "@pagebucket/client";
 
 import { cut, cutAfter, json, problem, scripted, silent, type Answer } from "./scripted.js";
 
-const trade: NewTrade = { type: "buy", ticker: "MDB", qty: 419 };
+const trade: TradeInput = { type: "buy", ticker: "MDB", qty: 419 };
 const stored = { customerId: 7, ranges: [{ firstSeq: 1, lastSeq: 1 }], totalItems: 1, totalPages: 1, date: "2026-11-20T21:30:00.000Z" };
 const created = json(stored, 201);
 
@@ -36,6 +36,14 @@ test("an item is sent once, with a key of its own", async (t) => {
   const keys = asked.map(({ headers }) => headers["idempotency-key"] as string);
   for (const key of keys) assert.match(key, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   assert.notEqual(keys[0], keys[1]);
+});
+
+test("the expected total is in the address, also of a repeat, and a 412 is final and has the total", async (t) => {
+  const { baseUrl, asked } = await scripted(t, cut, problem(412, "unexpected-seq", {}, { totalItems: 12 }));
+  const error = await failure(append(trades({ baseUrl }, 7), trade, { expectedSeq: 0 }));
+  assert(error instanceof ProblemError);
+  assert.deepEqual([error.status, error.problem.totalItems], [412, 12]);
+  assert.deepEqual(asked.map(({ url }) => url), Array(2).fill("/v1/customers/7/trades?expectedSeq=0"));
 });
 
 test("a redirect that makes a read of the append is no acknowledgement", async (t) => {

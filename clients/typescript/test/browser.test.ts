@@ -5,11 +5,11 @@ import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import { after, before, suite, test } from "node:test";
 
-import { append, list, pages, trades, type NewTrade } from "@pagebucket/client";
+import { all, append, list, pages, trades, type TradeInput } from "@pagebucket/client";
 import { build } from "esbuild";
 
 import { Browser, CHROMIUM } from "./browser.js";
-import { proxy } from "./proxy.js";
+import { proxy, randomCuts } from "./proxy.js";
 import { RealService, root, skip } from "./service.js";
 
 declare global {
@@ -31,7 +31,7 @@ async function site(): Promise<Server> {
     if (path === "/bundle.html") answer(TYPES[".html"]!, BUNDLE);
     else if (path === "/v1/customers/1/trades/export.ndjson") response.writeHead(200).write('{"seq":1}\n'); // and no more
     else if (path === "/client.js") answer(TYPES[".js"]!, outputFiles[0]!.contents);
-    else if (!/^\/(examples\/frontend|clients\/typescript\/dist)\/[\w.]+$/.test(path)) response.writeHead(404).end();
+    else if (!/^\/(examples\/frontend|clients\/typescript\/(dist|dist\/live|node_modules\/eventsource-parser\/dist))\/[\w.]+$/.test(path)) response.writeHead(404).end();
     else answer(TYPES[extname(path)]!, await readFile(join(root, path)));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -39,7 +39,7 @@ async function site(): Promise<Server> {
 }
 
 /** With digits that a compressed answer cannot do without. */
-function manyTrades(count: number): NewTrade[] {
+function manyTrades(count: number): TradeInput[] {
   const price = (index: number) => String(1 + ((index * 2654435761) % 4294967291));
   return Array.from({ length: count }, (_, index) => ({ type: "buy", ticker: "MDB", qty: index + 1, price: price(index) }));
 }
@@ -138,6 +138,42 @@ suite("in a browser", { skip: why }, () => {
     assert(exports.connections > 4, `${exports.connections}`);
   });
 
+  test("a live history comes there once and in order, whatever is cut, also by EventSource", async (t) => {
+    const customer = await bundle();
+    const cuts = randomCuts(t);
+    const [ours, theirs] = [await proxy(t, service.baseUrl, cuts), await proxy(t, service.baseUrl, cuts)];
+    const count = 400;
+    const reading = browser.run(
+      async (ours, theirs, customer, count) => {
+        async function read() {
+          const found: { seq: number }[] = [];
+          for await (const trade of client.live(client.trades({ baseUrl: ours }, customer), { after: 0 })) if (found.push(trade) === count) break;
+          return found;
+        }
+        function listen() {
+          const source = new EventSource(`${theirs}/v1/customers/${customer}/trades/live?after=0`);
+          const found: { seq: number }[] = [];
+          return new Promise<typeof found>((resolve) => {
+            source.onmessage = ({ data }) => found.push(...JSON.parse(data).items) === count && (source.close(), resolve(found));
+          });
+        }
+        return Promise.all([read(), listen()]);
+      },
+      ours.baseUrl,
+      theirs.baseUrl,
+      customer,
+      count,
+    );
+    const history = trades(service, customer);
+    const items = manyTrades(count);
+    for (let first = 0; first < count; first += 4) await append(history, items.slice(first, first + 4));
+    const stored = [];
+    for await (const { customerId: _, ...trade } of all(history)) stored.push(trade);
+    assert.equal(stored.length, count);
+    for (const found of await reading) assert.deepEqual(found, stored);
+    assert(ours.connections > 1 && theirs.connections > 1, `${ours.connections}, ${theirs.connections}`);
+  });
+
   test("an abort has its reason there, and a deadline its key", async () => {
     const customer = await bundle();
     // Nothing listens on port 9.
@@ -190,7 +226,7 @@ suite("in a browser", { skip: why }, () => {
 
     // What was not answered when the page was left is sent when it comes back, and stored once.
     const pending = { key: "mine", trade: { type: "sell", ticker: "AMD", qty: 48 } };
-    await append(history, pending.trade as NewTrade, { key: "mine" });
+    await append(history, pending.trade as TradeInput, { key: "mine" });
     await browser.value(`localStorage.unanswered = ${JSON.stringify(JSON.stringify(pending))}; location.reload()`);
     await browser.until(`document.querySelector("output").value == "Stored as number 14."`);
     let total;

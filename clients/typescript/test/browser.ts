@@ -10,7 +10,7 @@ import type { Readable, Writable } from "node:stream";
 export const { CHROMIUM } = process.env;
 
 /** Longer than anything takes on a slow machine. Only a failure waits for it. */
-const PATIENCE = 90_000;
+const PATIENCE = 300_000;
 
 interface Message {
   id?: number;

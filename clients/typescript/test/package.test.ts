@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
@@ -22,10 +22,13 @@ const directory = join(import.meta.dirname, "readme");
 
 /** What the examples after the quick start take for granted. */
 const GIVEN = `
-import { all, append, history, item, list, newest, newKey, page, pages, ProblemError, trades, windows } from "@pagebucket/client";
+import { all, append, followQuery, GoneError, history, item, list, listQuery, live, liveBatches, newest, newKey, page, pages, ProblemError, trades, windows } from "@pagebucket/client";
+import { QueryClient } from "@tanstack/query-core";
 const service = { baseUrl: "http://127.0.0.1:8080" };
 const mine = trades(service, 7);
-export const given = { all, history, item, list, newest, newKey, page, pages, ProblemError, windows, mine, service };
+const queryClient = new QueryClient();
+const show = (..._: unknown[]) => {};
+export const given = { all, followQuery, GoneError, history, listQuery, live, liveBatches, queryClient, show, item, list, newest, newKey, page, pages, ProblemError, windows, mine, service };
 `;
 
 test("the examples of the README have no type errors", () => {
@@ -68,7 +71,7 @@ test("the package has licences, source maps, and everything that it exports, and
   const pack = ["pack", "--json", "--ignore-scripts", "--pack-destination", project];
   const [packed] = JSON.parse(execFileSync("npm", pack, { cwd: root, encoding: "utf8", stdio: "pipe" }));
   const files: string[] = packed.files.map(({ path }: { path: string }) => path);
-  const { name, exports, keywords, license } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const { dependencies, name, exports, keywords, license } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   assert.deepEqual(files.filter((path) => !path.startsWith("dist/")), ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "package.json"]);
   assert.equal(license, "MIT OR Apache-2.0");
   assert(keywords.length > 0);
@@ -84,6 +87,7 @@ test("the package has licences, source maps, and everything that it exports, and
   const installed = join(project, "node_modules", name);
   mkdirSync(installed, { recursive: true });
   execFileSync("tar", ["-xzf", join(project, packed.filename), "-C", installed, "--strip-components=1"]);
+  for (const name of Object.keys(dependencies)) cpSync(join(root, "node_modules", name), join(project, "node_modules", name), { recursive: true });
   const specifiers = Object.keys(exports).map((path) => name + path.slice(1));
   writeFileSync(join(project, "package.json"), '{ "type": "module" }');
   writeFileSync(join(project, "all.ts"), specifiers.map((path, n) => `import * as e${n} from "${path}";\nvoid e${n};\n`).join(""));

@@ -3,9 +3,9 @@ import { test } from "node:test";
 
 import { InfiniteQueryObserver, QueryClient, QueryObserver } from "@tanstack/query-core";
 
-import { historyKey, infiniteQuery, listQuery, pageQuery, trades, type Listing, type Trade } from "@pagebucket/client";
+import { followQuery, GoneError, historyKey, infiniteQuery, listQuery, pageQuery, trades, type Listing, type Trade } from "@pagebucket/client";
 
-import { json, scripted } from "./scripted.js";
+import { json, scripted, type Answer } from "./scripted.js";
 
 type Trades = Listing<Trade, { customerId: number }>;
 
@@ -62,6 +62,92 @@ test("a query that is no longer wanted is cancelled", async (t) => {
   const client = queryClient();
   await assert.rejects(client.fetchQuery(listQuery(trades({ baseUrl }, 7))));
   await asked[0]?.closed;
+});
+
+/** A window as the service shows it. */
+function windowOf(order: "asc" | "desc", seqs: number[], totalItems: number, links = {}): Answer {
+  const items = seqs.map((seq) => ({ seq, ticker: "MDB" }));
+  return json({ customerId: 7, order, totalItems, totalPages: 1, items, links: { newer: `/v1?after=${totalItems}&limit=2`, ...links } });
+}
+
+/** Items, each in an event of its own, after which the next items are deleted. */
+function events(...seqs: number[]): string {
+  const items = seqs.map((seq) => `data: ${JSON.stringify({ items: [{ seq, ticker: "MDB" }] })}\n\n`);
+  return items.join("") + 'event: gone\ndata: {"title":"Retired","status":410,"detail":"It is retired."}\n\n';
+}
+
+/** A stream of them. */
+function stream(...seqs: number[]): Answer {
+  return (response) => response.writeHead(200, { "content-type": "text/event-stream" }).end(events(...seqs));
+}
+
+function seqs(listing: { items: { seq: number }[] } | undefined): number[] | undefined {
+  return listing?.items.map(({ seq }) => seq);
+}
+
+test("what is appended joins the end of a window in the cache", async (t) => {
+  for (const [order, shown, grown] of [["desc", [4, 3], [6, 5, 4, 3]], ["asc", [3, 4], [3, 4, 5, 6]], ["desc", [], [2, 1]]] as const) {
+    const total = Math.max(0, ...shown);
+    const { baseUrl, asked } = await scripted(t, windowOf(order, [...shown], total), stream(total + 1, total + 2));
+    const client = queryClient();
+    const history = trades({ baseUrl }, 7);
+    const query = listQuery(history, { order, limit: 2 });
+    await assert.rejects(followQuery(history, client, query), GoneError);
+    const data = client.getQueryData<Trades>(query.queryKey);
+    assert.deepEqual([seqs(data), data?.totalItems, data?.links.newer], [grown, total + 2, `/v1?after=${total + 2}&limit=2`]);
+    assert.deepEqual(asked.map(({ url }) => url.split("/trades")[1]), [`?order=${order}&limit=2`, `/live?after=${total}`]);
+    assert.equal(client.getQueryState(query.queryKey)?.isInvalidated, false);
+  }
+});
+
+test("what is appended joins the page of an infinite query that shows the end", async (t) => {
+  const older = windowOf("desc", [2, 1], 4);
+  const { baseUrl } = await scripted(t, windowOf("desc", [4, 3], 4, { next: "/v1/customers/7/trades?before=3" }), older, stream(5, 6));
+  const client = queryClient();
+  const history = trades({ baseUrl }, 7);
+  const query = infiniteQuery(history, { order: "desc", limit: 2 });
+  await client.fetchInfiniteQuery({ ...query, pages: 2 });
+  await assert.rejects(followQuery(history, client, query), GoneError);
+  const pages = client.getQueryData<{ pages: Trades[] }>(query.queryKey)?.pages;
+  assert.deepEqual(pages?.map(seqs), [[6, 5, 4, 3], [2, 1]]);
+});
+
+test("a listing that cannot be told from the items is asked for again", async (t) => {
+  const page = json({ customerId: 7, order: "asc", page: 1, totalItems: 2, items: [{ seq: 1 }, { seq: 2 }], links: {} });
+  const middle = windowOf("asc", [1, 2], 4);
+  const found = json({ customerId: 7, order: "asc", items: [{ seq: 1 }], links: { newer: "/v1?after=1" } });
+  const position: Answer = (response) =>
+    response.writeHead(200, { "content-type": "text/event-stream" }).end('event: position\ndata: {"totalItems":4}\n\n' + events());
+  for (const [listing, live] of [[page, stream(3)], [middle, stream(5)], [found, position]] as const) {
+    const { baseUrl } = await scripted(t, listing, live);
+    const client = queryClient();
+    const history = trades({ baseUrl }, 7);
+    const query = listQuery(history);
+    await assert.rejects(followQuery(history, client, query), GoneError);
+    assert.equal(client.getQueryState(query.queryKey)?.isInvalidated, true);
+  }
+});
+
+test("a newer answer in the cache does not get an item twice, and one that lacks items is asked for again", async (t) => {
+  for (const [answered, shown, invalid] of [[[1, 2, 3], [1, 2, 3, 4], false], [[1], [1], true]] as const) {
+    let rest!: () => void;
+    const live: Answer = (response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write('data: {"items":[{"seq":2}]}\n\n');
+      rest = () => response.end(events(3, 4));
+    };
+    const { baseUrl } = await scripted(t, windowOf("asc", [1], 1), live);
+    const client = queryClient();
+    const history = trades({ baseUrl }, 7);
+    const query = listQuery(history, { limit: 10 });
+    const cached = () => seqs(client.getQueryData<Trades>(query.queryKey));
+    const following = followQuery(history, client, query);
+    while (cached()?.length !== 2) await new Promise(setImmediate);
+    const items = answered.map((seq) => ({ seq }) as Trade);
+    client.setQueryData<Trades>(query.queryKey, (before) => ({ ...before!, totalItems: items.length, items }));
+    rest();
+    await assert.rejects(following, GoneError);
+    assert.deepEqual([cached(), client.getQueryState(query.queryKey)?.isInvalidated], [shown, invalid]);
+  }
 });
 
 /** What the compiler checks. Nothing calls it. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { all, GoneError, history, HttpError, item, list, newest, page, pages, ProblemError, trades, windows, type Stored } from "@pagebucket/client";
+import { all, GoneError, history, HttpError, item, list, newest, page, pages, ProblemError, summary, trades, windows, type Stored } from "@pagebucket/client";
 
 import { cut, json, problem, scripted } from "./scripted.js";
 
@@ -65,6 +65,18 @@ test("every history has its routes", async (t) => {
     "/v1/rooms/a%2Fb/messages/pages/3",
     "/v1/rooms/a%2Fb/messages/21",
   ]);
+});
+
+test("a summary is asked for by its parameters, and goes on by its link", async (t) => {
+  const point = { start: "2004-01-09T00:00:00.000Z", count: 2, group: { ticker: "MDB" }, values: { qty: { sum: "467" } } };
+  const next = "/v1/customers/7/trades/summary?by=1d&from=2004-01-10T00:00:00.000Z";
+  const { baseUrl, asked } = await scripted(t, json({ points: [point], links: { next } }), json({ points: [], links: {} }));
+  const mine = trades({ baseUrl }, 7);
+  const first = await summary(mine, { by: "1d", tz: "Europe/Berlin", group: ["ticker", "type"], ticker: "MDB", limit: 1 });
+  assert.equal(first.points[0]?.values["qty"]?.sum, "467");
+  await summary(mine, first.links.next!);
+  const query = "by=1d&tz=Europe%2FBerlin&group=ticker&group=type&ticker=MDB&limit=1";
+  assert.deepEqual(asked.map(({ url }) => url), [`/v1/customers/7/trades/summary?${query}`, next]);
 });
 
 test("what is deleted is an error that tells where the history begins", async (t) => {

@@ -8,24 +8,27 @@ import {
   infiniteQuery,
   item,
   list,
+  live,
   newKey,
   NotAcknowledgedError,
   page,
   pages,
   ProblemError,
+  summaryOfAll,
   trades,
   windows,
   type Listing,
-  type NewTrade,
+  type TradeInput,
   type Trade,
 } from "@pagebucket/client";
 import { QueryClient } from "@tanstack/query-core";
+import { EventSource } from "eventsource";
 
-import { proxy } from "./proxy.js";
+import { proxy, randomCuts } from "./proxy.js";
 import { RealService, skip } from "./service.js";
 
 /** Trades of consecutive days; the quantity says which one it is. */
-function days(count: number): NewTrade[] {
+function days(count: number): TradeInput[] {
   const date = (day: number) => new Date(Date.UTC(2026, 0, day)).toISOString();
   return Array.from({ length: count }, (_, day) => ({ type: "buy", ticker: "MDB", qty: day + 1, price: "15.50", date: date(day + 1) }));
 }
@@ -57,6 +60,38 @@ suite("with the real service", { skip }, () => {
   function fresh(baseUrl = service.baseUrl) {
     return trades({ baseUrl }, ++customers);
   }
+
+  test("a time series adds up what all owners have appended", async () => {
+    const execution = (symbol: string, quantity: string) => ({
+      executionId: "E-1",
+      orderId: crypto.randomUUID(),
+      symbol,
+      side: "buy",
+      quantity,
+      price: "10.00",
+      currency: "EUR",
+      executedAt: "2026-02-03T10:30:00Z",
+    });
+    for (const symbol of ["BTC-EUR", "ETH-EUR"]) {
+      const account = history({ baseUrl: service.baseUrl }, "accounts", crypto.randomUUID(), "executions");
+      await append(account, [execution(symbol, "0.50000000"), execution("BTC-EUR", "1.25000000")]);
+    }
+    const which = { by: "1h", from: "2026-02-03T00:00:00Z", to: "2026-02-04T00:00:00Z", group: "symbol", limit: 1 } as const;
+    const deadline = performance.now() + 60_000;
+    const sums = async () => {
+      const first = await summaryOfAll({ baseUrl: service.baseUrl }, "executions", { ...which, limit: 10 });
+      const points = first.points.map(({ group, count, values }) => [group?.["symbol"], count, values["quantity"]?.sum]);
+      return [first.upTo !== undefined, points];
+    };
+    const expected = [true, [["BTC-EUR", 3, "3.00000000"], ["ETH-EUR", 1, "0.50000000"]]];
+    while (JSON.stringify(await sums()) !== JSON.stringify(expected)) {
+      assert.ok(performance.now() < deadline, `${await sums()}`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    const ofBtc = await summaryOfAll({ baseUrl: service.baseUrl }, "executions", { ...which, symbol: "BTC-EUR" });
+    assert.equal(ofBtc.points[0]?.count, 3);
+    if (ofBtc.links.next) assert.deepEqual((await summaryOfAll({ baseUrl: service.baseUrl }, "executions", ofBtc.links.next)).points, []);
+  });
 
   test("what is appended is listed, in pages of either order", async () => {
     const history = fresh();
@@ -153,9 +188,15 @@ suite("with the real service", { skip }, () => {
   test("items whose answers are lost are stored once", async (t) => {
     // The first three connections are cut when the service has answered.
     const { baseUrl } = await proxy(t, service.baseUrl, (n) => [0, 0, 40][n] ?? Infinity);
-    const answer = await append(fresh(baseUrl), days(12));
+    const answer = await append(fresh(baseUrl), days(12), { expectedSeq: 0 });
     assert.deepEqual([answer.ranges, answer.totalItems], [[{ firstSeq: 1, lastSeq: 12 }], 12]);
-    assert.equal((await list(trades(service, customers))).totalItems, 12);
+    const history = trades(service, customers);
+    assert.equal((await list(history)).totalItems, 12);
+    await assert.rejects(append(history, days(1), { expectedSeq: 0 }), (error) => {
+      assert(error instanceof ProblemError);
+      assert.deepEqual([error.type, error.problem.totalItems], ["/problems#unexpected-seq", 12]);
+      return true;
+    });
   });
 
   test("a key that was made before survives the client", async (t) => {
@@ -199,6 +240,33 @@ suite("with the real service", { skip }, () => {
     requests = 0;
     await assert.rejects(collect(all(trades({ baseUrl: again.baseUrl, fetch: counted }, customers), {}, { resumes: 2 })), TypeError);
     assert.equal(requests, 3);
+  });
+
+  test("a live history comes once and in order, whatever is cut, to this client and to EventSource", async (t) => {
+    const history = fresh();
+    const cuts = randomCuts(t);
+    const [ours, theirs] = [await proxy(t, service.baseUrl, cuts), await proxy(t, service.baseUrl, cuts)];
+    const count = 400;
+    async function read() {
+      const found: Trade[] = [];
+      for await (const trade of live(trades({ baseUrl: ours.baseUrl }, customers), { after: 0 })) if (found.push(trade) === count) break;
+      return found;
+    }
+    function listen() {
+      const source = new EventSource(`${theirs.baseUrl}${history.path}/live?after=0`);
+      t.after(() => source.close());
+      const found: Trade[] = [];
+      return new Promise<Trade[]>((resolve) => {
+        source.onmessage = ({ data }) => found.push(...JSON.parse(data).items) === count && resolve(found);
+      });
+    }
+    const reading = Promise.all([read(), listen()]);
+    const items = days(count);
+    for (let first = 0; first < count; first += 4) await append(history, items.slice(first, first + 4));
+    const stored = (await collect(all(history))).map(({ customerId: _, ...trade }) => trade);
+    for (const found of await reading) assert.deepEqual(found, stored);
+    assert.deepEqual(stored.map(({ seq }) => seq), numbers(1, count));
+    assert(ours.connections > 1 && theirs.connections > 1, `${ours.connections}, ${theirs.connections}`);
   });
 
   test("TanStack Query reads all pages", async () => {

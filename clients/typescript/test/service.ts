@@ -1,10 +1,10 @@
-// The real service, with a private mongod.
+// The real service, with a private mongod. The tests of the adapters and of the explorer use it, too.
 
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 
 /** The program, or why there is none. */
@@ -12,19 +12,28 @@ export const { PAGEBUCKET } = process.env;
 // In CI a test that would be skipped fails: it does not find the program.
 export const skip = PAGEBUCKET || process.env["CI"] ? false : "PAGEBUCKET names no program";
 
-export const root = join(import.meta.dirname, "../../..");
+/** The checkout, wherever this file is compiled to. */
+export const root = checkoutAround(import.meta.dirname);
+
+function checkoutAround(directory: string): string {
+  return existsSync(join(directory, "Cargo.lock")) ? directory : checkoutAround(dirname(directory));
+}
 
 /** Longer than anything takes on a slow machine. Only a failure waits for it. */
-const PATIENCE = 90_000;
+const PATIENCE = 300_000;
 
 export class RealService {
   #process: ChildProcess | undefined;
-  readonly #directory = mkdtempSync(join(tmpdir(), "pagebucket-client-"));
+  readonly directory = mkdtempSync(join(tmpdir(), "pagebucket-client-"));
   baseUrl = "";
 
-  constructor() {
+  /** With these flags of `serve`, beside those that it needs; on the database of another one, or with a mongod of its own. */
+  constructor(
+    readonly flags: string[] = [],
+    readonly other?: RealService,
+  ) {
     // Trades, and the histories of the examples.
-    const histories = join(this.#directory, "histories");
+    const histories = join(this.directory, "histories");
     cpSync(join(root, "examples/histories"), histories, { recursive: true });
     writeFileSync(join(histories, "trades.json"), execFileSync(PAGEBUCKET!, ["histories", "show", "trades"]));
   }
@@ -32,9 +41,8 @@ export class RealService {
   /** Starts it, or starts it again at the same address. */
   async start(): Promise<this> {
     const listen = this.baseUrl ? new URL(this.baseUrl).host : "127.0.0.1:0";
-    const flags = ["--listen", listen, "--data-dir", join(this.#directory, "data"), "--histories", join(this.#directory, "histories")];
-    const { MONGODB_URI: _, ...env } = process.env;
-    const child = spawn(PAGEBUCKET!, ["serve", ...flags], { env, stdio: ["ignore", "pipe", "pipe"] });
+    const flags = ["--listen", listen, ...this.place(), ...this.flags];
+    const child = spawn(PAGEBUCKET!, ["serve", ...flags], { env: environment(), stdio: ["ignore", "pipe", "pipe"] });
     this.#process = child;
     let log = "";
     child.stderr.on("data", (piece) => (log += piece));
@@ -52,6 +60,23 @@ export class RealService {
     return this;
   }
 
+  /** Where its mongod is, while it runs. */
+  #uri(): string {
+    const [password, port] = ["password", "port"].map((name) => readFileSync(join(this.directory, "data", name), "utf8").trim());
+    return `mongodb://pagebucket:${password}@127.0.0.1:${port}/?directConnection=true`;
+  }
+
+  /** The output of another command on the same data. */
+  command(...words: string[]): string {
+    const all = [...words, ...this.place()];
+    return execFileSync(PAGEBUCKET!, all, { env: environment(), encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  }
+
+  private place(): string[] {
+    const database = this.other ? ["--mongodb-uri", this.other.#uri()] : ["--data-dir", join(this.directory, "data")];
+    return [...database, "--histories", join(this.directory, "histories")];
+  }
+
   /** Stops the service and its mongod, in order. */
   async stop(): Promise<void> {
     const child = this.#process;
@@ -63,9 +88,26 @@ export class RealService {
     clearTimeout(timer);
   }
 
+  /** Kills the service, which has no mongod of its own. */
+  async kill(): Promise<void> {
+    const ended = once(this.#process!, "exit");
+    this.#process!.kill("SIGKILL");
+    await ended;
+  }
+
+  /** Kills its mongod, which it then starts again. */
+  killMongod(): void {
+    process.kill(Number(readFileSync(join(this.directory, "data", "db", "mongod.lock"), "utf8")), "SIGKILL");
+  }
+
   /** Stops it, and removes its data. */
   async remove(): Promise<void> {
     await this.stop();
-    rmSync(this.#directory, { recursive: true });
+    rmSync(this.directory, { recursive: true });
   }
+}
+
+function environment(): NodeJS.ProcessEnv {
+  const { MONGODB_URI: _, ...env } = process.env;
+  return env;
 }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { all, append, list, ProblemError, trades, type NewTrade } from "@pagebucket/client";
+import { all, append, list, ProblemError, trades, type TradeInput } from "@pagebucket/client";
 
 import { json, problem, scripted } from "./scripted.js";
 
-const trade: NewTrade = { type: "buy", ticker: "MDB", qty: 419 };
+const trade: TradeInput = { type: "buy", ticker: "MDB", qty: 419 };
 const stored = json({ customerId: 7, ranges: [{ firstSeq: 1, lastSeq: 1 }], totalItems: 1, totalPages: 1, date: "2026-11-20T21:30:00.000Z" }, 201);
 const empty = json({ items: [], totalItems: 0, totalPages: 0, links: {} });
 const expired = problem(401, "unauthorized", { "www-authenticate": 'Bearer realm="pagebucket", error="invalid_token"' });

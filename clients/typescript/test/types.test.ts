@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { all, append, history, infiniteQuery, list, listQuery, page, pages, trades, windows } from "@pagebucket/client";
-import type { Appended, History, Listing, NewTrade, Page, Trade } from "@pagebucket/client";
+import { all, append, history, infiniteQuery, list, listQuery, live, liveBatches, page, pages, summary, trades, windows } from "@pagebucket/client";
+import type { Appended, History, Listing, TradeInput, Page, Trade } from "@pagebucket/client";
 
 // The tests run in `build`, beside `src`.
 const root = join(import.meta.dirname, "..");
@@ -46,6 +46,10 @@ export async function typesAreChecked(): Promise<void> {
   for await (const { customerId, qty } of all(mine)) void (customerId * qty);
   // @ts-expect-error: a trade has no text.
   for await (const { text } of all(mine)) void text;
+  for await (const { seq, qty } of live(mine, { after: 34 })) void (seq * qty);
+  for await (const { items, position } of liveBatches(mine)) void [items[0]?.ticker, position + 1];
+  // @ts-expect-error: a live history has no filters.
+  live(mine, { ticker: "AMD" });
   // @ts-expect-error: a listing has no such parameter.
   await list(mine, { pages: 1 });
 
@@ -57,8 +61,18 @@ export async function typesAreChecked(): Promise<void> {
   await list(mine, { before: 3 });
   await list(mine, { offset: 20, limit: 10, asOf: 34, order: "desc" });
   await list(mine, { ...span, after: 3, limit: 20 });
+  await summary(mine, { by: "1M", group: "ticker", type: ["buy", "sell"], ...span });
+  // @ts-expect-error: a summary needs the length of its spans.
+  await summary(mine, { group: "ticker" });
+  // @ts-expect-error: there are no years.
+  await summary(mine, { by: "1y" });
   await list(mine, { ticker: "AMD", type: "buy", before: 30, limit: 20, order: "desc" });
   for await (const _ of windows(mine, { ticker: "AMD", order: "desc" }));
+  await list(mine, { after: 3, wait: 20, limit: 20, order: "desc" });
+  // @ts-expect-error: what is waited for comes after a position.
+  await list(mine, { limit: 20, wait: 20 });
+  // @ts-expect-error: a filter does not wait.
+  await list(mine, { after: 3, wait: 20, ticker: "AMD" });
   // @ts-expect-error: a page is not a window.
   await list(mine, { page: 1, after: 3, offset: 4 });
   // @ts-expect-error: a page has its length.
@@ -119,5 +133,5 @@ export const same: [
   Same<Listing<Trade, Customer>, Schemas["TradeListing"]>,
   Same<Page<Trade, Customer>, Schemas["TradePage"]>,
   Same<Appended<Customer>, Schemas["AppendedTrades"]>,
-  Same<NewTrade, Schemas["NewTrade"]>,
+  Same<TradeInput, Schemas["TradeInput"]>,
 ] = [true, true, true, true];

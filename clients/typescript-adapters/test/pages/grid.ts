@@ -1,6 +1,6 @@
 // What the tests do with a grid, whatever its library.
 
-import { trades, type NewTrade } from "@pagebucket/client";
+import { trades, type TradeInput } from "@pagebucket/client";
 
 import { type Shown, type Trades, underWrites } from "../walk.js";
 
@@ -12,7 +12,7 @@ export interface Grid {
   go(page: number): void;
   sort(field: string, order: "asc" | "desc"): void;
   filter(field: string, text: string): void;
-  create(trade: NewTrade): Promise<unknown>;
+  create(trade: TradeInput): Promise<unknown>;
   /** Reads again, and shows the newest items. */
   refresh(): void;
   /** Tries to change the first row. */

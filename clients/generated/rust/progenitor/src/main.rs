@@ -1,5 +1,5 @@
 use futures_util::TryStreamExt;
-use generated::types::{NewTrade, NewTradeType, NewTrades, Problem};
+use generated::types::{AppendedTrades, Problem, TradeInput, TradeInputType};
 use progenitor_client::{ByteStream, Error, ResponseValue};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use scenario::{Appended, Client, Failure, Listing, scenario, service, token};
@@ -10,23 +10,14 @@ mod generated {
 
 impl Client for generated::Client {
     async fn append(&self, customer: i64, qty: i64, price: &str, key: &str) -> Result<Appended, Failure> {
-        let trade = NewTrade::builder()
-            .type_(NewTradeType::Buy)
-            .ticker("MDB")
-            .qty(unsigned(qty))
-            .price(Some(price.parse().map_err(Failure::other)?));
-        let body: NewTrades = NewTrade::try_from(trade).map_err(Failure::other)?.into();
-        let call = self.append_trades().customer_id(unsigned(customer)).idempotency_key(key).body(body);
-        let stored = success(call.send().await).await?;
-        Ok(Appended {
-            ranges: stored
-                .ranges
-                .iter()
-                .map(|range| (signed(range.first_seq), signed(range.last_seq)))
-                .collect(),
-            total_items: signed(stored.total_items),
-            total_pages: signed(stored.total_pages),
-        })
+        let call = self.append_trades().customer_id(unsigned(customer)).idempotency_key(key).body(input(qty, price)?);
+        success(call.send().await).await.map(appended)
+    }
+
+    async fn append_many(&self, customer: i64, trades: &[(i64, String)], key: &str) -> Result<Appended, Failure> {
+        let trades = trades.iter().map(|(qty, price)| input(*qty, price)).collect::<Result<Vec<_>, _>>()?;
+        let call = self.append_trade_batch().customer_id(unsigned(customer)).idempotency_key(key).body(trades);
+        success(call.send().await).await.map(appended)
     }
 
     async fn page(&self, customer: i64, page: i64) -> Result<Listing, Failure> {
@@ -47,6 +38,22 @@ impl Client for generated::Client {
         let trade =
             success(self.get_trade().customer_id(unsigned(customer)).seq(unsigned(seq)).send().await).await?;
         Ok(signed(trade.seq))
+    }
+}
+
+fn input(qty: i64, price: &str) -> Result<TradeInput, Failure> {
+    let price = price.parse().map_err(Failure::other)?;
+    let trade =
+        TradeInput::builder().type_(TradeInputType::Buy).ticker("MDB").qty(unsigned(qty)).price(Some(price));
+    trade.try_into().map_err(Failure::other)
+}
+
+fn appended(stored: AppendedTrades) -> Appended {
+    let ranges = stored.ranges.iter().map(|range| (signed(range.first_seq), signed(range.last_seq)));
+    Appended {
+        ranges: ranges.collect(),
+        total_items: signed(stored.total_items),
+        total_pages: signed(stored.total_pages),
     }
 }
 

@@ -37,6 +37,8 @@ impl Failure {
 #[expect(async_fn_in_trait, reason = "its futures are awaited where they are made")]
 pub trait Client {
     async fn append(&self, customer: i64, qty: i64, price: &str, key: &str) -> Result<Appended, Failure>;
+    /// Quantities and prices.
+    async fn append_many(&self, customer: i64, trades: &[(i64, String)], key: &str) -> Result<Appended, Failure>;
     async fn page(&self, customer: i64, page: i64) -> Result<Listing, Failure>;
     async fn trade(&self, customer: i64, seq: i64) -> Result<i64, Failure>;
 }
@@ -57,6 +59,7 @@ pub async fn scenario(client: impl Client) {
     let tried = Tried { client, customer };
     print("appends", tried.appends().await);
     print("repeats", tried.appends().await);
+    print("batches", tried.batches().await);
     print("walks", tried.walks().await);
     print("problems", tried.problems().await);
 }
@@ -84,10 +87,17 @@ impl<C: Client> Tried<C> {
         equal(self.client.page(self.customer, 1).await?.items, trades(1))
     }
 
-    async fn walks(&self) -> Result<(), Failure> {
-        for n in 2..=25 {
-            self.append(n).await?;
+    async fn batches(&self) -> Result<(), Failure> {
+        let many: Vec<_> = (2..=24).map(|n| (n, format!("{n}.50"))).collect();
+        let stored = Appended { ranges: vec![(2, 24)], total_items: 24, total_pages: 3 };
+        for _ in 0..2 {
+            equal(self.client.append_many(self.customer, &many, "many").await?, stored.clone())?;
         }
+        Ok(())
+    }
+
+    async fn walks(&self) -> Result<(), Failure> {
+        self.append(25).await?;
         let (mut pages, mut seen) = (0, vec![]);
         let mut more = true;
         while more {

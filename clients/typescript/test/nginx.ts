@@ -1,0 +1,79 @@
+// An nginx before the service, in several configurations, each at a port of its own.
+
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { root } from "./service.js";
+
+export const { NGINX } = process.env;
+
+/** Longer than a start takes on a slow machine. */
+const PATIENCE = 300_000;
+
+/** The lines for streams that the documentation has, for this upstream. */
+export function documented(upstream: string): string {
+  const [, lines] = /```nginx\nlocation \/ \{\n(.*?)^\}\n```/ms.exec(readFileSync(join(root, "docs/streams.md"), "utf8"))!;
+  return lines!.replace("http://127.0.0.1:8080", upstream);
+}
+
+export class Nginx {
+  #process: ChildProcess | undefined;
+  readonly #directory = mkdtempSync(join(tmpdir(), "pagebucket-nginx-"));
+  /** The address of each server. */
+  readonly urls: string[] = [];
+
+  /** Starts it with servers that have these lines for `/`. Each one speaks HTTP/2 if it says so, otherwise HTTP/1.1. */
+  async start(servers: { lines: string; http2?: boolean }[]): Promise<this> {
+    const ports = await freePorts(servers.length);
+    const at = (name: string) => join(this.#directory, name);
+    const server = ({ lines, http2 }: (typeof servers)[0], index: number) =>
+      `server { listen 127.0.0.1:${ports[index]}${http2 ? " http2" : ""}; location / {\n${lines}} }\n`;
+    const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${at(name)};\n`).join("");
+    // Everything else is as the package has it.
+    writeFileSync(
+      at("nginx.conf"),
+      `daemon off; error_log stderr; pid ${at("pid")}; events {}\nhttp { access_log off;\n${paths}${servers.map(server).join("")}}\n`,
+    );
+    const child = spawn(NGINX!, ["-p", this.#directory, "-c", at("nginx.conf"), "-e", "stderr"], { stdio: ["ignore", "ignore", "pipe"] });
+    this.#process = child;
+    let log = "";
+    child.stderr.on("data", (piece) => (log += piece));
+    const deadline = performance.now() + PATIENCE;
+    while (!(await accepts(ports[0]!))) {
+      if (child.exitCode !== null || performance.now() > deadline) throw new Error(`nginx does not start:\n${log}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    this.urls.push(...ports.map((port) => `http://127.0.0.1:${port}`));
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    const child = this.#process;
+    if (child && child.exitCode === null) {
+      const ended = once(child, "exit");
+      child.kill("SIGTERM");
+      await ended;
+    }
+    rmSync(this.#directory, { recursive: true });
+  }
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
+  await Promise.all(servers.map((server) => once(server, "listening")));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => once(server.close(), "close")));
+  return ports;
+}
+
+function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, "127.0.0.1");
+  return new Promise((resolve) => {
+    socket.on("connect", () => (socket.destroy(), resolve(true)));
+    socket.on("error", () => resolve(false));
+  });
+}
