@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-clients bench check openapi audit
+.PHONY: help run test test-long test-clients bench check openapi web screenshots measure audit
 
 # The dev profile compiles in half the time and is fast enough to try the service; `make run PROFILE=release` for speed.
 PROFILE ?= dev
@@ -10,9 +10,9 @@ PROFILE ?= dev
 # All commands that check or test use one set of features, so that no dependency is compiled twice. For this, cargo must
 # include the tests' own dependencies: by --all-targets, by --tests, and for cargo doc by --examples.
 # For the same reason the tests' build of the program writes the OpenAPI document, not that of `cargo run`.
-openapi = cargo build --quiet --locked --workspace --tests && "$${CARGO_TARGET_DIR:-target}/debug/pagebucket" openapi
+openapi = cargo build --quiet --profile test --locked --workspace --tests && "$${CARGO_TARGET_DIR:-target}/debug/pagebucket" openapi
 
-BENCH ?= appends reads streams views
+BENCH ?= appends reads streams views summaries series live
 # Two peers of the benchmark of reads are libraries from npm. Without Node.js the benchmark leaves them out, and says so.
 npm_peers = $(if $(filter reads,$(BENCH)),NPM_PEERS=$$(scripts/npm-packages benches/reads/peers) || echo 'bench: the libraries from npm will be left out' >&2; export NPM_PEERS;)
 
@@ -28,10 +28,10 @@ test: ## set up what the tests need, and run them all (ARGS: more arguments for 
 test-long: ## run all tests with ten times the faults, random appends and items (ARGS as above)
 	TEST_LONG=1 scripts/test $(ARGS)
 
-test-clients: ## test the client for TypeScript, and clients that generators make (needs Node.js; PAGEBUCKET: test this program)
+test-clients: ## test the client for TypeScript, the explorer, and clients that generators make (needs Node.js; PAGEBUCKET: test this program)
 	scripts/test-clients
 
-bench: ## compare appends, reads, streams and page views with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
+bench: ## compare appends, reads, streams, page views, summaries, time series and live streams with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
 	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --features bench --bench main -- $(BENCH)
 
 check: ## check format, lints, documentation, licences, packages and the OpenAPI document
@@ -48,6 +48,15 @@ openapi: ## write openapi/openapi.json and openapi/openapi-3.0.json again
 	mv openapi/openapi.json.new openapi/openapi.json
 	$(openapi) --spec 3.0 > openapi/openapi-3.0.json.new
 	mv openapi/openapi-3.0.json.new openapi/openapi-3.0.json
+
+web: ## build the explorer into web/dist again (needs Node.js)
+	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run build
+
+screenshots: ## make the pictures in docs/images again (needs Node.js and Chromium; PAGEBUCKET: of this program)
+	scripts/test-clients screenshots
+
+measure: ## print how fast the explorer is with 1,000,000 trades (needs Node.js and Chromium; PAGEBUCKET: of this program)
+	scripts/test-clients measure
 
 audit: ## look up every dependency in the advisory database (needs a network)
 	@command -v cargo-deny >/dev/null || { echo 'make audit needs cargo-deny: cargo install --locked cargo-deny' >&2; exit 1; }

@@ -7,6 +7,7 @@ mod history;
 mod layout;
 mod limits;
 mod mongod;
+mod pages;
 pub mod peers;
 mod report;
 mod server;
@@ -17,7 +18,7 @@ mod token;
 mod turns;
 mod work;
 
-pub use self::{block::*, client::*, customers::*, history::*, layout::*, limits::*, mongod::*};
+pub use self::{block::*, client::*, customers::*, history::*, layout::*, limits::*, mongod::*, pages::*};
 pub use self::{report::*, server::*, settings::*, stage::*, stats::*, token::*, turns::*, work::*};
 
 /// Any error ends the run.

@@ -1,10 +1,13 @@
-//! How fast pagebucket is beside other ways to keep the same data in MongoDB: four suites, each with a report beside this
+//! How fast pagebucket is beside other ways to keep the same data in MongoDB: seven suites, each with a report beside this
 //! file. `docs/bench.md` says what they compare and how, and which variables `make bench` reads.
 
 mod appends;
 mod harness;
+mod live;
 mod reads;
+mod series;
 mod streams;
+mod summaries;
 mod views;
 
 use std::path::Path;
@@ -19,11 +22,14 @@ use tokio::signal::unix::{SignalKind, signal};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Name, report, title, and parts as `ONLY` names them.
-const SUITES: [(&str, &str, &str, &[&str]); 4] = [
+const SUITES: [(&str, &str, &str, &[&str]); 7] = [
     ("appends", "RESULTS.md", "Appends: ours beside others", &appends::PARTS),
     ("reads", "READS.md", "Reads: ours beside others", &reads::PARTS),
     ("streams", "STREAMS.md", "Streams: ours beside flat documents", &streams::PARTS),
     ("views", "VIEWS.md", "Page views: ours beside others", &views::PARTS),
+    ("summaries", "SUMMARIES.md", "Summaries: ours beside aggregations", &summaries::PARTS),
+    ("series", "SERIES.md", "Time series: ours beside aggregations", &series::PARTS),
+    ("live", "LIVE.md", "Live streams: ours beside change streams", &live::PARTS),
 ];
 
 #[tokio::main]
@@ -71,6 +77,9 @@ async fn run(asked: Vec<String>) -> Result<()> {
             "appends" => appends::run(&bench, &mut report).await?,
             "reads" => reads::run(&bench, &mut report).await?,
             "streams" => streams::run(&bench, &mut report).await?,
+            "summaries" => summaries::run(&bench, &mut report).await?,
+            "series" => series::run(&bench, &mut report).await?,
+            "live" => live::run(&bench, &mut report).await?,
             _ => views::run(&bench, &mut report).await?,
         }
         let text = report.text(&settings, &bench.mongod.version().await?);

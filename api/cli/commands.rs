@@ -21,6 +21,7 @@ mod keys;
 mod migrate;
 mod preallocate;
 mod serve;
+mod tail;
 mod terminal;
 mod verify;
 
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use pagebucket_model::domain::Invalid;
 
 use self::exit::Failure;
 use self::terminal::write;
@@ -56,8 +58,12 @@ enum Command {
     Adopt(Box<adopt::AdoptArgs>),
     /// Write the items of one owner, or of all owners, to a file.
     Export(export::ExportArgs),
+    /// Print the last items of one owner, and those that are appended.
+    Tail(tail::TailArgs),
     /// Compare all pages with the invariants, and repair what can be repaired without loss.
     Verify(verify::VerifyArgs),
+    /// Rebuild the native time series of a history, or drop it.
+    Series(histories::series::SeriesArgs),
     /// Erase all histories of one owner, or reopen them.
     Erase(erase::EraseArgs),
     /// Create the counters of some hours of a page before its views are counted.
@@ -93,8 +99,8 @@ fn spec(name: &str) -> pagebucket_http::Version {
 impl Cli {
     /// Runs the command, and returns its exit status.
     pub async fn run(self) -> ExitCode {
-        if let Err(error) = telemetry::start(&self.log) {
-            return Failure::Usage(error).report();
+        if let Err(Invalid(rule)) = telemetry::start(&self.log) {
+            return Failure::Usage(rule).report();
         }
         let result = match self.command {
             Command::Serve(args) => serve::run(*args).await,
@@ -102,7 +108,9 @@ impl Cli {
             Command::Import(args) => import::run(args).await,
             Command::Adopt(args) => adopt::run(*args).await,
             Command::Export(args) => export::run(args).await,
+            Command::Tail(args) => tail::run(args).await,
             Command::Verify(args) => verify::run(args).await,
+            Command::Series(args) => histories::series::run(args).await,
             Command::Erase(args) => erase::run(args).await,
             Command::Preallocate(args) => preallocate::run(args).await,
             Command::Openapi(OpenapiArgs { histories, spec }) => database::definitions(&histories)

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
-use pagebucket_model::domain::ReadPreference;
+use pagebucket_model::domain::{Invalid, ReadPreference};
 
 use log_filter::log_filter;
 
@@ -54,7 +54,8 @@ pub struct DatabaseArgs {
     pub pool_size: u32,
 
     /// Maximum memory of items that wait to be committed, in MiB, and, counted separately, of page-view counters.
-    /// Requests beyond it get 503 at once. One owner may use a quarter of it, unless a single request needs more.
+    /// Requests beyond it get 503 at once. One owner may use a quarter of it, and items of one client, unless a single
+    /// request needs more.
     /// Uploads wait instead of failing, and use at most half of it. A request whose page views need more counters
     /// than fit into all of it gets 413.
     #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_MAX_QUEUE_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
@@ -138,7 +139,11 @@ pub struct ServerArgs {
     #[arg(value_delimiter = ',', value_parser = allowed_host)]
     pub allowed_hosts: Vec<String>,
 
-    /// Maximum number of concurrent requests, not counting uploads. One client may have a quarter of them. Further requests get
+    /// Leave out the explorer: `/` is a page with links, and there are no pages below `/explorer`.
+    #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_NO_EXPLORER", value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_explorer: bool,
+
+    /// Maximum number of concurrent requests, not counting uploads, live streams and long polls. One client may have a quarter of them. Further requests get
     /// 503 at once.
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_requests: u32,
@@ -180,6 +185,10 @@ pub struct ServerArgs {
     #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub write_timeout: u64,
 
+    /// Seconds after which the server ends a live stream. Its client resumes it where it ended.
+    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_LIVE_MAX_AGE", value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub live_max_age: u64,
+
     /// Maximum number of concurrent uploads, at about half a megabyte each and 24 MiB for all together. One client may have a
     /// quarter of them. Further uploads get 503 at once.
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_UPLOADS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -190,8 +199,13 @@ pub struct ServerArgs {
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_EXPORTS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_exports: u32,
 
-    /// Maximum number of concurrent long reads of page views: lists of the most viewed, and series of more than 10,000
-    /// minutes. Each uses one of --pool-size connections for up to 30 s. One client may have a quarter of them. Further ones get
+    /// Maximum number of concurrent live streams and long polls. One client may have a quarter of them. Further ones get 503 at once. Each
+    /// needs a connection, or with HTTP/2 a stream of one: see --max-connections and --max-connections-per-address.
+    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_LIVE", value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_live: u32,
+
+    /// Maximum number of concurrent long reads: lists of the most viewed pages, series of page views of more than 10,000
+    /// minutes, and summaries that may read more than 100 pages. Each uses one of --pool-size connections for up to 30 s. One client may have a quarter of them. Further ones get
     /// 503 at once.
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_SCANS", value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub max_scans: u32,
@@ -224,21 +238,21 @@ pub struct TlsArgs {
 }
 
 /// `*`, `localhost`, or an origin as a browser sends it: scheme, host, and the port unless it is the scheme's own.
-fn cors_origin(text: &str) -> Result<String, String> {
+fn cors_origin(text: &str) -> Result<String, Invalid> {
     let origin = text.trim();
     let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
     let is_host = |host: &str| !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
     if ["*", "localhost"].contains(&origin) || host.is_some_and(is_host) {
         return Ok(origin.to_owned());
     }
-    Err("must be *, localhost, or an origin such as https://app.example, without a path".to_owned())
+    Err(Invalid::new("must be *, localhost, or an origin such as https://app.example, without a path"))
 }
 
 /// Parses a host that requests may name, as they write it: a name, an IPv4 address, or an IPv6 address in brackets.
 ///
 /// # Errors
 /// The text is no such host.
-pub fn allowed_host(text: &str) -> Result<String, String> {
+pub fn allowed_host(text: &str) -> Result<String, Invalid> {
     let text = text.trim();
     let address = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = address.parse::<Ipv6Addr>() {
@@ -249,7 +263,9 @@ pub fn allowed_host(text: &str) -> Result<String, String> {
     if name.len() <= 253 && name.split('.').all(|label| !label.is_empty() && label.bytes().all(is_in_label)) {
         return Ok(name.to_owned());
     }
-    Err("must be a host such as api.example, 192.0.2.1 or [2001:db8::1], without a scheme, a port, a path or a wildcard".to_owned())
+    Err(Invalid::new(
+        "must be a host such as api.example, 192.0.2.1 or [2001:db8::1], without a scheme, a port, a path or a wildcard",
+    ))
 }
 
 /// How the log is written, to standard error.
@@ -276,13 +292,13 @@ pub struct LogArgs {
 
 /// Characters that MongoDB forbids in a database's name (manual, "Naming Restrictions"), and its
 /// own databases.
-fn database_name(name: &str) -> Result<String, String> {
+fn database_name(name: &str) -> Result<String, Invalid> {
     let forbidden = |c: char| c.is_control() || "/\\. \"$*<>:|?".contains(c);
     if name.is_empty() || name.len() > 63 || name.contains(forbidden) {
-        return Err("must be 1 to 63 bytes without any of / \\ . \" $ * < > : | ? or a space".to_owned());
+        return Err(Invalid::new("must be 1 to 63 bytes without any of / \\ . \" $ * < > : | ? or a space"));
     }
     if ["admin", "local", "config"].contains(&name) {
-        return Err("must not be one of MongoDB's own databases: admin, local, config".to_owned());
+        return Err(Invalid::new("must not be one of MongoDB's own databases: admin, local, config"));
     }
     Ok(name.to_owned())
 }

@@ -51,7 +51,7 @@ pub use self::binary::find as find_mongod;
 pub use self::claim::Role;
 pub use self::layout::EmbeddedError;
 
-use self::claim::{Claim, Holder};
+use self::claim::{Claim, Claimed, Holder};
 use self::layout::Layout;
 use self::process::{Mongod, Supervised};
 use self::replica::{POLL, Replica};
@@ -104,8 +104,8 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, EmbeddedEr
     let directory = layout.root.display().to_string();
     loop {
         let holder = match claim::take(&layout, role)? {
-            Ok(claim) => return own(&binary?, layout, claim, began + START).await,
-            Err(holder) => holder,
+            Claimed::Ours(claim) => return own(&binary?, layout, claim, began + START).await,
+            Claimed::By(holder) => holder,
         };
         let name = Holder::name(holder.as_ref());
         match (role, &holder) {
@@ -116,7 +116,7 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, EmbeddedEr
                             "{name} uses the data directory {directory} without a password file there: restart that server"
                         )));
                     };
-                    if Replica::at(*port, Some(&secrets.key)).await?.is_primary_of(&layout.db).await {
+                    if Replica::at(*port, &secrets.key).await?.is_primary_of(&layout.db).await {
                         info!(port, "joined the mongod of the running server");
                         return Ok(Embedded { uri: uri(*port, &secrets.password), supervisor: None });
                     }
@@ -201,7 +201,7 @@ async fn until_primary(
     secrets: &Secrets,
     deadline: Instant,
 ) -> Result<(Mongod, Replica), EmbeddedError> {
-    let replica = Replica::at(port, Some(&secrets.key)).await?;
+    let replica = Replica::at(port, &secrets.key).await?;
     let ready = async {
         replica.until_primary(&layout.db).await;
         replica.admit(&secrets.password).await;

@@ -20,11 +20,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::HeaderName;
 use futures_util::future::OptionFuture;
-use pagebucket_engine::Store;
-use pagebucket_engine::internal::NUMBERED;
+use pagebucket_engine::internal::{COMMAND, NUMBERED};
+use pagebucket_engine::{Deadline, Store};
 use pagebucket_http::{
     Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Permits, Proxies, RateLimits, Unsent, Uploads,
 };
+use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 use pagebucket_model::metric::{self, Collections, REFUSED_CONNECTIONS};
 use tokio::net::{TcpListener, TcpSocket};
@@ -35,8 +36,8 @@ use tokio_util::task::TaskTracker;
 use self::addresses::ConnectionCounts;
 use self::connection::Connections;
 use self::deadlines::Deadlines;
-use self::housekeeping::Retentions;
-use self::tls::Certificate;
+use self::housekeeping::{RetentionError, Retentions};
+use self::tls::{Certificate, CertificateError};
 use crate::config::{ForwardedHeader, Rate, RateArgs, ServerArgs};
 use crate::telemetry;
 
@@ -88,21 +89,44 @@ impl Generation {
     }
 }
 
+/// Why a server cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Its address is in use, or not of this machine.
+    #[error("cannot listen on {address}: {error}; name another address with --listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Its certificate cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// Flags of retention make no sense.
+    #[error(transparent)]
+    Retention(#[from] RetentionError),
+    /// The database does not answer, or is not migrated.
+    #[error(transparent)]
+    Database(#[from] pagebucket_engine::Error),
+}
+
 /// Reads the certificate and its key once, and the flags of retention, of which each names one of these histories, to find
 /// mistakes before the database is opened.
 ///
 /// # Errors
-/// They cannot be used: a sentence for the user.
-pub async fn check(args: &ServerArgs, histories: &[&str]) -> Result<(), String> {
-    housekeeping::retentions(&args.retain, histories)?;
-    Certificate::read(&args.tls).await.map(drop)
+/// They cannot be used.
+pub async fn check(args: &ServerArgs, definitions: &Definitions) -> Result<(), ServeError> {
+    housekeeping::retentions(&args.retain, definitions)?;
+    Certificate::read(&args.tls).await?;
+    Ok(())
 }
 
 /// Takes an address; of port 0 a free one. Until a [`Server`] is on it, clients are refused there.
 ///
 /// # Errors
-/// It is in use, or not of this machine: a sentence for the user.
-pub fn reserve(address: SocketAddr) -> Result<TcpSocket, String> {
+/// It is in use, or not of this machine.
+pub fn reserve(address: SocketAddr) -> Result<TcpSocket, ServeError> {
     let bind = || -> std::io::Result<TcpSocket> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         // Otherwise a restarted server would wait for the last connections of the one before.
@@ -110,58 +134,60 @@ pub fn reserve(address: SocketAddr) -> Result<TcpSocket, String> {
         socket.bind(address)?;
         Ok(socket)
     };
-    bind().map_err(|error| cannot_listen(address, &error))
-}
-
-fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
-    format!("cannot listen on {address}: {error}; name another address with --listen")
+    bind().map_err(|error| ServeError::Listen { address, error })
 }
 
 impl Server {
     /// Binds. Port 0 takes a free one. The gate decides who may use which route.
     ///
     /// # Errors
-    /// The address cannot be bound, or the certificate cannot be used: a sentence for the user.
-    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, String> {
+    /// The address cannot be bound, the certificate cannot be used, or the database is not migrated.
+    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, ServeError> {
         Self::on(reserve(args.listen)?, args, store, clock, gate).await
     }
 
     /// The same on an address that is [reserved](reserve).
     ///
     /// # Errors
-    /// Another process listens there by now, or the certificate cannot be used: a sentence for the user.
+    /// Another process listens there by now, the certificate cannot be used, or the database is not migrated.
     pub async fn on(
         socket: TcpSocket,
         args: &ServerArgs,
         store: Store,
         clock: Clock,
         gate: Gate,
-    ) -> Result<Self, String> {
-        let failed = |error: std::io::Error| cannot_listen(args.listen, &error);
+    ) -> Result<Self, ServeError> {
+        let failed = |error: std::io::Error| ServeError::Listen { address: args.listen, error };
         let certificate = Certificate::read(&args.tls).await?;
         let histories: Vec<_> = store.definitions().iter().map(|definition| &*definition.name).collect();
-        let retentions = housekeeping::retentions(&args.retain, &histories)?;
+        let retentions = housekeeping::retentions(&args.retain, store.definitions())?;
         metric::begin(Collections { histories: &histories, others: &NUMBERED });
+        // Once for all requests that read: none has to wait for it while the database is away.
+        let epoch = store.epoch(Deadline::within(COMMAND)).await?;
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let stop = CancellationToken::new();
         let api = Api {
             store: store.clone(),
+            epoch,
             pages: Pages::new(args.page_cache, store.histories()),
             exports: Permits::new(args.max_exports as usize, "exports"),
-            scans: Permits::new(args.max_scans as usize, "reads of long spans of page views"),
+            scans: Permits::new(args.max_scans as usize, "long reads"),
             uploads: Uploads::new(args.max_uploads as usize),
             gate: gate.counting(proxies(&args.rate), rates(&args.rate)),
             kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             clock,
             limits: Limits {
                 requests: args.max_requests as usize,
+                live: args.max_live as usize,
+                live_age: Duration::from_secs(args.live_max_age),
                 body: args.max_body as usize,
                 tls: certificate.is_some(),
                 body_timeout: Duration::from_secs(args.body_timeout),
             },
             origins: args.cors_origins.clone(),
             hosts: hosts(&args.allowed_hosts, address),
+            explorer: !args.no_explorer,
             stop: stop.clone(),
             metrics: telemetry::exposition,
         };
@@ -206,6 +232,7 @@ impl Server {
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
         let (certificate, store) = (self.certificate.clone(), self.store.clone());
         let (retentions, house_every) = (self.retentions.clone(), self.house_every);
+        let _series = store.feed_series();
         tokio::select! {
             Some(never) = OptionFuture::from(certificate.as_ref().map(|it| it.keep_current())) => match never {},
             never = housekeeping::keep(&store, &retentions, house_every) => match never {},

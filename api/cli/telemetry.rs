@@ -7,6 +7,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_process::Collector;
 use pagebucket_engine::internal::ErasureLine;
+use pagebucket_model::domain::Invalid;
 use pagebucket_model::metric;
 use tracing_subscriber::EnvFilter;
 
@@ -15,9 +16,10 @@ use crate::config::{LogArgs, LogFormat};
 /// Starts the log and the metrics of this process. Later calls change nothing, so that tests may share a process.
 ///
 /// # Errors
-/// The filter is invalid. The sentence says why.
-pub fn start(args: &LogArgs) -> Result<(), String> {
-    let filter = EnvFilter::try_new(&args.log).map_err(|error| format!("--log is not a filter: {error}"))?;
+/// The filter is invalid.
+pub fn start(args: &LogArgs) -> Result<(), Invalid> {
+    let filter = EnvFilter::try_new(&args.log);
+    let filter = filter.map_err(|error| Invalid(format!("--log is not a filter: {error}")))?;
     // What the log does not have cannot be erased again after a restore.
     let erasures = format!("{}=warn", ErasureLine::TARGET).parse().expect("a directive");
     let filter = filter.add_directive(erasures);

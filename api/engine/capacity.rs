@@ -8,7 +8,8 @@ use crate::mongo::COMMIT;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// The most memory of items that wait for a commit or are in one, in bytes, of all histories together. The same
-    /// limit applies, separately, to counters of page views. One owner, or one minute of a page, may hold a quarter.
+    /// limit applies, separately, to counters of page views. One owner may hold a quarter, and one client,
+    /// or one minute of a page.
     pub queued_bytes: usize,
     /// The least time that a request must have left to be committed. Only tests set another value than
     /// [`COMMIT`].

@@ -16,7 +16,7 @@ use super::history::RECORDS;
 use super::migrations::histories;
 use super::{api_keys, page_views};
 use crate::mongo::connection::{ConnectError, describe};
-use crate::mongo::error::code;
+use crate::mongo::error::{NAMESPACE_NOT_FOUND, code};
 use crate::mongo::indexes;
 use crate::mongo::values::whole_number;
 
@@ -26,9 +26,6 @@ const GUARDED: [(&str, &[&str]); 2] =
 
 /// The other collections that are written by numbered commands, for the labels of metrics.
 pub const NUMBERED: [&str; 2] = [page_views::COLLECTION, api_keys::COLLECTION];
-
-/// `listIndexes` of a collection that does not exist.
-const NAMESPACE_NOT_FOUND: i32 = 26;
 
 /// Refuses collections that have the name of a history and that pagebucket did not create. Missing ones are accepted.
 pub(super) async fn refuse_foreign(

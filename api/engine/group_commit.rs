@@ -22,10 +22,11 @@
 //!
 //! A request waits with a [`Ticket`], which holds its room in a bounded [`Queue`]; the client waits with the
 //! other half, [`Pending`]. One key may hold a quarter of the queue, so a key whose commit takes long leaves
-//! room for others.
+//! room for others. The same holds for one client, a [`QueueClient`], however many keys its requests have.
 
 mod committer;
 mod ticket;
 
 pub(super) use committer::{BatchPolicy, COMMITTERS, Committers, Handle, Messages};
+pub use ticket::QueueClient;
 pub(super) use ticket::{Full, NoAnswer, Pending, Queue, QueueReservation, Ticket};

@@ -43,6 +43,8 @@
 //! ([`commit`](mod@appends::commit)). A keyed request that must first search a long history leaves its commit for that time. The
 //! queue is bounded in bytes, in total and for each owner; uploads may use a part of it ([`queue`](mod@appends::queue)).
 //!
+//! A request may expect a total ([`expectation`](mod@expectation)). Each commit judges it by its own tail.
+//!
 //! # Reading
 //!
 //! Every page is one seek ([`find`](mod@reads::find)), whatever the length of the history. A command asks for no more buckets
@@ -52,6 +54,21 @@
 //! state up to an item that was read before can be read without reading the tail again ([`high_water`](mod@reads::high_water)).
 //! Simultaneous readers of one history share commands ([`coalesce`](mod@reads::coalesce)). Spans of time have their own index
 //! ([`date_scan`](mod@reads::date_scan)); items with given values are found by examining pages, a bounded number of them ([`matching`](mod@reads::matching)).
+//!
+//! # Summaries
+//!
+//! What items add up to by spans of time is read from pages, and from tiles: documents that say what 64 full pages add up to
+//! ([`summaries`](mod@summaries)). A tile is a function of pages that never change, so nothing makes it invalid.
+//!
+//! # Time series
+//!
+//! What all owners together have is read from a native time-series collection, which is fed with the items from the database's changes ([`series`](mod@series)). The
+//! history stays the truth.
+//!
+//! # Live
+//!
+//! Readers that wait for what comes next share a read of it ([`live`](mod@live)). They are woken by the commits of this process, and by one
+//! change stream for those of others.
 //!
 //! # Deleted pages
 //!
@@ -80,16 +97,20 @@ mod collection;
 mod dedup;
 mod deletion;
 mod engine;
+mod expectation;
 mod identity;
+mod live;
 mod placed;
 mod reads;
+mod series;
+mod summaries;
 pub mod verify;
 
 pub use appends::identified::{Mark, MarkedSoFar};
 pub use appends::lines::UploadedSoFar;
 pub(super) use appends::queue::AppendQueue;
 pub use appends::queue::Waiting;
-pub use appends::request::{AppendCause, AppendError, AppendProgress, Appended, weight};
+pub use appends::request::{AppendCause, AppendError, AppendProgress, AppendTerms, Appended, weight};
 pub use appends::statement::{SecondsExhausted, next_second};
 pub use buckets::bucket_id::BucketId;
 pub use buckets::document::{Bucket, StoredItem};
@@ -100,8 +121,10 @@ pub use deletion::erasure_log::{ErasureLine, LoggedErasure};
 pub use deletion::replay::Replay;
 pub use deletion::retention_clock::Doubt;
 pub use deletion::retire::{Retention, Retired};
-pub use engine::Engine;
+pub use engine::{Engine, SeriesRebuild};
 pub use identity::ItemKey;
+pub(super) use live::feed::start as start_live_feed;
+pub use live::{FollowError, LivePage, LiveReader, OwnersNews, OwnersReader};
 pub use placed::LineRefusal;
 pub use reads::cursor_search::SearchResult;
 pub use reads::export::{Export, ExportBatch};
@@ -109,3 +132,6 @@ pub use reads::find::MOST_SKIPPED;
 pub use reads::matching::{FilterValues, MOST_EXAMINED};
 pub use reads::owners::OwnerList;
 pub use reads::reader::{FullPages, History, HistoryReader, Known};
+pub use series::scan::{SeriesError, SeriesPage, SeriesQuery};
+pub use summaries::scan::{SummaryError, SummaryPage, SummaryQuery, SummaryScan};
+pub(super) use summaries::tiles::{COLLECTION as TILES, KEPT as KEPT_TILES, forget_all as forget_tiles};

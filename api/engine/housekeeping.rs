@@ -13,6 +13,9 @@ use crate::mongo::{COMMAND, Deadline, Result};
 /// How long a round erases and how long it retires in one history, at most. The next round goes on.
 const ROUND: Duration = Duration::from_secs(20);
 
+/// How long a round makes tiles of summaries in one history, at most.
+const TILES: Duration = Duration::from_secs(5);
+
 /// The name of the lock.
 const LOCK: &str = "house";
 
@@ -51,6 +54,14 @@ pub(super) async fn keep(
         if let Err(error) = keep_one(engine, retention.get(&**history).copied(), &mut done).await {
             tracing::warn!(%history, %error, "housekeeping of a history failed");
             failed = Some(error);
+        }
+    }
+    // Last: what must be forgotten comes first. Whether a history without a definition has summaries is not known here.
+    for engine in engines {
+        if let Err(error) = engine.make_tiles(Deadline::within(TILES)).await {
+            // No failure of the round: nothing needs a tile.
+            let history = &engine.definition().name;
+            tracing::debug!(%history, %error, "tiles of summaries were not made");
         }
     }
     lock.release().await;

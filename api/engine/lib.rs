@@ -8,11 +8,14 @@
 //! | open a database, and create what its histories need | [`Store::connect`], [`Store::migrate`] |
 //! | find the histories of a definition | [`Store::history`] |
 //! | append items, or the same request twice without harm, by its key | [`Engine::append`], [`Engine::append_once`] |
+//! | append items only if the history has the total that was seen | [`AppendTerms::expected`] |
 //! | read a page, or the list of owners | [`Engine::page`], [`Engine::owners`] |
 //! | read totals, and any pages of one moment | [`Engine::history`], [`History::totals`], [`History::pages`] |
 //! | read the items beside a cursor, on whatever pages they are | [`History::window`] |
 //! | find items of a span of time, or with given values, or both | [`History::dated`], [`History::matching`] |
 //! | read all items, part by part | [`Engine::export`] |
+//! | wait for what is appended, in order and without a gap | [`Engine::watch`] |
+//! | learn which owners have new items | [`Engine::follow_owners`] |
 //! | compare what is stored with what must hold | [`Engine::verify`] |
 //! | erase an owner | [`Engine::erase`] |
 //!
@@ -37,13 +40,15 @@ mod store;
 mod undefined_histories;
 
 pub use capacity::Capacity;
-pub use history::verify::{Finding, Rule};
+pub use history::verify::{Finding, Mended, Rule};
 pub use history::{
-    AppendCause, AppendError, AppendProgress, Appended, Bucket, BucketId, Engine, Erasure, Export,
-    ExportBatch, FilterValues, FullPages, History, LineRefusal, OwnerList, Reopening, SearchResult,
-    SecondsExhausted, StoredItem,
+    AppendCause, AppendError, AppendProgress, AppendTerms, Appended, Bucket, BucketId, Engine, Erasure,
+    Export, ExportBatch, FilterValues, FollowError, FullPages, History, LineRefusal, LivePage, LiveReader,
+    OwnerList, OwnersNews, OwnersReader, Reopening, SearchResult, SecondsExhausted, SeriesError, SeriesPage,
+    SeriesQuery, SeriesRebuild, StoredItem, SummaryError, SummaryPage, SummaryQuery, SummaryScan,
 };
 pub use migrations::MigrationError;
+pub use mongo::log_place::LogPlace;
 pub use mongo::{ConnectError, ConnectionSettings, Corruption, Deadline, Error, Gone, Result, Topology};
 /// The driver's BSON, in the version that items are made of.
 pub use mongodb::bson;
@@ -55,7 +60,8 @@ pub use store::Store;
 pub mod internal {
     pub use crate::capacity::Ages;
     pub use crate::collection_guards::NUMBERED;
-    pub use crate::history::verify::{CollectionScan, Records, Scanned};
+    pub use crate::group_commit::QueueClient;
+    pub use crate::history::verify::{CollectionScan, Records, Scanned, TileFinding, TileScan};
     pub use crate::history::{
         Doubt, ErasureLine, HistoryReader, ItemKey, Known, LoggedErasure, MOST_EXAMINED, MOST_SKIPPED, Mark,
         MarkedSoFar, Replay, Retention, Retired, UploadedSoFar, Waiting, next_second, weight,

@@ -2,11 +2,11 @@
 //! ([`deadline`]), what goes wrong ([`error`]), reads that never go back in time ([`majority`]), writes that are applied at most
 //! once ([`session`]) and what their answers mean ([`reply`]).
 
-pub mod bson_writer;
 pub mod connection;
 pub mod deadline;
 pub mod error;
 pub mod indexes;
+pub mod log_place;
 pub mod majority;
 pub mod read_preference;
 pub mod reply;

@@ -11,7 +11,7 @@ use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use pagebucket_model::definition::{Definition, Definitions};
 
-use super::history::RECORDS;
+use super::history::{KEPT_TILES, RECORDS, TILES};
 use super::page_views;
 use crate::mongo::values::binary;
 use crate::mongo::{Error, Result};
@@ -28,7 +28,7 @@ pub struct ShardKey {
     pub key: Document,
 }
 
-/// The collections that are sharded, and by what: histories by their owner, records of idempotency keys by their hash, page views by
+/// The collections that are sharded, and by what: histories by their owner, records of idempotency keys by their hash, tiles of summaries by their `_id`, page views by
 /// page and minute.
 pub fn shard_keys(definitions: &Definitions) -> Vec<ShardKey> {
     let history = |definition: &Arc<Definition>| ShardKey {
@@ -37,6 +37,8 @@ pub fn shard_keys(definitions: &Definitions) -> Vec<ShardKey> {
     };
     let others = [
         ShardKey { collection: RECORDS.to_owned(), key: doc! { "_id": 1 } },
+        ShardKey { collection: TILES.to_owned(), key: doc! { "_id": 1 } },
+        ShardKey { collection: KEPT_TILES.to_owned(), key: doc! { "_id": 1 } },
         ShardKey { collection: page_views::COLLECTION.to_owned(), key: doc! { "page": 1, "timestamp": 1 } },
     ];
     definitions.iter().map(history).chain(others).collect()

@@ -8,7 +8,7 @@ use mongodb::Database;
 use mongodb::bson::doc;
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::{Clock, ReadPreference};
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::{Mutex, OnceCell, watch};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -43,9 +43,12 @@ pub struct Store {
     page_views: PageViews,
     api_keys: ApiKeys,
     epoch: Arc<OnceCell<Epoch>>,
+    /// How often it has changed while there were live readers.
+    epoch_renewals: watch::Sender<u64>,
     /// When the last ping was sent that was answered.
     pinged: Arc<Mutex<Option<Instant>>>,
-    _poll: Arc<AbortOnDropHandle<()>>,
+    /// What asks for markers, and what feeds live readers.
+    _tasks: Arc<[AbortOnDropHandle<()>; 2]>,
 }
 
 impl Store {
@@ -62,7 +65,8 @@ impl Store {
         let (client, topology) = connection.open().await?;
         let database = client.database(&connection.database);
         let sessions = Arc::new(Sessions::new(client, topology));
-        let (appends, scan_turn) = (AppendQueue::new(capacity), ScanTurn::default());
+        let appends = AppendQueue::new(capacity);
+        let scan_turn = ScanTurn::default();
         let engine = |definition: &Arc<Definition>| {
             let (definition, database) = (Arc::clone(definition), database.clone());
             Engine::new(definition, database, &sessions, &clock, &appends, capacity, &scan_turn)
@@ -71,21 +75,22 @@ impl Store {
         let unserved =
             UndefinedHistories::new(database.clone(), &sessions, &clock, &appends, &scan_turn, capacity);
         let poll = marker_poll::start(database.clone(), histories.clone(), capacity.ages).await;
-        let api_keys = ApiKeys::new(database.clone(), Arc::clone(&sessions));
-        let page_views = PageViews::new(database.clone(), sessions, capacity);
-        let (epoch, pinged, _poll) = (Arc::default(), Arc::default(), Arc::new(poll));
+        let sources = histories.iter().map(|engine| Arc::clone(&engine.reader().source)).collect();
+        let epoch_renewals = watch::Sender::default();
+        let feed = history::start_live_feed(database.clone(), topology, sources, epoch_renewals.clone());
         Ok(Self {
+            api_keys: ApiKeys::new(database.clone(), Arc::clone(&sessions)),
+            page_views: PageViews::new(database.clone(), sessions, capacity),
             database,
             topology,
             definitions,
             histories,
             unserved,
             appends,
-            page_views,
-            api_keys,
-            epoch,
-            pinged,
-            _poll,
+            epoch: Arc::default(),
+            epoch_renewals,
+            pinged: Arc::default(),
+            _tasks: Arc::new([poll, feed]),
         })
     }
 
@@ -270,12 +275,23 @@ impl Store {
         self.epoch.get_or_try_init(|| epoch::read(&self.database, deadline)).await.copied()
     }
 
+    /// Changes when the database gets another epoch while there are live readers: what they have is of another database.
+    pub fn epoch_renewals(&self) -> watch::Receiver<u64> {
+        self.epoch_renewals.subscribe()
+    }
+
     /// Gives the database another epoch, after a backup was restored: tags of before are then of another database. Instances
-    /// that run keep the epoch that they have read.
+    /// that run keep the epoch that they have read. Tiles of summaries are deleted first, because they may be of pages that the backup does
+    /// not have; kept ones, unless their pages are retired in the backup, too.
     ///
     /// # Errors
     /// The database does not answer in time.
     pub async fn renew_epoch(&self) -> Result<(), Error> {
+        history::forget_tiles(&self.database).await?;
+        let unserved = self.unserved.engines(&self.definitions, None, Deadline::within(COMMAND)).await?;
+        for engine in self.histories.iter().chain(&unserved) {
+            engine.forget_unretired_tiles().await?;
+        }
         epoch::renew(&self.database, Deadline::within(COMMAND)).await
     }
 
@@ -293,7 +309,14 @@ impl Store {
     /// # Errors
     /// The migrations or the histories of this binary do not fit those of the database.
     pub async fn pending_migrations(&self) -> Result<Vec<String>, MigrationError> {
-        migrations::pending_names(&self.database, migrations::embedded()?, &self.definitions).await
+        let mut names =
+            migrations::pending_names(&self.database, migrations::embedded()?, &self.definitions).await?;
+        for engine in &self.histories {
+            if engine.lacks_series().await? {
+                names.push(series_name(engine));
+            }
+        }
+        Ok(names)
     }
 
     /// Same as [`Store::migrate`], with other files.
@@ -301,6 +324,26 @@ impl Store {
     /// # Errors
     /// Same as [`Store::migrate`].
     pub async fn apply(&self, files: Vec<Migration>) -> Result<Vec<String>, MigrationError> {
-        migrations::apply(&self.database, files, &self.definitions).await
+        let mut applied = migrations::apply(&self.database, files, &self.definitions).await?;
+        for engine in &self.histories {
+            if let Some((member, stored, given)) = engine.series_difference().await? {
+                let history = engine.definition().name.to_string();
+                return Err(MigrationError::SeriesRedefined { history, member, stored, given });
+            }
+            let is_new = engine.lacks_series().await?;
+            engine.ensure_series().await?;
+            applied.extend(is_new.then(|| series_name(engine)));
+        }
+        Ok(applied)
     }
+
+    /// Feeds the native time series of all histories that have one, as long as the handles are kept ([`Engine::feed_series`]).
+    pub fn feed_series(&self) -> Vec<AbortOnDropHandle<()>> {
+        self.histories.iter().filter_map(Engine::feed_series).collect()
+    }
+}
+
+/// A native time series, in a list of migrations.
+fn series_name(engine: &Engine) -> String {
+    format!("time series of {}", engine.definition().name)
 }

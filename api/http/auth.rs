@@ -2,7 +2,6 @@
 //!
 //! What a client may do is decided elsewhere, by the table of routes.
 
-pub mod access;
 pub mod jwt;
 pub mod keys;
 mod refusal;

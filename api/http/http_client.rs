@@ -7,16 +7,25 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response};
 use rustls::{ClientConfig, RootCertStore};
 
+/// Why no HTTP client can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum NoClient {
+    /// TLS cannot be set up.
+    #[error("no HTTP client can be made: {}", cause(.0))]
+    Tls(#[from] rustls::Error),
+    /// The client refuses its settings.
+    #[error("no HTTP client can be made: {}", cause(.0))]
+    Settings(#[from] reqwest::Error),
+}
+
 /// A client that takes proxies from the environment and follows no redirect: a body could not be sent twice, and a
 /// redirect could lead away from a server that is trusted.
 ///
 /// # Errors
-/// A sentence for the user.
-pub fn client(configure: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, String> {
-    let failed = |error: &dyn Error| format!("no HTTP client can be made: {}", cause(error));
-    let tls = tls().map_err(|error| failed(&error))?;
-    let builder = Client::builder().redirect(Policy::none()).tls_backend_preconfigured(tls);
-    configure(builder).build().map_err(|error| failed(&error))
+/// TLS cannot be set up, or the settings do not go together.
+pub fn client(configure: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, NoClient> {
+    let builder = Client::builder().redirect(Policy::none()).tls_backend_preconfigured(tls()?);
+    Ok(configure(builder).build()?)
 }
 
 /// Trusts the certificate authorities of Mozilla, because a container image may have none of its own, and those of this

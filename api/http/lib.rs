@@ -27,8 +27,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 
 pub use caching::control::KeptBy;
-pub use client::Proxies;
-pub use client::peer::Peer;
+pub use client::{Peer, Proxies};
 pub use limits::answer_memory::{Account, AnswerMemory, Unsent};
 pub use limits::permits::Permits;
 pub use limits::rate::RateLimits;
@@ -43,27 +42,36 @@ pub use request::context::RequestConnection;
 pub use request::deadline::REQUEST;
 pub use state::Api;
 
-use auth::access::Access;
 #[cfg(feature = "bench")]
 use middleware::admission::Policy;
 use middleware::admission::{self, Admission};
-use middleware::gate::Guard;
+use middleware::gate::Access;
+use middleware::guard::Guard;
 use middleware::measure::Gauges;
+use request::deadline::Times;
 
 /// The whole API, ready to be served.
 pub fn router(api: Api) -> Router {
-    let requests = Permits::new(api.limits.requests, "requests");
-    let counted = (requests.clone(), api.gate.clone());
-    let (stop, uploads, gate) = (api.stop.clone(), api.uploads.permits.clone(), api.gate.clone());
-    let under_way = Gauges::default();
-    let admission = Arc::new(Admission { stop, requests, uploads, gate, under_way });
+    let admission = Arc::new(Admission {
+        stop: api.stop.clone(),
+        requests: Permits::new(api.limits.requests, "requests"),
+        uploads: api.uploads.permits.clone(),
+        live: Permits::new(api.limits.live, "live streams and long polls"),
+        gate: api.gate.clone(),
+        times: Times::default(),
+        under_way: Gauges::default(),
+    });
+    let counted = (admission.requests.clone(), api.gate.clone());
     let documentation = if api.gate.open.docs { Access::Everyone } else { Access::Authenticated };
-    let site = site::router(api.store.definitions(), &api.gate).layer(Guard::layer(&api.gate, documentation));
+    let site = site::router(api.store.definitions(), &api.gate, api.explorer)
+        .layer(Guard::layer(&api.gate, documentation));
+    let explorer = if api.explorer { site::explorer() } else { Router::new() };
     let all = routes::v1(&api.store, &admission)
         .merge(routes::operators(&api.gate))
         .merge(
             site.merge(site::metadata(&api.gate))
                 .merge(site::icons())
+                .merge(explorer)
                 .layer(from_fn_with_state(counted, admission::under_way)),
         )
         .fallback(site::nothing_here);
@@ -75,10 +83,16 @@ pub fn router(api: Api) -> Router {
 #[cfg(feature = "bench")]
 pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
     let requests = Permits::new(limits.requests, "requests");
-    let (stop, gate, uploads) = (Default::default(), Gate::unguarded(), requests.clone());
-    let proxies = Arc::clone(&gate.proxies);
-    let under_way = Gauges::default();
-    let admission = Arc::new(Admission { stop, requests, uploads, gate, under_way });
+    let admission = Arc::new(Admission {
+        stop: Default::default(),
+        uploads: requests.clone(),
+        live: requests.clone(),
+        requests,
+        gate: Gate::unguarded(),
+        times: Times::default(),
+        under_way: Gauges::default(),
+    });
+    let proxies = Arc::clone(&admission.gate.proxies);
     middleware::surround(
         routes.layer(admission.layer(Policy::Json, Access::Everyone, None)),
         limits,

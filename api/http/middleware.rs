@@ -7,6 +7,7 @@ pub mod compression;
 pub mod cors;
 pub mod drain_body;
 pub mod gate;
+pub mod guard;
 pub mod hosts;
 pub mod measure;
 mod observe;

@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::problem;
-use super::routes::{RouteRow, of_history, of_owners, of_page_views, probes, rows};
+use super::routes::{RouteRow, of_histories, of_history, of_owners, of_page_views, probes, rows};
 use complete::{complete, without_null};
 pub use features::Features;
 pub use filler::Filler;
@@ -73,6 +73,10 @@ fn of(definitions: &Definitions, features: Features) -> Value {
         for definition in histories() {
             add(&mut document, Filler::of(definition).document(&owners));
         }
+    }
+    if let Some(first) = definitions.iter().next() {
+        let several = template(&mut rows(of_histories()), "Live", "Several histories in one stream.");
+        add(&mut document, Filler::of(first).of_all(definitions).document(&several));
     }
     let views = "Count page views, and read the counts.";
     add(&mut document, template(&mut rows(of_page_views()), "PageViews", views));

@@ -1,20 +1,23 @@
 //! Every error that a client sees: `application/problem+json` (RFC 9457), from one table.
 //!
-//! A handler returns a [`Problem`]. [`crate::middleware`] writes its body at the edge, where the request's address and id are
-//! known, and also gives bodies to the framework's own errors. A problem carries both what the client reads and what
-//! the log gets. It is logged once, where it is rendered.
+//! A handler returns a [`Problem`], which is a whole answer. [`crate::middleware`] adds the request's address and id to its body
+//! at the edge, where they are known, and also gives bodies to the framework's own errors. A problem carries both what the
+//! client reads and what the log gets. It is logged once, at the edge.
 
+mod cause;
 mod content;
 mod database;
 mod documented;
 mod kind;
 mod summary;
 
+pub use cause::LoggedCause;
 pub use content::{MEDIA_TYPE, ParameterFault, Problem};
-pub use database::{log_cause, why_not_stored};
+pub use database::why_not_stored;
 pub use documented::{
-    AppendProblems, BucketProblems, CountProblems, ErasureProblems, ExportProblems, ItemProblems,
-    ListProblems, ManyUploadsProblems, OutcomesProblems, PageProblems, PreallocationProblems, ProbeProblems,
-    ReadProblems, ReadyProblems, SummaryProblems, UploadProblems, responses, schemas,
+    AllSeriesProblems, AppendProblems, BucketProblems, CountProblems, ErasureProblems, ExportProblems,
+    ItemProblems, ListProblems, LiveProblems, ManyUploadsProblems, OutcomesProblems, OwnersLiveProblems,
+    PageProblems, PreallocationProblems, ProbeProblems, ReadProblems, ReadyProblems, SeriesProblems,
+    SummaryProblems, UploadProblems, responses, schemas,
 };
 pub use kind::{ProblemKind, Spec};

@@ -4,7 +4,6 @@ pub mod body;
 pub mod context;
 pub mod deadline;
 pub mod id;
-pub mod idempotency;
 pub mod lifetime;
-pub mod owner;
 pub mod params;
+pub mod watch;

@@ -13,13 +13,15 @@ use utoipa::openapi::Paths;
 use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
 
-use super::auth::access::Access::{self, Erasing, Everyone, OfAllOwners, OfOwner, With};
 use super::middleware::access_log;
 use super::middleware::admission::{Admission, Policy};
-use super::middleware::gate::{Gate, Guard};
+use super::middleware::gate::Access::{self, Erasing, Everyone, OfAllOwners, OfOwner, OfWatched, With};
+use super::middleware::gate::Gate;
+use super::middleware::guard::Guard;
 use super::middleware::measure;
 use super::request::body::{CSV, JSON, NDJSON};
-use super::resources::history::{append, export, list, page, upload};
+use super::resources::history::live::several;
+use super::resources::history::{append, export, list, live, page, summary, upload};
 use super::resources::page_views::{reads, writes};
 use super::resources::{erasure, owners, probes};
 use super::state::Api;
@@ -38,13 +40,18 @@ pub type Admitted = Vec<(RouteRow, Policy)>;
 pub fn of_history() -> Admitted {
     vec![
         ((routes!(append::append), OfOwner(Append)), Policy::Json),
-        ((routes!(list::list), OfOwner(Read)), Policy::Json),
+        ((routes!(append::append_batch), OfOwner(Append)), Policy::Json),
+        ((routes!(list::list), OfOwner(Read)), Policy::Listing),
         ((routes!(upload::of_one), OfOwner(Append)), Policy::Upload(JSON)),
         ((routes!(upload::of_one_with_outcomes), OfOwner(Append)), Policy::Upload(NDJSON)),
         ((routes!(upload::of_many), OfAllOwners(Append)), Policy::Upload(JSON)),
         ((routes!(upload::of_many_with_outcomes), OfAllOwners(Append)), Policy::Upload(NDJSON)),
         ((routes!(export::ndjson), OfOwner(Read)), Policy::Rows(NDJSON)),
         ((routes!(export::csv), OfOwner(Read)), Policy::Rows(CSV)),
+        ((routes!(live::live), OfOwner(Read)), Policy::Live),
+        ((routes!(live::owners::owners), OfAllOwners(List)), Policy::Live),
+        ((routes!(summary::summary), OfOwner(Read)), Policy::Json),
+        ((routes!(summary::of_all::of_all), OfAllOwners(List)), Policy::Json),
         ((routes!(page::page), OfOwner(Read)), Policy::Json),
         ((routes!(page::item), OfOwner(Read)), Policy::Json),
     ]
@@ -59,10 +66,16 @@ pub fn of_owners() -> Admitted {
     ]
 }
 
+/// The routes of several histories, of whatever definitions.
+pub fn of_histories() -> Admitted {
+    vec![((routes!(several::several), OfWatched(Read)), Policy::Live)]
+}
+
 /// The routes of page views.
 pub fn of_page_views() -> Admitted {
     vec![
         ((routes!(writes::count, reads::series), With(Views)), Policy::Json),
+        ((routes!(writes::count_batch), With(Views)), Policy::Json),
         ((routes!(writes::upload), With(Views)), Policy::Json),
         ((routes!(reads::bucket), With(Views)), Policy::Json),
         ((routes!(reads::top), With(Views)), Policy::Json),
@@ -100,7 +113,8 @@ pub fn v1(store: &Store, admission: &Arc<Admission>) -> Router<Arc<Api>> {
             router.route(&address, methods.layer(admission.layer(policy, access, histories)))
         })
     };
-    store.definitions().owners().into_iter().fold(mounted(of_page_views(), None), |router, owner| {
+    let all = mounted(of_page_views(), None).merge(mounted(of_histories(), Some(&store.histories().into())));
+    store.definitions().owners().into_iter().fold(all, |router, owner| {
         let engines = store.histories().iter().filter(|engine| engine.definition().owner == *owner);
         let engines: Arc<[Engine]> = engines.cloned().collect();
         let owners = mounted(of_owners(), Some(&engines));

@@ -19,11 +19,10 @@ pub fn embedded<T: DeserializeOwned>(json: &'static str) -> T {
     serde_json::from_str(json).expect("a file of ours is well-formed, as the OpenAPI test shows")
 }
 
-/// One value with the schema of this name, or an array of 1 to `most`.
-pub fn one_or_many(description: &str, title: &str, one: Cow<'_, str>, most: usize) -> RefOr<Schema> {
+/// An array of 1 to `most` values with the schema of this name.
+pub fn many(one: Cow<'_, str>, most: usize) -> RefOr<Schema> {
     let one = Ref::from_schema_name(one);
-    let many = json!({ "title": title, "type": "array", "items": one, "minItems": 1, "maxItems": most });
-    schema(json!({ "description": description, "anyOf": [one, many] }))
+    schema(json!({ "type": "array", "items": one, "minItems": 1, "maxItems": most }))
 }
 
 /// A whole number from 1 to 2^53 - 1.

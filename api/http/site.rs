@@ -1,71 +1,46 @@
-//! Pages for people: a home page, the problems, the OpenAPI document, Swagger UI, an icon, and the JSON Schema of
-//! definitions. All are files inside the binary, and are sent plain or as gzip. Each is compressed once: Swagger UI by the
-//! build, the others by the first request.
+//! Pages for people: the explorer or a home page, the problems, the OpenAPI document, Swagger UI, an icon, and the JSON
+//! Schema of definitions. All are files inside the binary, and are sent plain or as gzip. Each is compressed once: Swagger UI and
+//! what the explorer loads by the build, the others by the first request.
 
-use std::io::Read;
+mod explorer;
+mod file;
+
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::http::{HeaderMap, Uri};
+use axum::response::Redirect;
 use axum::routing::get;
-use axum::{Extension, Json, Router};
-use flate2::Compression;
-use flate2::read::{GzDecoder, GzEncoder};
+use axum::{Json, Router};
 use pagebucket_model::definition::{Definition, Definitions, JSON_SCHEMA};
 use pagebucket_model::domain::Scope;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::Config;
 
-use super::caching::etag::{EntityTag, IfNoneMatch};
-use super::middleware::accept;
-use super::middleware::compression::Whole;
 use super::middleware::gate::{Gate, METADATA};
 use super::openapi::{self, Features, Filler, Version};
 use super::problem::{Problem, ProblemKind, Spec};
 use super::state::Api;
 
-const HTML: &str = "text/html; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
-const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+use file::{CSS, File, HTML, JAVASCRIPT};
 
 /// The files of Swagger UI that its page, `web/docs.html`, loads.
-const SWAGGER_UI: [(&str, &str, &str); 4] = [
+const SWAGGER_UI: [(&str, &str, &str); 3] = [
     ("/docs/index.css", "index.css", CSS),
     ("/docs/swagger-ui.css", "swagger-ui.css", CSS),
     ("/docs/swagger-ui-bundle.js", "swagger-ui-bundle.js", JAVASCRIPT),
-    ("/docs/swagger-ui-standalone-preset.js", "swagger-ui-standalone-preset.js", JAVASCRIPT),
-];
-
-/// What a page may load and do: scripts, styles, images and answers of this server, and nothing else. Two exceptions,
-/// both for Swagger UI; neither lets a script run:
-///
-/// - The hash in `style-src` is of the one `<style>` that it writes, for its logo.
-/// - `data:` in `img-src`: its style sheet holds its icons.
-///
-/// The browser test shows what another version of Swagger UI would need.
-const POLICY: &str = "default-src 'none'; script-src 'self'; \
-                      style-src 'self' 'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w='; \
-                      img-src 'self' data:; connect-src 'self'; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// Headers of every answer of this file. Another layer adds `nosniff` to all answers.
-const HEADERS: [(HeaderName, HeaderValue); 3] = [
-    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-    (header::VARY, HeaderValue::from_static("accept-encoding")),
 ];
 
 /// Makes a file that depends on what the histories are, and on what the server does.
 type MakeFile = fn(&Definitions, Features) -> Arc<File>;
 
-/// A route for each file.
-pub fn router(definitions: &Definitions, gate: &Gate) -> Router<Arc<Api>> {
+/// A route for each file that tells of the server. Without the explorer `/` is one of them.
+pub fn router(definitions: &Definitions, gate: &Gate, explorer: bool) -> Router<Arc<Api>> {
     let features = Features::of(gate);
+    let home: (&'static str, MakeFile) =
+        ("/", |definitions, _| File::new("/", HTML, home_page(definitions).into(), false));
     // Those of the histories are made when they are first asked for: few clients do, and a start waits for nothing.
-    let of_histories: [(&'static str, MakeFile); 3] = [
-        ("/", |definitions, _| File::new("/", HTML, home_page(definitions).into(), false)),
+    let documents: [(&'static str, MakeFile); 2] = [
         ("/openapi.json", |definitions, features| {
             document("/openapi.json", definitions, Version::V3_1, features)
         }),
@@ -73,8 +48,9 @@ pub fn router(definitions: &Definitions, gate: &Gate) -> Router<Arc<Api>> {
             document("/openapi-3.0.json", definitions, Version::V3_0, features)
         }),
     ];
+    let of_histories = documents.into_iter().chain((!explorer).then_some(home));
     let to_docs = Router::new().route("/docs", get(async || Redirect::to("/docs/")));
-    of_histories.into_iter().fold(to_docs.merge(served(&FILES)), |router, (path, make)| {
+    of_histories.fold(to_docs.merge(served(&FILES)), |router, (path, make)| {
         let made = Arc::new((definitions.clone(), OnceLock::<Arc<File>>::new()));
         let answer = async move |headers: HeaderMap| {
             let (definitions, file) = &*made;
@@ -97,6 +73,12 @@ fn document(
 /// The icon of all pages. It needs no token: a browser asks for it beside every page, and sends none.
 pub fn icons() -> Router<Arc<Api>> {
     served(&*ICONS)
+}
+
+/// The explorer. It needs no token either: a browser sends none with an address. It is the same on every server, and asks
+/// for a token itself.
+pub fn explorer() -> Router<Arc<Api>> {
+    served(&explorer::FILES)
 }
 
 /// A route for each of these files.
@@ -136,6 +118,7 @@ static FILES: LazyLock<Vec<Arc<File>>> = LazyLock::new(|| {
         File::new("/problems", HTML, problem_page().into(), false),
         File::new("/definition.schema.json", "application/schema+json", JSON_SCHEMA.into(), false),
         File::new("/docs/", HTML, include_str!("web/docs.html").into(), false),
+        File::new("/docs/docs.css", CSS, include_str!("web/docs.css").into(), false),
         File::new("/docs/docs.js", JAVASCRIPT, include_str!("web/docs.js").into(), false),
     ];
     // For its initializer, which `docs.js` replaces.
@@ -157,56 +140,6 @@ static ICONS: LazyLock<[Arc<File>; 2]> = LazyLock::new(|| {
     ]
 });
 
-/// A file that the binary holds plain or as gzip. The other form is made by the first request for it, and kept.
-struct File {
-    path: &'static str,
-    media_type: &'static str,
-    /// The tag of the plain form; that of the compressed form is the same, weak.
-    tag: EntityTag,
-    embedded: Bytes,
-    /// Whether `embedded` is the compressed form.
-    is_gzip: bool,
-    other: OnceLock<Bytes>,
-}
-
-impl File {
-    fn new(path: &'static str, media_type: &'static str, embedded: Bytes, is_gzip: bool) -> Arc<Self> {
-        let digest = Sha256::digest(&embedded);
-        let tag = EntityTag::new(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-        Arc::new(Self { path, media_type, tag, embedded, is_gzip, other: OnceLock::new() })
-    }
-
-    /// The file in a form that the client accepts, or 304 if the client's copy is current.
-    fn answer(&self, headers: &HeaderMap) -> Response {
-        let response = match IfNoneMatch::of(headers).met_by(&self.tag) {
-            Some(tag) => (StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response(),
-            None => {
-                let gzip = accept::prefers_gzip(headers);
-                let content_type = [(header::CONTENT_TYPE, self.media_type)];
-                let coding = gzip.then_some([(header::CONTENT_ENCODING, "gzip")]);
-                (content_type, [(header::ETAG, self.tag.header())], coding, self.bytes(gzip)).into_response()
-            }
-        };
-        (HEADERS, Extension(Whole), response).into_response()
-    }
-
-    fn bytes(&self, gzip: bool) -> Bytes {
-        if gzip == self.is_gzip {
-            return self.embedded.clone();
-        }
-        let recoded = || {
-            let (mut recoded, embedded) = (Vec::new(), &self.embedded[..]);
-            let read = match gzip {
-                true => GzEncoder::new(embedded, Compression::best()).read_to_end(&mut recoded),
-                false => GzDecoder::new(embedded).read_to_end(&mut recoded),
-            };
-            read.expect("bytes in memory, compressed by us or by the build");
-            recoded.into()
-        };
-        self.other.get_or_init(recoded).clone()
-    }
-}
-
 /// The answer at every other address.
 pub async fn nothing_here() -> Problem {
     let detail = "Nothing is served at this address. The API begins at /v1, its documentation at /docs/.";
@@ -217,12 +150,12 @@ pub async fn nothing_here() -> Problem {
 fn home_page(definitions: &Definitions) -> String {
     let how = |definition: &Arc<Definition>| {
         let filler = Filler::of(definition);
-        let example = filler.example("newItem").flatten().unwrap_or_default().to_string();
+        let example = filler.example("newItem").unwrap_or_default().to_string();
         let example = example.replace('\'', "'\\''").replace('&', "&amp;").replace('<', "&lt;");
         filler.names.with([("newItem", example)]).fill(include_str!("web/history.html"))
     };
     let histories: String = definitions.iter().map(how).collect();
-    include_str!("web/index.html").replace("<!-- histories -->\n", &histories)
+    include_str!("web/home.html").replace("<!-- histories -->\n", &histories)
 }
 
 fn problem_page() -> String {

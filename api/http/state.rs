@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use pagebucket_engine::Store;
+use pagebucket_engine::internal::Epoch;
 use pagebucket_model::domain::Clock;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +19,6 @@ use super::limits::uploads::Uploads;
 use super::middleware::gate::Gate;
 use super::middleware::hosts::Hosts;
 use super::pages::cache::Pages;
-use super::problem::Problem;
 use super::request::context::Granted;
 use super::request::lifetime::Lifetime;
 
@@ -26,6 +26,8 @@ use super::request::lifetime::Lifetime;
 pub struct Api {
     /// The database.
     pub store: Store,
+    /// Its epoch.
+    pub epoch: Epoch,
     /// The cache of full pages.
     pub pages: Pages,
     /// The permits of exports.
@@ -46,6 +48,8 @@ pub struct Api {
     pub origins: Vec<String>,
     /// Which hosts a request may name.
     pub hosts: Hosts,
+    /// Whether the explorer is served.
+    pub explorer: bool,
     /// Cancelled when the service refuses new requests: `/readyz` fails from then on.
     pub stop: CancellationToken,
     /// Renders all that this process has measured, in Prometheus' text format, for every `GET /metrics`.
@@ -53,12 +57,11 @@ pub struct Api {
 }
 
 impl FromRequestParts<Arc<Api>> for Reading {
-    type Rejection = Problem;
+    type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
         let Granted { deadline, quota } = Granted::of(&parts.extensions);
-        let epoch = api.store.epoch(deadline).await?;
-        Ok(Self::new(&parts.headers, deadline, quota, epoch, api.kept_by))
+        Ok(Self::new(&parts.headers, deadline, quota, api.epoch, api.kept_by))
     }
 }
 

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `single.rs` | one definition, read from JSON |
 //! | `definition.schema.json` | the JSON Schema of definitions, which is published |
+//! | `summaries.rs` | what summaries of its items may be asked for |
+//! | `time_series.rs` | whether it has a native time series |
 //! | `set.rs` | all definitions of a server, which must agree |
 //! | `names.rs` | which names a definition may use |
 //! | `openapi.rs` | the schemas and examples of its items for the OpenAPI document |
@@ -18,7 +20,11 @@ pub mod openapi;
 mod oracle_tests;
 mod set;
 mod single;
+mod summaries;
+mod time_series;
 
 pub use names::{OF_LISTINGS, camel_case, capitalised};
 pub use set::{Definitions, LoadError};
 pub use single::{DateProperty, Definition, JSON_SCHEMA, Owner};
+pub use summaries::{Measure, StoredNumber, Summaries, SummaryValue};
+pub use time_series::{Granularity, TimeSeries};

@@ -20,7 +20,7 @@ mod window;
 
 pub use access::{AllowedOwners, Principal, Scope, Scopes};
 pub use clock::Clock;
-pub use fault::{BrokenRule, DraftError, Fault, Faults, Invalid, one_or_many};
+pub use fault::{BrokenRule, DraftError, Fault, Faults, Invalid, many, one_or_many};
 pub use idempotency_key::IdempotencyKey;
 pub use instant::{DateRange, Instant};
 pub use json::{Json, Member, NotJson};
@@ -28,7 +28,9 @@ pub use number::MAX_SAFE_INTEGER;
 pub use owner::{OwnerId, OwnerType, UUID_RULE, is_uuid};
 pub use page::{PageNumber, PageSize, Seq, SeqRange, Totals};
 pub use page_path::PagePath;
-pub use page_view::{PageView, Preallocation, parse_preallocation, parse_views, parse_views_by_line};
+pub use page_view::{
+    PageView, Preallocation, parse_preallocation, parse_view_batch, parse_views, parse_views_by_line,
+};
 pub use read_preference::ReadPreference;
 pub use resolution::{Minute, Resolution, SeriesSpan, SpanError};
-pub use window::{Cursor, Limit, Order, Position, Span, Window};
+pub use window::{Cursor, Limit, Order, Position, Span, Wait, Window};

@@ -7,6 +7,8 @@
 //! | `schema/source.rs` | reads the JSON of a definition |
 //! | `schema/mistake.rs`, `schema/hints.rs` | the mistakes of a definition, and what was meant |
 //! | `schema/compile.rs` | a schema's JSON becomes nodes; each mistake is one sentence |
+//! | `schema/rules.rs` | keywords of scalars: types, lengths, patterns, formats, numbers |
+//! | `schema/given.rs` | the values of a schema: `enum`, `const`, defaults, examples |
 //! | `schema/check.rs` | checks a value and writes its BSON, in one go |
 //! | `draft.rs` | an accepted item, with or without its date |
 //! | `members.rs` | a stored item becomes JSON |
@@ -30,7 +32,7 @@ mod schema;
 mod value_path;
 
 pub use canonical::canonical;
-pub use decimal::plain as decimal_text;
+pub use decimal::{Decimal, plain as decimal_text};
 pub use draft::{Draft, Item};
 pub use lossless::is_lossless;
 pub use members::{Corrupt, check_stored, date, write_cell, write_members, write_name, write_value};

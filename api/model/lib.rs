@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`definition`] | what a history is: its owners, its pages, its items |
 //! | [`item`] | items: JSON to BSON by a schema, and back by the stored types |
+//! | [`summary`] | what items add up to, by spans of time and groups |
 //! | [`metric`] | what is measured: names, kinds, meanings |
 //! | [`domain`] | what an owner, a page, a sequence number and an instant are |
 
@@ -11,3 +12,4 @@ pub mod definition;
 pub mod domain;
 pub mod item;
 pub mod metric;
+pub mod summary;

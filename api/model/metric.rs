@@ -88,11 +88,11 @@ metrics! {
     REQUESTS: Counter "pagebucket_http_requests_total" ["method": Open, "route": Open, "status": Open]
         "answered requests. `route` is the path with its parameters' names, or `none` where nothing is served. Each route has its series with the `status` 500 and 503 from the start";
     REQUEST_SECONDS: Histogram "pagebucket_http_request_duration_seconds" ["method": Open, "route": Open]
-        "time until the head of the answer";
+        "time until the head of the answer. Not of live streams and long polls";
     CLIENT_REQUESTS: Counter "pagebucket_client_requests_total" ["principal": Open]
         "answered requests of authenticated clients, by their names. The first 100 clients have a series each, the others share `other`";
     UNDER_WAY: Gauge "pagebucket_http_requests_under_way" ["class": Known(&["appends", "reads", "streams"])]
-        "requests under `/v1` that were admitted and have not ended: their answers are not taken yet. `streams`: uploads and exports; `appends`: other requests that store or count something; `reads`: other requests that read";
+        "requests under `/v1` that were admitted and have not ended: their answers are not taken yet. `streams`: uploads, exports, live streams and long polls; `appends`: other requests that store or count something; `reads`: other requests that read";
     REFUSALS: Counter "pagebucket_auth_refusals_total" ["reason": Known(&["no_token", "invalid_token", "scope", "owner"])]
         "requests that were refused: `no_token`, `invalid_token` (401), `scope`, `owner` (403)";
     REFUSED_CONNECTIONS: Counter "pagebucket_refused_connections_total" []
@@ -105,6 +105,8 @@ metrics! {
         "memory of items that wait to be committed, or are being committed; bounded by `--max-queue-mib`";
     RETRIES: Counter "pagebucket_commit_retries_total" ["collection": Written, "cause": Known(&["stale_tail", "refused", "unknown_outcome"])]
         "`stale_tail`: requests placed again, because another instance had appended; `refused`: page views sent again, because another writer had created their minute at the same time; `unknown_outcome`: commands replayed under their number, because no trustworthy answer came";
+    SESSIONS_ABANDONED: Counter "pagebucket_sessions_abandoned_total" ["collection": Written]
+        "commands of unknown outcome that were given up at their deadline. Each leaves its session of the database alone for a minute, in which the command may still run; then the session is used again";
     COMMIT_SECONDS: Histogram "pagebucket_commit_duration_seconds" ["collection": Written]
         "time of one `update` command, replays included";
     COMMIT_STATEMENTS: Histogram "pagebucket_commit_statements" ["collection": Written]
@@ -115,8 +117,8 @@ metrics! {
         "page views in one command. They share one journal flush";
     QUEUED_COUNTERS: Gauge "pagebucket_page_view_queue" []
         "counters that wait for their commit, or are being committed, as clients sent them. Each counter is for one page and second; bounded by `--max-queue-mib`, apart from items";
-    KEYED_APPENDS: Counter "pagebucket_keyed_appends_total" ["result": Known(&["stored", "replayed", "reused", "failed"])]
-        "requests with an `Idempotency-Key`, not counting uploads. `stored`; `replayed`: an earlier request had stored all of it; `reused`: another request has the key; `failed`: to be sent again";
+    KEYED_APPENDS: Counter "pagebucket_keyed_appends_total" ["result": Known(&["stored", "replayed", "reused", "unexpected", "failed"])]
+        "requests with an `Idempotency-Key`, not counting uploads. `stored`; `replayed`: an earlier request had stored all of it; `reused`: another request has the key; `unexpected`: the history had another total than the request expected; `failed`: to be sent again";
     CATALOG_LOOKUPS: Counter "pagebucket_catalog_lookups_total" ["result": Known(&["hit", "miss"])]
         "`hit`: the owner's tail was remembered; `miss`: it was read first";
     CATALOG_OWNERS: Gauge "pagebucket_catalog_owners" ["collection": Histories, "committer": Open]
@@ -131,6 +133,18 @@ metrics! {
         "ended exports over HTTP. `finished`; `failed`: the database did not come back in time, and the client saw an error; `expired`: the client's token expired; `abandoned`: the client closed the connection, or was cut off because it read too slowly";
     EXPORTED_ITEMS: Counter "pagebucket_exported_items_total" ["collection": Histories]
         "items in these exports";
+    LIVE_READERS: Gauge "pagebucket_live_readers" []
+        "live streams that have begun and not ended, and long polls that wait; bounded by `--max-live`";
+    LIVE_EVENTS: Counter "pagebucket_live_events_total" ["collection": Histories]
+        "events with items, or with owners, that live streams have sent";
+    LIVE_LAG: Histogram "pagebucket_live_lag_seconds" []
+        "time from the commit of an append until this instance sent the event of a live stream. Not of items that the client was behind. Of appends at other instances, and of those here whose change comes before their acknowledgement, by the clocks of the primary and of this machine, in whole milliseconds; where the database does not tell the time, from when this instance learned of the append";
+    LIVE_RESUMES: Counter "pagebucket_live_resumes_total" []
+        "live streams that clients have resumed, by `Last-Event-ID`";
+    LIVE_ENDS: Counter "pagebucket_live_ends_total" ["reason": Known(&["max-age", "expired", "stopping", "epoch", "gone", "lost", "failed", "abandoned"])]
+        "ended live streams. `max-age`: after `--live-max-age`; `expired`: the client's token; `stopping`: the service was stopped; `epoch`: a backup was restored; `gone`: what comes next is deleted; `lost`: of all owners, changes were missed; `failed`: the database did not answer; `abandoned`: the client closed the connection, or was cut off because it read too slowly";
+    LIVE_STREAMS: Counter "pagebucket_live_change_streams_total" ["start": Known(&["first", "resumed", "again"])]
+        "change streams that were opened for live readers. `first`: there was no live reader before; `resumed`: after one that broke, at its place; `again`: after one that broke and lost its place, and the tails of all watched owners were read";
     UPLOADS_UNDER_WAY: Gauge "pagebucket_uploads_under_way" []
         "uploads that have begun and not ended";
     UPLOAD_BYTES: Gauge "pagebucket_upload_held_bytes" []
@@ -149,6 +163,14 @@ metrics! {
         "rounds of housekeeping, one a minute: `done`; `waiting`: done, but no page was retired by its date, because the time is in doubt; `elsewhere`: another instance did it; `failed`: the database did not answer, or refused";
     PREFERRED_READS: Counter "pagebucket_preferred_reads_total" ["result": Known(&["full", "behind", "views", "failed"])]
         "reads of full pages and page views that `--read-preference` sent to another server than the primary. `full`; `behind`: the server did not have all of them yet, or a page is not full; `views`: page views, as that server has them; `failed`: the server did not answer in time. After `behind` and `failed` the primary was asked";
+    TILES: Counter "pagebucket_summary_tiles_total" ["result": Known(&["made", "stub", "kept", "read"])]
+        "tiles of summaries: `made`; `stub`: made without points, because these are hardly shorter than the pages; `kept`: made before its pages were retired; `read`: instead of 64 pages each";
+    SERIES_LAG: Gauge "pagebucket_series_lag_seconds" ["collection": Histories]
+        "how far the native time series is behind its history: 0 when all is fed, and until all owners were looked at for the first time. Instances that do not feed report it when the one that does has said nothing for 10 s";
+    SERIES_ITEMS: Counter "pagebucket_series_items_total" ["collection": Histories]
+        "items that this instance has fed to native time series";
+    SERIES_COPIES: Counter "pagebucket_series_copies_total" ["collection": Histories]
+        "owners whose measurements were copied, because the outcome of an insert was unknown";
 }
 
 /// The conditions that deserve an alarm: the metric that each is about, and the condition in PromQL. In the order of

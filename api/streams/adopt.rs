@@ -34,7 +34,7 @@ mod source_item;
 mod store_rows;
 mod watch;
 
-pub use adoption::{Ended, Stop, adopt, adopt_rejects};
+pub use adoption::{Adopting, Ended, Stop, adopt, adopt_rejects};
 pub use check::{Checked, check};
 pub use dry_run::{Plan, plan};
 pub use item::{DocumentReader, MapError};

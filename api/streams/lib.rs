@@ -7,9 +7,11 @@
 //! | [`export`](mod@export) | items as rows of a file |
 //! | [`ingest`] | items by the stream: rows in, an outcome for each out |
 //! | [`format`](mod@format) | CSV or NDJSON |
+//! | [`patience`] | how long a database may fail meanwhile |
 
 pub mod adopt;
 pub mod export;
 pub mod format;
 pub mod import;
 pub mod ingest;
+pub mod patience;

@@ -11,7 +11,7 @@ const EXPECTED: f64 = 96.0;
 /// Starts `pagebucket serve`, sends it a trade for each customer, and looks at it under load.
 pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     eprintln!("bench: memory: a trade for each of {CUSTOMERS} customers");
-    let server = Server::program(&bench.mongod, DATABASE).await?;
+    let server = Server::program(&bench.mongod, DATABASE, &[]).await?;
     let (idle, _) = server.resident()?;
     // More connections than elsewhere, to be done sooner; a quick run goes on with the customers that it has reached.
     let at_most = bench.settings.quick.then_some(Timing::millis(0, 15_000));

@@ -131,13 +131,8 @@ async fn paths(label: &str, database: &Database) -> Result<Arc<[String]>> {
         return Ok((1..=PAGES).map(by_number).collect());
     }
     let messages = database.collection::<Document>("messages");
-    let ids: Vec<Document> = messages
-        .find(doc! {})
-        .projection(doc! { "_id": 1 })
-        .sort(doc! { "_id": 1 })
-        .await?
-        .try_collect()
-        .await?;
+    let found = messages.find(doc! {}).projection(doc! { "_id": 1 }).sort(doc! { "_id": 1 }).await?;
+    let ids: Vec<Document> = found.try_collect().await?;
     let last = ids.chunks(PAGE).filter_map(|page| page.last()?.get_object_id("_id").ok());
     Ok(last.take(PAGES - 1).map(|id| format!("{PATH}?after={id}")).collect())
 }

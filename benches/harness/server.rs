@@ -89,7 +89,9 @@ impl Server {
     /// hyper settings of `server`, and the layers of `http` if it is to have them. It answers in the request's own
     /// task where ours hands trades on, which favours the peers.
     pub async fn peer(routes: Router, layers: bool) -> Result<Self> {
-        let limits = Limits { requests: 1024, body: BODY, tls: false, body_timeout: Duration::from_secs(10) };
+        let body_timeout = Duration::from_secs(10);
+        let limits =
+            Limits { requests: 1024, live: 1, live_age: body_timeout, body: BODY, tls: false, body_timeout };
         let routes = if layers { pagebucket_http::as_ours(routes, limits, Vec::new()) } else { routes };
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -106,10 +108,11 @@ impl Server {
         Ok(Self { address, serving: Serving::Peer(serving) })
     }
 
-    /// `pagebucket serve` with its defaults, without its log: that has a line for each request.
-    pub async fn program(mongod: &Mongod, database: &str) -> Result<Self> {
+    /// `pagebucket serve` with the defaults except for `flags`, without its log: that has a line for each request.
+    pub async fn program(mongod: &Mongod, database: &str, flags: &[&str]) -> Result<Self> {
         let mut command = program(mongod, database);
-        Self::process(command.args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::null())).await
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);
+        Self::process(command.stderr(Stdio::null())).await
     }
 
     /// A process that prints its URL at the end of its first line.

@@ -29,7 +29,7 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         ("upload, 10,000 customers", None, 10_000),
     ] {
         eprintln!("bench: memory: {what}");
-        let server = Server::program(&bench.mongod, DATABASE).await?;
+        let server = Server::program(&bench.mongod, DATABASE, &[]).await?;
         Client::new(server.address).get("/v1/customers/1", "").await?;
         let (idle, _) = server.resident()?;
         let done = match format {

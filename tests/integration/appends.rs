@@ -6,7 +6,7 @@ use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::harness::{ALL, Client, History, Service, TOTAL, shared, test, test_over};
+use crate::harness::{ALL, Client, History, INVALID_ITEM, Service, TOTAL, shared, test, test_over};
 
 const WRITERS: u64 = 64;
 const EACH: u64 = 20;
@@ -96,6 +96,44 @@ async fn the_manuals_statement_loses_trades() {
     let lost = (WRITERS * EACH) as i32 - acknowledged;
     println!("the manual's statement, 1,280 appends in one second: {acknowledged} stored, {lost} failed");
     assert!(lost > 1000, "the control shows what the pattern loses: {lost}");
+}
+
+/// The address of arrays takes what the address of an append takes, one item aside.
+#[test_over(ALL)]
+async fn a_batch_is_an_append_of_an_array(history: &'static History) {
+    let service = Service::of(history).await;
+    let (client, batch) = (&service.client, history.at(7, "/batch"));
+    let count = history.pages(1.5);
+    let stored = client.post_text(&batch, history.items(1..=count).to_string()).await;
+    assert_eq!(stored.expect(201)["ranges"], json!([{ "firstSeq": 1, "lastSeq": count }]));
+    assert_eq!(stored.header("location"), history.at(7, "/1"));
+    client.append(7, &history.item(count + 1)).await.expect(201);
+    // A body that is no array of items is as bad as elsewhere, and nothing of it is stored.
+    for (body, [begin, end]) in [
+        (history.item(1), ["must be an array of ", ", not an object"]),
+        (json!("batch"), ["must be an array of ", ", not a string"]),
+        (json!([]), ["must have at least one ", ""]),
+        (history.items(1..=1001), ["must have at most 1000 ", ""]),
+    ] {
+        let problem = client.post_text(&batch, body.to_string()).await.problem(422, INVALID_ITEM);
+        assert_eq!(
+            (&problem["errors"][0]["pointer"], problem["errors"].as_array().map(Vec::len)),
+            (&json!(""), Some(1))
+        );
+        let detail = problem["errors"][0]["detail"].as_str().expect("a sentence");
+        assert!(detail.starts_with(begin) && detail.ends_with(end), "{detail}");
+    }
+    let problem = client.post_text(&batch, json!([history.item(1), 5]).to_string()).await;
+    assert_eq!(problem.problem(422, INVALID_ITEM)["errors"][0]["pointer"], "/1");
+    // Lines are sent to the upload beside it, and no item has this address.
+    let lines = crate::uploads::upload(client, &batch, history.item(1).to_string()).await;
+    let detail = lines.problem(415, "unsupported-media-type")["detail"].clone();
+    let uploads = format!(" are sent to `{}`.", history.uploads(7));
+    assert!(detail.as_str().is_some_and(|detail| detail.ends_with(&uploads)), "{detail}");
+    let read = client.get(&batch).await;
+    read.problem(405, "method-not-allowed");
+    assert_eq!(read.header("allow"), "POST");
+    service.stored(7).await.holds_exactly(1..=count as i64 + 1);
 }
 
 #[test_over(ALL)]

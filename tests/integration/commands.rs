@@ -16,6 +16,7 @@ mod round_trip;
 mod secrets;
 mod serve;
 mod signals;
+mod tail;
 mod terminal;
 mod verify;
 

@@ -7,7 +7,7 @@ mod http2;
 mod silence;
 mod tls;
 mod unread;
-mod wire;
+pub mod wire;
 
 use std::time::Duration;
 

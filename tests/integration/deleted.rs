@@ -30,7 +30,7 @@ fn setup(mongod: &crate::harness::Mongod, history: &'static History) -> Setup {
 }
 
 /// The same that keeps this many full pages.
-fn keeping(mongod: &crate::harness::Mongod, history: &'static History, pages: u64) -> Setup {
+pub fn keeping(mongod: &crate::harness::Mongod, history: &'static History, pages: u64) -> Setup {
     let mut setup = setup(mongod, history);
     let most = NonZeroU64::new(pages).expect("pages");
     setup.args.retain.retain_pages = vec![OfHistory { history: history.name.into(), most }];
@@ -105,6 +105,23 @@ async fn a_history_without_its_beginning_says_where_it_begins(history: &'static 
     let part =
         client.send(Method::GET, &history.path(1), |request| request.header("range", "items=0-4")).await;
     is_retired(history, &part);
+
+    if history.name == TRADES.name {
+        // What is retired is in no sum, so an answer does not stay the same.
+        let path = |query: &str| history.at(1, &format!("/summary?by=1M{query}"));
+        is_retired(history, &client.get(&path(&format!("&asOf={before}"))).await);
+        for (query, most) in [("".to_owned(), last), (format!("&asOf={}", last - 1), last - 1)] {
+            let answer = client.get(&path(&query)).await;
+            assert_eq!(answer.header("cache-control"), "no-cache");
+            let body = answer.expect(200);
+            let point = &body["points"][0];
+            assert_eq!(
+                (&body["firstSeq"], &point["firstSeq"], &point["lastSeq"]),
+                (&json!(first), &json!(first), &json!(most))
+            );
+            assert_eq!((&point["count"], &body[TOTAL]), (&json!(most - before), &json!(most)));
+        }
+    }
 
     // What begins at the beginning begins there; what is read towards it ends there.
     let whole: Vec<u64> = (first..=last).collect();
@@ -478,6 +495,8 @@ async fn without_authentication_no_client_erases() {
     // Nothing is said of the owner, not even that there can be none with this id.
     let wrong = service.client.send(Method::DELETE, "/v1/customers/0", |request| request).await;
     wrong.problem(403, "erasing-off");
+    let other = service.client.send(Method::PATCH, "/v1/customers/1", |request| request).await;
+    other.problem(405, "method-not-allowed");
     assert_eq!(service.stored(1).await.numbers, [1, 2, 3]);
     assert_eq!(service.client.total(2).await, 0);
     // An operator erases all the same, and another server of the same database may let its clients.

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use bson::{Document, doc};
 use mongodb::Client;
 use pagebucket::embedded::{self, Embedded, Options, Role};
-use pagebucket_engine::ConnectionSettings;
 use tokio::time::{sleep, timeout};
 
 use crate::harness::{skip, test};
@@ -115,7 +114,7 @@ pub async fn replaces_a_mongod_left_behind() {
     let uri = mongod.uri().to_owned();
     store(&uri, 1).await;
     mongod.stop().await;
-    let orphan = Orphan::run(&place, Access::Password).await;
+    let orphan = Orphan::run(&place).await;
     store(&uri, 2).await;
 
     let mongod = place.serve().await;
@@ -129,7 +128,7 @@ pub async fn replaces_a_mongod_left_behind() {
 pub async fn names_a_frozen_mongod_left_behind() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
-    let orphan = Orphan::run(&place, Access::Password).await;
+    let orphan = Orphan::run(&place).await;
     signal("STOP", orphan.pid());
 
     let error = place.start(Role::Server).await.expect_err("the data are in use");
@@ -268,13 +267,13 @@ pub async fn says_what_to_do_without_a_mongod() {
 }
 
 /// A data directory of a test's own, removed at its end, and the mongod to run there.
-struct Place {
+pub struct Place {
     options: Options,
 }
 
 impl Place {
     /// `None`, said aloud, where there is no mongod.
-    fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let named = std::env::var_os("MONGOD").map(PathBuf::from);
         let mongod = match embedded::find_mongod(named.as_deref()) {
@@ -294,7 +293,7 @@ impl Place {
         embedded::start(&self.options, role).await
     }
 
-    async fn serve(&self) -> Embedded {
+    pub async fn serve(&self) -> Embedded {
         self.start(Role::Server).await.unwrap_or_else(|error| panic!("it starts: {error}"))
     }
 
@@ -317,7 +316,7 @@ impl Place {
     }
 
     /// Without a password.
-    fn open_uri(&self) -> String {
+    pub fn open_uri(&self) -> String {
         format!("mongodb://127.0.0.1:{}/?directConnection=true", self.port())
     }
 
@@ -345,16 +344,8 @@ impl Drop for Place {
 /// A mongod on a place's data without an owner, as a killed server leaves one behind.
 struct Orphan(Child);
 
-/// How a mongod left behind is reached.
-enum Access {
-    /// As this version's.
-    Password,
-    /// As that of a version that had no authentication.
-    Open,
-}
-
 impl Orphan {
-    async fn run(place: &Place, access: Access) -> Self {
+    async fn run(place: &Place) -> Self {
         let mongod = place.options.mongod.as_ref().expect("a place has one");
         let mut command = Command::new(mongod);
         command
@@ -362,18 +353,12 @@ impl Orphan {
             .arg(place.path().join("db"))
             .args(["--port", &place.port().to_string(), "--bind_ip", "127.0.0.1"])
             .args(["--replSet", "rs0", "--nounixsocket"])
+            .arg("--keyFile")
+            .arg(place.path().join("key"))
             .stdout(Stdio::null());
-        if let Access::Password = access {
-            command.arg("--keyFile").arg(place.path().join("key"));
-        }
         let orphan = Self(command.spawn().expect("it runs"));
         let uri = place.open_uri();
         until("the orphan listens", || async { TcpStream::connect(address(&uri)).is_ok() }).await;
-        if let Access::Open = access {
-            let database = "admin".to_owned();
-            let connection = ConnectionSettings { uri: uri.clone(), database, pool_size: 2, observer: None };
-            connection.initiate().await.expect("a set of one");
-        }
         until("the orphan is primary", || is_primary(&uri)).await;
         orphan
     }

@@ -24,4 +24,6 @@ mod run;
 mod two_instances;
 mod w1;
 
+pub use api_process::ApiProcess;
+
 crate::harness::named!("exactly_once");

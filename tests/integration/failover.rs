@@ -17,6 +17,7 @@ use crate::harness::{
     Client, ITEM_NOT_FOUND, Mongod, ReplicaSet, Service, Setup, TOTAL, TRADES, Wires, engine, eventually,
     test, trade,
 };
+use crate::live::client::Events;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -131,17 +132,39 @@ async fn totals_never_shrink_on_a_new_primary_that_lags() {
     let set = ReplicaSet::failing().await;
     let writer = service(&set, None).await;
     let reader = service(&set, Some(&writer.database)).await;
+    let cold = service(&set, Some(&writer.database)).await;
+    writer.client.append(8, &many(1..=5)).await.expect(201);
     writer.client.append(7, &many(1..=25)).await.expect(201);
     let lagging = Lagging::after(&set, &writer.database, 25).await;
     writer.client.append(7, &many(26..=40)).await.expect(201);
+    writer.client.append(8, &many(6..=40)).await.expect(201);
     assert_eq!(reader.client.total(7).await, 40);
     lagging.elect(25).await;
+    // By an instance that has shown nothing of it.
+    let expected = (0..32).map(|number| {
+        let (client, key) = (cold.client.clone(), format!("key-{number}"));
+        let key = (number % 2 == 0).then_some(key);
+        tokio::spawn(async move { client.append_after(8, 40, key.as_deref(), &trade(41)).await })
+    });
+    let expected: Vec<_> = expected.collect();
     let mut reads = everything(&writer.client);
     reads.extend(everything(&reader.client));
     lagging.catch_up(&reads).await;
     for read in join_all(reads).await {
         read.expect("what was shown before");
     }
+    let mut stored = 0;
+    for answer in join_all(expected).await {
+        let answer = answer.expect("an answer");
+        match answer.status.as_u16() {
+            201 => stored += 1,
+            _ => assert_eq!(answer.problem(412, "unexpected-seq")[TOTAL], 41),
+        }
+    }
+    assert_eq!(
+        stored, 1,
+        "what a majority has is what is expected, though the new primary does not know it yet"
+    );
     set.remove().await;
 }
 
@@ -215,6 +238,11 @@ async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
         let everywhere = || async { shown_by(set.mongod(member), "majority", database, 7).await == Some(15) };
         eventually("it is replicated", PATIENCE, everywhere).await;
     }
+    // Live readers wait at the end, at both.
+    let mut live = [
+        Events::of(&first.client, 7, "?after=15", &[]).await,
+        Events::of(&cold.client, 7, "?after=15", &[]).await,
+    ];
     set.hold_elections().await;
     let primary = set.primary().await;
     for member in set.others(primary) {
@@ -263,6 +291,14 @@ async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
     set.elect(set.others(primary).next().expect("three members")).await;
     let appended = cold.client.append(7, &trade(16)).await.expect(201);
     assert_eq!(appended["ranges"], json!([{ "firstSeq": 16, "lastSeq": 16 }]));
+    for events in &mut live {
+        let items = events.next().await.data["items"].take();
+        assert_eq!(
+            (&items[0]["seq"], &items[0]["qty"]),
+            (&json!(16), &json!(16)),
+            "what a majority has: {items}"
+        );
+    }
     set.mongod(primary).start().await;
     set.until_well().await;
     crate::harness::stored(database, TRADES, 7).await.holds_exactly(1..=16);
@@ -274,7 +310,7 @@ async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
 /// long both took, as docs/exactly-once.md has it.
 #[test]
 async fn appends_go_on_after_a_frozen_primary() {
-    const ROUNDS: i64 = 3;
+    const ROUNDS: i64 = 4;
     let set = ReplicaSet::start(Wires::Straight).await;
     let service = service(&set, None).await;
     let database = &service.database;
@@ -288,6 +324,10 @@ async fn appends_go_on_after_a_frozen_primary() {
     };
     let (mut acknowledged, mut unknown) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
+        if round == ROUNDS / 2 {
+            set.skip_catch_up().await;
+            println!("from now on a new primary skips its catch-up");
+        }
         let (before, after) = (2 * round + 1, 2 * round + 2);
         assert!(append(before).await, "the set is well");
         acknowledged.push(before);

@@ -20,7 +20,7 @@ use crate::harness::{History, NOTES, READINGS, Service, test_over};
 async fn an_owner_is_a_short_plain_text(history: &'static History) {
     let service = Service::of(history).await;
     let longest = "a".repeat(64);
-    for id in ["A", "a", "0", "-", "01JD8Z7TPK", "8c5e1d3a-6f0b-4a4e-9d53-0c1f3a2b4c5d", &longest] {
+    for id in ["A", "a", "0", "-", "batch", "01JD8Z7TPK", "8c5e1d3a-6f0b-4a4e-9d53-0c1f3a2b4c5d", &longest] {
         let path = format!("{}/{id}/{}", history.owners_path(), history.name);
         service.client.post_text(&path, history.item(1).to_string()).await.expect(201);
         let listing = service.client.get(&path).await.expect(200);

@@ -6,6 +6,8 @@ mod interrupted;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
@@ -529,13 +531,17 @@ async fn connections_that_are_lost() {
 async fn answering_for(server: SocketAddr, connections: u32, rows: usize, answer: String) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("its address");
+    let used = Arc::new(AtomicU32::new(0));
     tokio::spawn(async move {
-        for connection in 1.. {
-            let Ok((mut client, _)) = listener.accept().await else { return };
-            let mut server = TcpStream::connect(server).await.expect("the server");
-            let answer = answer.clone();
+        while let Ok((mut client, _)) = listener.accept().await {
+            let (answer, used) = (answer.clone(), used.clone());
             tokio::spawn(async move {
-                if connection > connections {
+                // A client may open a connection that it then does not need.
+                if client.peek(&mut [0]).await.is_ok_and(|bytes| bytes == 0) {
+                    return;
+                }
+                let mut server = TcpStream::connect(server).await.expect("the server");
+                if used.fetch_add(1, Ordering::Relaxed) >= connections {
                     tokio::io::copy_bidirectional(&mut client, &mut server).await.ok();
                     return;
                 }

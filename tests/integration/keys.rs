@@ -34,7 +34,22 @@ async fn sent_again_it_is_answered_the_same(history: &'static History) {
     assert_eq!(service.stored(1).await.numbers, [5]);
     // One trade, or an array of it: the same request.
     let array = service.client.append_once(1, "k-1", &json!([history.item(5)])).await;
-    assert_eq!((array.expect(201), array.header(REPLAYED)), (body, "true"));
+    assert_eq!((array.expect(201), array.header(REPLAYED)), (body.clone(), "true"));
+    // Also at the address of arrays, and from there.
+    let batch = async |key: &str, items: &Value| {
+        let text = items.to_string();
+        let with = |request: reqwest::RequestBuilder| {
+            request.header("content-type", "application/json").header("idempotency-key", key).body(text)
+        };
+        service.client.send(Method::POST, &history.at(1, "/batch"), with).await
+    };
+    let again = batch("k-1", &json!([history.item(5)])).await;
+    assert_eq!((again.expect(201), again.header(REPLAYED)), (body, "true"));
+    batch("k-1", &history.items(5..=6)).await.problem(422, "idempotency-key-reused");
+    let first = batch("k-2", &json!([history.item(6)])).await.expect(201);
+    let again = service.client.append_once(1, "k-2", &history.item(6)).await;
+    assert_eq!((again.expect(201), again.header(REPLAYED)), (first, "true"));
+    assert_eq!(service.stored(1).await.numbers, [5, 6]);
 }
 
 #[test_over(ALL)]
@@ -169,11 +184,13 @@ async fn a_request_cut_off_between_two_pages_is_completed(history: &'static Hist
     let items = history.items(1_000..=999 + count);
     service.client.append(1, &history.items(1..=before)).await.expect(201);
     let_items_fail(&service, true).await;
-    let failed = service.client.append_once(1, "k", &items).await.problem(503, "partly-stored");
+    let failed =
+        service.client.append_after(1, before, Some("k"), &items).await.problem(503, "partly-stored");
     assert_eq!(failed["ranges"], json!([{ "firstSeq": before + 1, "lastSeq": page }]));
     let_items_fail(&service, false).await;
     service.client.append(1, &history.item(before + 1)).await.expect(201);
-    let completed = service.client.append_once(1, "k", &items).await;
+    // Though the history has another total by now.
+    let completed = service.client.append_after(1, before, Some("k"), &items).await;
     let last = before + count + 1;
     let ranges = json!([
         { "firstSeq": before + 1, "lastSeq": page }, { "firstSeq": page + 2, "lastSeq": last }

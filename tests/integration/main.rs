@@ -26,6 +26,7 @@ mod deleted;
 mod embed;
 mod embedded;
 mod exactly_once;
+mod expected_seq;
 mod export;
 mod failover;
 mod faults;
@@ -34,6 +35,7 @@ mod histories;
 mod import;
 mod keys;
 mod layering;
+mod live;
 mod markers;
 mod metrics;
 mod migrations;
@@ -46,9 +48,11 @@ mod properties;
 mod rates;
 mod readme;
 mod secondaries;
+mod series;
 mod service;
 mod sharding;
 mod snapshots;
+mod summaries;
 mod uploads;
 mod windows;
 
@@ -58,9 +62,9 @@ fn main() -> ExitCode {
     // reqwest has TLS since `import --url` needs it, and asks for a provider also where no test needs TLS.
     rustls::crypto::ring::default_provider().install_default().expect("no provider is installed yet");
     let mut arguments = libtest_mimic::Arguments::from_args();
-    // One more than there are processors: many tests wait for an election, a deadline or another process.
+    // Half of their time tests wait, for an election, a deadline or another process: twice as many keep the processors busy. Three times as many were no faster.
     let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let threads = *arguments.test_threads.get_or_insert(processors + 1);
+    let threads = *arguments.test_threads.get_or_insert(2 * processors + 1);
     let trials = harness::trials();
     let chosen = trials.iter().filter(|trial| !arguments.is_filtered_out(trial)).count();
     harness::times::expect(chosen, threads == 1);

@@ -27,6 +27,7 @@ mod retirement;
 mod stale;
 mod stepped;
 mod stopped;
+mod tiles;
 
 /// Longer than anything here takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -165,7 +166,7 @@ fn numbers(place: &Place, bucket: &Bucket) -> Vec<i64> {
 }
 
 fn keep(pages: u64) -> Retention {
-    Retention { pages: NonZero::new(pages), days: None }
+    Retention { pages: NonZero::new(pages), ..Default::default() }
 }
 
 /// Retires until the whole walk has found nothing to delete or to mark any more.

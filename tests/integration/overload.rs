@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -47,6 +47,14 @@ const QUEUE: u64 = 8_000;
 const EACH: u64 = 1_000;
 const CLIENTS: u64 = 10 * QUEUE / EACH;
 const CUSTOMERS: u64 = 20;
+
+/// How many addresses the clients have. One has a quarter of the queue.
+const ADDRESSES: u64 = 8;
+
+/// A client at one of these addresses.
+fn at_address(client: &Client, number: u64) -> Client {
+    client.at([127, 0, 1, 1 + (number % ADDRESSES) as u8])
+}
 
 /// Appends arrays, each with quantities of its own, until told to stop; returns `seq` and quantity of
 /// each trade that was acknowledged, and how often it was refused.
@@ -88,7 +96,7 @@ async fn ten_times_more_clients_than_the_queue_holds() {
     let (stop, stopped) = watch::channel(false);
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
-        clients.spawn(insist(serving.client.clone(), number, stopped.clone()));
+        clients.spawn(insist(at_address(&serving.client, number), number, stopped.clone()));
     }
     // The load itself, which is to last: nothing is waited for.
     tokio::time::sleep_until(Instant::now() + Duration::from_secs(10)).await;
@@ -110,7 +118,7 @@ async fn ten_times_more_clients_than_the_queue_holds() {
     eventually("an append of as many as may be", PATIENCE, || async { whole().await.status == 201 }).await;
     let mut clients = JoinSet::new();
     for number in 0..QUEUE / EACH / 2 {
-        let client = client.clone();
+        let client = at_address(client, number);
         clients.spawn(async move {
             let from = (CLIENTS + number) * 10_000_000 + 1;
             let served = (0..10).map(|turn| from + turn * EACH);
@@ -154,7 +162,7 @@ async fn a_full_queue_refuses_at_once() {
     proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
     let mut clients = JoinSet::new();
     for number in 1..=150 {
-        let client = service.client.clone();
+        let client = at_address(&service.client, number);
         clients.spawn(async move { (number, client.append(number % 40 + 1, &trade(number)).await) });
     }
     let mut refused = BTreeSet::new();
@@ -189,7 +197,7 @@ async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
     setup.connection.uri = proxy.uri();
     setup.capacity.queued_bytes = 100 * TRADE;
     let service = setup.start().await;
-    let client = &service.client;
+    let (client, other) = (&service.client, at_address(&service.client, 1));
     proxy.harm("update trades", Way::There, Harm::Hold, 1);
     let mut clients = JoinSet::new();
     let mut append = |number: u64| {
@@ -206,14 +214,14 @@ async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
         assert!(problem["detail"].as_str().expect("a detail").contains("this history"), "{problem}");
     }
     // An upload to the same history waits, and not in the way of another.
-    let (of_it, of_others) = (client.clone(), client.clone());
+    let of_it = other.clone();
     let of_it =
         tokio::spawn(async move { upload(&of_it, "/v1/customers/1/trades/upload", lines(101..=140)).await });
     for customer in 2..=10 {
         // More than a quarter of the queue, where the customer holds nothing.
-        client.append(customer, &trades(1, 60)).await.expect(201);
+        other.append(customer, &trades(1, 60)).await.expect(201);
         let path = format!("/v1/customers/{customer}/trades/upload");
-        assert_eq!(upload(&of_others, &path, lines(61..=90)).await.expect(200)["stored"], 30);
+        assert_eq!(upload(&other, &path, lines(61..=90)).await.expect(200)["stored"], 30);
     }
     assert!(!of_it.is_finished() && clients.try_join_next().is_none(), "they wait");
     assert_eq!(proxy.strikes(), 1);
@@ -249,7 +257,11 @@ async fn clients_that_hang_up_change_nothing() {
         let (address, mut hung_up, answered) = (service.address(), hung_up.clone(), answered.clone());
         clients.spawn(async move {
             let body = trades(number * 100, EACH).to_string();
-            let mut stream = TcpStream::connect(address).await.expect("a connection");
+            let socket = TcpSocket::new_v4().expect("a socket");
+            socket
+                .bind(([127, 0, 1, 1 + (number % ADDRESSES) as u8], 0).into())
+                .expect("an address of this machine");
+            let mut stream = socket.connect(address).await.expect("a connection");
             let request = format!(
                 "POST /v1/customers/{}/trades HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\
                  Content-Type: application/json\r\n\r\n{body}",
@@ -306,7 +318,7 @@ async fn uploads_leave_room_for_others() {
     let service = setup.start().await;
     let mut uploads = JoinSet::new();
     for number in 1..=UPLOADS {
-        let client = service.client.clone();
+        let client = at_address(&service.client, number);
         uploads.spawn(async move {
             if number % 2 == 0 {
                 return upload(&client, &format!("/v1/customers/{number}/trades/upload"), lines(1..=LINES))

@@ -179,9 +179,9 @@ async fn turned_off_it_keeps_nothing(history: &'static History) {
 
 #[test_over(SMALL)]
 async fn it_is_bounded_in_bytes(history: &'static History) {
-    const BYTES: u64 = 100_000;
-    // Of 100,000 bytes: more pages than fit, however short they are.
-    let pages = if history.page_size < 10 { 1_000 } else { 300 };
+    const BYTES: u64 = 50_000;
+    // Of 50,000 bytes: more pages than fit, however short they are.
+    let pages = if history.page_size < 10 { 500 } else { 150 };
     let (service, finds) = started(history, BYTES, history.pages(pages as f64)).await;
     for page in (1..=pages).chain(1..=pages) {
         let body = service.client.get(&history.at(1, &format!("/pages/{page}"))).await.expect(200);

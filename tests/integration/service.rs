@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures_util::future::join_all;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    ALL, History, ITEM_NOT_FOUND, Service, Setup, TOTAL, shared, test, test_over, trade_at,
+    ALL, History, ITEM_NOT_FOUND, Service, Setup, TOTAL, eventually, shared, test, test_over, trade, trade_at,
 };
 
 #[test]
@@ -137,7 +139,10 @@ async fn probes_and_site() {
     assert_eq!(service.client.get("/readyz").await.expect(200)["status"], "ok");
     let home = service.client.get("/").await;
     let home = String::from_utf8(home.body).unwrap();
-    assert!(home.contains("href=\"/docs/\"") && home.contains("href=\"/openapi.json\""));
+    assert!(home.contains("href=\"./docs/\""));
+    // The one that all generators read comes first.
+    let at = |document: &str| home.find(&format!("href=\".{document}\"")).unwrap();
+    assert!(at("/openapi-3.0.json") < at("/openapi.json"), "{home}");
     let problems = service.client.get("/problems").await;
     assert!(String::from_utf8(problems.body).unwrap().contains("id=\"outcome-unknown\""));
     assert_eq!(service.client.get("/docs").await.status, 303);
@@ -146,7 +151,7 @@ async fn probes_and_site() {
     assert!(!page.contains("src=\"http"), "usable without a network");
     for path in ["/", "/problems", "/docs/"] {
         let page = String::from_utf8(service.client.get(path).await.body).unwrap();
-        assert!(page.contains("pagebucket</title>") && page.contains("href=\"/icon.svg\""), "{page}");
+        assert!(page.contains("pagebucket</title>") && page.contains("icon.svg\""), "{page}");
     }
     for (path, media_type) in [("/icon.svg", "image/svg+xml"), ("/favicon.ico", "image/vnd.microsoft.icon")] {
         let icon = service.client.get(path).await;
@@ -172,4 +177,27 @@ async fn probes_at_once_share_a_ping() {
     // An answer of before says nothing of now.
     service.client.get("/readyz").await.expect(200);
     assert_eq!(pings.load(Ordering::Relaxed) - before, shared + 1);
+}
+
+/// The driver closes its connections when nothing refers to its client any more.
+#[test]
+async fn a_service_that_has_stopped_keeps_no_connection() {
+    let client = Arc::new(());
+    let held = Arc::clone(&client);
+    let setup = Setup::on(shared().await).observed(move |_, _| {
+        let _of_the_client = &held;
+    });
+    let service = setup.start().await;
+    service.client.append(1, &json!([trade(1), trade(2)])).await.expect(201);
+    service.client.append_once(1, "key", &trade(3)).await.expect(201);
+    for path in ["", "/pages/1", "/summary?by=1d", "/export.ndjson"] {
+        assert_eq!(service.client.get(&format!("/v1/customers/1/trades{path}")).await.status, 200, "{path}");
+    }
+    let stream = service.client.begin(Method::GET, "/v1/customers/1/trades/live", |request| request).await;
+    assert_eq!(stream.expect("a stream").status(), 200);
+    let view = json!({ "path": "/", "at": "2026-01-05T00:00:00Z", "views": 1 });
+    service.client.post_text("/v1/page-views", view.to_string()).await;
+    assert!(service.stop().await);
+    let within = Duration::from_secs(60);
+    eventually("its client is gone", within, async || Arc::strong_count(&client) == 1).await;
 }

@@ -11,7 +11,7 @@ use pagebucket_engine::{ConnectionSettings, Engine};
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::ReadPreference;
 use pagebucket_streams::adopt::rejects::Rejects;
-use pagebucket_streams::adopt::{self, DocumentReader, Ended, Shape, Source, Stop};
+use pagebucket_streams::adopt::{self, Adopting, DocumentReader, Ended, Shape, Source, Stop};
 use pagebucket_streams::import::ColumnName;
 use pagebucket_streams::ingest::{End, Phase};
 
@@ -184,10 +184,15 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::from(if checked.complete { differs } else { INTERRUPTED }));
         }
         let mut progress = AdoptionProgress::start(&definition, size, "stored");
-        let (watch, file, follows) = (&mut progress, rejects.take(), args.follow);
-        let interrupts = &mut signals.channel(Phase::Finishing);
-        let ended =
-            adopt::adopt(&source, &reader, engine, &adoptions, file, follows, interrupts, watch).await;
+        let adopting = Adopting {
+            source: &source,
+            reader: &reader,
+            engine,
+            adoptions: &adoptions,
+            rejects: rejects.take(),
+            follows: args.follow,
+        };
+        let ended = adopt::adopt(adopting, &mut signals.channel(Phase::Finishing), &mut progress).await;
         args.tell(ended, &definition, progress)
     };
     database::with(&args.database, false, work).await

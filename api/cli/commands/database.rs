@@ -27,8 +27,8 @@ pub(super) struct Opened {
 pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Result<Opened, Failure> {
     // First, so that a mistake is told before a server is waited for.
     let definitions = definitions(&args.histories)?;
-    let (uri, embedded) = match args.mongodb_uri.as_ref().filter(|uri| !uri.expose().is_empty()) {
-        Some(uri) => (uri.expose().to_owned(), None),
+    let (uri, embedded) = match server(args) {
+        Some(uri) => (uri.to_owned(), None),
         None => {
             let options = embedded::Options { data_dir: args.data_dir.clone(), mongod: args.mongod.clone() };
             let embedded = embedded::start(&options, role)
@@ -71,6 +71,11 @@ pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Res
             Err(failure)
         }
     }
+}
+
+/// The connection string of the server that is named.
+fn server(args: &DatabaseArgs) -> Option<&str> {
+    args.mongodb_uri.as_ref().map(|uri| uri.expose()).filter(|uri| !uri.is_empty())
 }
 
 /// The definitions of the histories.
@@ -127,9 +132,23 @@ impl HistoryArgs {
 /// The id of an owner, as the value of a flag.
 ///
 /// # Errors
-/// A sentence for the user.
-pub(super) fn parse_owner(text: &str, definition: &Definition, flag: &str) -> Result<OwnerId, String> {
-    definition.owner.kind.parse(text).map_err(|Invalid(rule)| format!("{flag} {rule}"))
+/// It is none.
+pub(super) fn parse_owner(text: &str, definition: &Definition, flag: &str) -> Result<OwnerId, Failure> {
+    definition.owner.kind.parse(text).map_err(|Invalid(rule)| Failure::Usage(format!("{flag} {rule}")))
+}
+
+/// For a command that needs what is there: with a mistake in `--data-dir` it would make an empty database, and find nothing in it.
+///
+/// # Errors
+/// The database is the embedded one, and there is no directory of its data.
+pub(super) fn must_exist(args: &DatabaseArgs) -> Result<(), Failure> {
+    if server(args).is_none() && !args.data_dir.exists() {
+        let directory = args.data_dir.display();
+        return Err(Failure::Usage(format!(
+            "--data-dir {directory}: there is no such directory, and no --mongodb-uri names a server"
+        )));
+    }
+    Ok(())
 }
 
 /// Finds the database as a tool, and does `work` with it. A signal ends that, if it comes first.

@@ -52,6 +52,7 @@ Exit status: 0 all is erased and swept, or reopened, or replayed; 1 nothing to r
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: EraseArgs) -> Result<ExitCode, Failure> {
+    database::must_exist(&args.database)?;
     let definitions = database::definitions(&args.database.histories)?;
     if let Some(file) = &args.replay {
         let log = replay::read(file, &definitions)?;
@@ -62,7 +63,7 @@ pub(super) async fn run(args: EraseArgs) -> Result<ExitCode, Failure> {
         return database::with(&args.database, false, work).await;
     }
     let owner = args.owner.as_deref().expect("clap requires --owner without --replay");
-    let wanted = wanted(owner, &definitions).map_err(Failure::Usage)?;
+    let wanted = wanted(owner, &definitions)?;
     let work = async |opened: &Opened, mut signals: Signals| {
         // The database must know tombstones.
         signals.unless(opened.prepare(true)).await?;
@@ -93,27 +94,31 @@ impl std::fmt::Display for OwnerToErase {
 /// Reads the flag that names the owner.
 ///
 /// # Errors
-/// A sentence for the user.
-fn wanted(text: &str, definitions: &Definitions) -> Result<OwnerToErase, String> {
+/// It names no owner that can be.
+fn wanted(text: &str, definitions: &Definitions) -> Result<OwnerToErase, Failure> {
     let owners = definitions.owners();
     let known = || owners.iter().map(|owner| owner.collection.as_str()).collect::<Vec<_>>().join(", ");
     let (owner, id) = match (text.split_once('='), &*owners) {
         (Some((collection, id)), _) => {
             let owner = owners.iter().find(|owner| owner.collection == collection);
-            let unknown =
-                || format!("--owner {text}: there is no such collection of owners (there are {})", known());
+            let unknown = || {
+                let known = known();
+                Failure::Usage(format!(
+                    "--owner {text}: there is no such collection of owners (there are {known})"
+                ))
+            };
             (owner.ok_or_else(unknown)?, id)
         }
         (None, [only]) => (only, text),
         (None, _) => {
-            return Err(format!(
+            return Err(Failure::Usage(format!(
                 "--owner {text}: there are several collections of owners ({}); name one, as in {}={text}",
                 known(),
                 owners[0].collection
-            ));
+            )));
         }
     };
-    let id = owner.kind.parse(id).map_err(|Invalid(rule)| format!("--owner {rule}"))?;
+    let id = owner.kind.parse(id).map_err(|Invalid(rule)| Failure::Usage(format!("--owner {rule}")))?;
     Ok(OwnerToErase { collection: owner.collection.clone(), id })
 }
 
@@ -255,7 +260,7 @@ mod tests {
             ("7", &several, "several collections of owners (accounts, rooms); name one, as in accounts=7"),
             ("rooms=a_b", &several, "--owner must"),
         ] {
-            let sentence = wanted(text, definitions).unwrap_err();
+            let sentence = wanted(text, definitions).unwrap_err().sentence();
             assert!(sentence.contains(part), "{text}: {sentence}");
         }
     }

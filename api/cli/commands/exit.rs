@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 pub(super) const INTERRUPTED: u8 = 130;
 
 /// Why a command failed: a sentence for the user, or a line for each of several.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// Exit status 1.
     Partly(String),
@@ -26,17 +26,25 @@ pub(super) enum Failure {
 impl Failure {
     /// Writes the sentence, and returns the exit status.
     pub(super) fn report(self) -> ExitCode {
-        let (status, sentence) = match self {
-            Self::Partly(sentence) => (1, sentence),
-            Self::Usage(sentence) => (2, sentence),
-            Self::Database(sentence) => (3, sentence),
-            Self::Interrupted => return ExitCode::from(INTERRUPTED),
+        let status = match self {
+            Self::Partly(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Database(_) => 3,
+            Self::Interrupted => INTERRUPTED,
         };
-        for line in sentence.lines() {
+        for line in self.sentence().lines() {
             // Standard error may be closed; the exit status is then all that is left.
             let _ = writeln!(std::io::stderr(), "pagebucket: {line}");
         }
         ExitCode::from(status)
+    }
+
+    /// What the user reads. Empty after a signal.
+    pub(super) fn sentence(self) -> String {
+        match self {
+            Self::Partly(sentence) | Self::Usage(sentence) | Self::Database(sentence) => sentence,
+            Self::Interrupted => String::new(),
+        }
     }
 }
 

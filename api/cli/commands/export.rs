@@ -3,8 +3,6 @@
 mod run;
 
 use std::fs::File;
-use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,7 +15,7 @@ use pagebucket_streams::export::{Fields, Format, Writer};
 use self::run::{ExportEnd, ExportReport, ExportRequest, ExportedOwners, Running};
 use super::database::{self, HistoryArgs, Opened, parse_owner};
 use super::exit::{Failure, INTERRUPTED, Signals};
-use super::terminal::{ProgressLine, print, print_error};
+use super::terminal::{ProgressLine, output, print, print_error};
 use crate::config;
 use crate::config::{DatabaseArgs, ReadArgs};
 
@@ -80,14 +78,15 @@ last lines say how to continue.";
 
 /// Opens the database, then the file, and exports.
 pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
+    database::must_exist(&args.database)?;
     let definitions = database::definitions(&args.database.histories)?;
-    let wanted = args.wanted(args.history.of(&definitions)?).map_err(Failure::Usage)?;
+    let wanted = args.wanted(args.history.of(&definitions)?)?;
     let work = async |opened: &Opened, mut signals: Signals| {
         // An export only reads: another command applies migrations.
         signals.unless(opened.prepare(true)).await?;
         let store = opened.store.clone().preferring(args.reads.read_preference);
         let engine = args.history.engine(&store)?;
-        let (file, report) = (args.open().map_err(Failure::Usage)?, ExportReport::default());
+        let (file, report) = (args.open()?, ExportReport::default());
         let mut progress = ProgressLine::start(None);
         let running = Running { wanted: &wanted, engine, file, progress: &mut progress, pages: 0, report };
         let report = running.run(&mut signals).await;
@@ -111,19 +110,22 @@ impl ExportArgs {
     /// none.
     ///
     /// # Errors
-    /// A sentence for the user.
-    fn wanted(&self, definition: &Arc<Definition>) -> Result<ExportRequest, String> {
-        let dates = DateRange::new(self.from, self.to).map_err(|Invalid(rule)| format!("--to {rule}"))?;
+    /// The flags make no sense together, or the file exists.
+    fn wanted(&self, definition: &Arc<Definition>) -> Result<ExportRequest, Failure> {
+        let dates = DateRange::new(self.from, self.to);
+        let dates = dates.map_err(|Invalid(rule)| Failure::Usage(format!("--to {rule}")))?;
         let dates = Some(dates).filter(|_| self.from.is_some() || self.to.is_some());
         let output = self.file();
         let by_name = || Format::of_extension(output?.extension()?.to_str()?);
         let format = self.format.or_else(by_name).or_else(|| output.is_none().then_some(Format::Ndjson));
         let format = format.ok_or_else(|| {
-            "the name of the file does not tell its format; name it with --format csv or --format ndjson"
-                .to_owned()
+            Failure::Usage(
+                "the name of the file does not tell its format; name it with --format csv or --format ndjson"
+                    .to_owned(),
+            )
         })?;
         if let Some(output) = output.filter(|output| output.exists()) {
-            return Err(format!("{}: the file exists already", output.display()));
+            return Err(Failure::Usage(format!("{}: the file exists already", output.display())));
         }
         let owner = |text: &Option<String>, flag| {
             text.as_deref().map(|text| parse_owner(text, definition, flag)).transpose()
@@ -134,25 +136,26 @@ impl ExportArgs {
         };
         let many = definition.item.noun().many();
         let writer = Writer::new(definition, format).ok_or_else(|| {
-            format!("{many} have properties that no field of CSV can hold: export them with --format ndjson")
+            Failure::Usage(format!(
+                "{many} have properties that no field of CSV can hold: export them with --format ndjson"
+            ))
         })?;
         let fields = self.fields.as_deref().map(|names| Fields::parse(definition, names)).transpose();
-        let writer = match fields.map_err(|Invalid(rule)| format!("--fields {rule}"))? {
+        let writer = match fields.map_err(|Invalid(rule)| Failure::Usage(format!("--fields {rule}")))? {
             Some(fields) => writer.with(fields),
             None => writer,
         };
         Ok(ExportRequest { owners, dates, writer })
     }
 
-    /// Makes the file. Standard output is one too, so that a slow reader does not delay a signal.
-    fn open(&self) -> Result<tokio::fs::File, String> {
-        let opened = match self.file() {
-            Some(path) => File::create_new(path).map_err(|error| format!("{}: {error}", path.display())),
-            None => {
-                let output = io::stdout().as_fd().try_clone_to_owned().map(File::from);
-                output.map_err(|error| format!("standard output: {error}"))
-            }
-        };
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn open(&self) -> Result<tokio::fs::File, Failure> {
+        let Some(path) = self.file() else { return output() };
+        let opened = File::create_new(path);
+        let opened = opened.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())));
         opened.map(tokio::fs::File::from_std)
     }
 }
@@ -181,7 +184,7 @@ mod tests {
     fn wanted(flags: &[&str]) -> Result<ExportRequest, String> {
         let args =
             ExportCli::try_parse_from(["export"].iter().chain(flags)).map_err(|error| error.to_string())?;
-        args.export.wanted(&Arc::new(Definition::trades()))
+        args.export.wanted(&Arc::new(Definition::trades())).map_err(Failure::sentence)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use pagebucket_http::auth::jwt::{Jwt, KeySource, OwnersClaim, Pace, Settings};
 use pagebucket_http::auth::keys::Keys;
 use pagebucket_http::{Gate, OpenParts};
 use pagebucket_model::definition::{Definitions, Owner};
-use pagebucket_model::domain::Clock;
+use pagebucket_model::domain::{Clock, Invalid};
 
 use super::exit::Failure;
 use crate::config::{AuthArgs, AuthMethod, OpenPart, ServerArgs};
@@ -63,12 +63,13 @@ pub(super) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure
     };
     let jwt = match (&auth.jwt_issuer, &auth.jwt_audience, &auth.jwks) {
         (Some(issuer), Some(audience), Some(keys)) => {
-            let keys = KeySource::parse(keys).map_err(|rule| Failure::Usage(format!("--jwks {rule}")))?;
+            let keys = KeySource::parse(keys);
+            let keys = keys.map_err(|Invalid(rule)| Failure::Usage(format!("--jwks {rule}")))?;
             let settings = Settings {
                 issuer: issuer.clone(),
                 audience: audience.clone(),
                 types: auth.jwt_types.clone(),
-                claims: claims(&auth.owners_claim, store.definitions()).map_err(Failure::Usage)?,
+                claims: claims(&auth.owners_claim, store.definitions())?,
                 keys,
                 pace: Pace::default(),
             };
@@ -89,13 +90,13 @@ pub(super) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure
 /// The claim of each collection of owners.
 ///
 /// # Errors
-/// A sentence for the user: a collection has no histories, or more than one claim.
-fn claims(given: &[String], definitions: &Definitions) -> Result<BTreeMap<Box<str>, OwnersClaim>, String> {
+/// A collection has no histories, or more than one claim.
+fn claims(given: &[String], definitions: &Definitions) -> Result<BTreeMap<Box<str>, OwnersClaim>, Failure> {
     let collections = definitions.iter().map(|definition| &definition.owner.collection);
     let mut claims: BTreeMap<Box<str>, Option<String>> =
         collections.map(|collection| (collection.as_str().into(), None)).collect();
     for given in given {
-        let refuse = |why| Err(format!("--owners-claim {given}: {why}"));
+        let refuse = |why| Err(Failure::Usage(format!("--owners-claim {given}: {why}")));
         // An address may be the name of a claim, and has no `=` before its query.
         let (named, claim) = match given.split_once('=') {
             Some((collection, claim)) => (Some(collection), claim),
@@ -176,7 +177,8 @@ mod tests {
         let definitions = Definitions::built_in();
         let claim = |given: &[&str]| {
             let given: Vec<_> = given.iter().map(|&given| given.to_owned()).collect();
-            claims(&given, &definitions).map(|claims| claims["customers"].name.clone())
+            let claims = claims(&given, &definitions).map_err(Failure::sentence)?;
+            Ok::<_, String>(claims["customers"].name.clone())
         };
         assert_eq!(claim(&[]).as_deref(), Ok("customers"));
         assert_eq!(claim(&["sub"]).as_deref(), Ok("sub"));

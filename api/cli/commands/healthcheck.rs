@@ -16,7 +16,7 @@ use super::terminal::print;
 use crate::config::listen_address;
 
 /// Time within which the server must answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// Flags of `healthcheck`.
 #[derive(Args, Debug)]
@@ -41,7 +41,7 @@ pub(super) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
         });
     }
     let certificate = args.tls_cert.as_deref();
-    let status = tokio::time::timeout(PATIENCE, ask(address, certificate)).await;
+    let status = tokio::time::timeout(ANSWER, ask(address, certificate)).await;
     let status = status.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
     let scheme = if certificate.is_some() { "https" } else { "http" };
     match status {

@@ -1,5 +1,7 @@
 //! `histories`: lists the histories of the database, checks a definition, or shows one.
 
+pub(super) mod series;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -71,20 +73,31 @@ fn check(definition: &Definition) {
         .item
         .columns()
         .map(|_| ("GET", format!("{path}/export.csv"), "the same as a table".to_owned()));
+    let summary = definition
+        .summaries
+        .as_ref()
+        .map(|_| ("GET", format!("{path}/summary"), "what they add up to, by spans of time".to_owned()));
+    let of_all = definition.summaries.as_ref().and(definition.time_series.as_ref()).map(|_| {
+        let what = format!("what those of all {owners} add up to, by spans of time");
+        ("GET", format!("/v1/{name}/summary"), what)
+    });
     let routes = [
         ("GET, POST", path.clone(), format!("the {many} of one {whose}")),
         ("GET", format!("{path}/{{seq}}"), format!("one {one}")),
         ("GET", format!("{path}/pages/{{page}}"), "one page".to_owned()),
-        ("POST", format!("{path}/upload"), "an upload, with a summary".to_owned()),
+        ("POST", format!("{path}/batch"), format!("{many} in an array")),
+        ("POST", format!("{path}/upload"), "an upload, with one answer".to_owned()),
         ("POST", format!("{path}/upload.ndjson"), "an upload, with an outcome for each line".to_owned()),
         ("GET", format!("{path}/export.ndjson"), "all of them, as a file".to_owned()),
+        ("GET", format!("{path}/live"), "what is appended, as events".to_owned()),
         ("POST", format!("/v1/{name}/upload"), format!("an upload for many {owners}")),
         ("POST", format!("/v1/{name}/upload.ndjson"), "the same, with an outcome for each line".to_owned()),
+        ("GET", format!("/v1/{name}/live"), format!("which {owners} have new {many}, as events")),
         ("GET", format!("/v1/{owners}/{{{}}}", owner.field), format!("the totals of one {whose}")),
         ("DELETE", format!("/v1/{owners}/{{{}}}", owner.field), format!("erases one {whose}")),
         ("GET", format!("/v1/{owners}"), format!("all {owners}")),
     ];
-    for (methods, path, what) in routes.into_iter().chain(csv) {
+    for (methods, path, what) in routes.into_iter().chain(csv).chain(summary).chain(of_all) {
         print(format_args!("  {methods:<9}  {path:<50}  {what}"));
     }
 }

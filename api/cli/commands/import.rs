@@ -8,13 +8,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use pagebucket_model::definition::Definition;
-use pagebucket_model::domain::{Clock, IdempotencyKey};
+use pagebucket_model::domain::{Clock, IdempotencyKey, Invalid};
 use pagebucket_streams::import::{self, ColumnName, Format, OpenError, RowReader};
 use pagebucket_streams::ingest::{self, Budget, Destination, End, Phase, Report, StreamOptions};
+use pagebucket_streams::patience::OUTAGE;
 use reqwest::Url;
 
 use self::progress::ImportProgress;
@@ -78,8 +78,8 @@ pub(super) struct ImportArgs {
     database: DatabaseArgs,
 }
 
-fn key(text: &str) -> Result<IdempotencyKey, String> {
-    IdempotencyKey::parse(text.as_bytes()).map_err(|invalid| invalid.to_string())
+fn key(text: &str) -> Result<IdempotencyKey, Invalid> {
+    IdempotencyKey::parse(text.as_bytes())
 }
 
 const AFTER_HELP: &str = "\
@@ -100,10 +100,10 @@ Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be re
 pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     let definitions = database::definitions(&args.database.histories)?;
     let definition = args.history.of(&definitions)?;
-    let (rows, size) = args.open(definition).map_err(Failure::Usage)?;
+    let (rows, size) = args.open(definition)?;
     if let Some(server) = &args.url {
-        let token =
-            args.token.as_ref().map(Token::header).transpose().map_err(|it| Failure::Usage(it.into()))?;
+        let token = args.token.as_ref().map(Token::header).transpose();
+        let token = token.map_err(|Invalid(rule)| Failure::Usage(rule))?;
         let (mut interrupts, mut progress) =
             (Signals::new()?.channel(Phase::Finishing), ImportProgress::start(size));
         let rows = import::read_ahead(rows, args.strict);
@@ -119,7 +119,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
         let (engine, key) = (args.history.engine(&opened.store)?.clone(), args.key.clone());
         let to = Destination { engine, key, began: Clock::system().now() };
         let rows = import::read_ahead(rows, args.strict);
-        let (waiting, patience, owners) = (MOST_WAITING, PATIENCE, MOST_OWNERS);
+        let (waiting, patience, owners) = (MOST_WAITING, OUTAGE, MOST_OWNERS);
         let many = args.owner.is_none();
         let options = StreamOptions { strict: args.strict, many, waiting, patience, owners };
         let budget = Budget::of(BUDGET);
@@ -135,9 +135,6 @@ const MOST_WAITING: usize = 100_000;
 /// Bytes of rows that wait: enough for [`MOST_WAITING`] trades of as many owners.
 const BUDGET: usize = 64 * 1024 * 1024;
 
-/// How long an import waits for a database that does not answer.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 impl ImportArgs {
     fn tell(&self, report: &Report, definition: &Definition, progress: ImportProgress) -> ExitCode {
         let took = progress.finish();
@@ -148,29 +145,34 @@ impl ImportArgs {
     /// Does everything that needs no database. Returns the size of the file in bytes, too, if it is known.
     ///
     /// # Errors
-    /// A sentence for the user: the file, its format or its columns are missing.
-    fn open(&self, definition: &Arc<Definition>) -> Result<(RowReader, Option<u64>), String> {
+    /// The file, its format or its columns are missing.
+    fn open(&self, definition: &Arc<Definition>) -> Result<(RowReader, Option<u64>), Failure> {
         let name = self.file.display();
         let owner = self.owner.as_deref().map(|text| parse_owner(text, definition, "--owner")).transpose()?;
         let standard_input = self.file == Path::new("-");
         let by_name = || Format::of_extension(self.file.extension()?.to_str()?);
-        let format = self.format.or_else(by_name).ok_or_else(|| match standard_input {
-            true => "name the format of standard input with --format csv or --format ndjson".to_owned(),
-            false => format!(
-                "{name}: its name does not tell its format; name it with --format csv or --format ndjson"
-            ),
+        let format = self.format.or_else(by_name).ok_or_else(|| {
+            Failure::Usage(match standard_input {
+                true => "name the format of standard input with --format csv or --format ndjson".to_owned(),
+                false => format!(
+                    "{name}: its name does not tell its format; name it with --format csv or --format ndjson"
+                ),
+            })
         })?;
         let (input, size): (Box<dyn Read + Send>, _) = if standard_input {
             (Box::new(io::stdin()), None)
         } else {
-            let file = File::open(&self.file).map_err(|error| format!("{name}: {error}"))?;
+            let file = File::open(&self.file);
+            let file = file.map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
             let size = file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
             (Box::new(file), size)
         };
         let rows = RowReader::open(input, format, definition, &self.columns, owner, self.from_line);
-        let rows = rows.map_err(|error| match error {
-            OpenError::Flag(sentence) => sentence,
-            _ => format!("{name}: {error}"),
+        let rows = rows.map_err(|error| {
+            Failure::Usage(match error {
+                OpenError::Column { property, rule } => format!("--column {property}=… {rule}"),
+                _ => format!("{name}: {error}"),
+            })
         })?;
         Ok((rows, size))
     }
@@ -200,7 +202,7 @@ mod tests {
     fn open(flags: &[&str]) -> Result<(RowReader, Option<u64>), String> {
         let args =
             ImportCli::try_parse_from(["import"].iter().chain(flags)).map_err(|error| error.to_string())?;
-        args.import.open(&Arc::new(Definition::trades()))
+        args.import.open(&Arc::new(Definition::trades())).map_err(Failure::sentence)
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub(super) async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
     match args.command {
         KeysCommand::Create(args) => {
             let definitions = database::definitions(&args.database.histories)?;
-            let record = args.record(&definitions, Clock::system().now()).map_err(Failure::Usage)?;
+            let record = args.record(&definitions, Clock::system().now())?;
             database::interruptible(&args.database, async |opened| create(opened, &record).await).await?;
         }
         KeysCommand::List(args) => database::interruptible(&args.database, list).await?,
@@ -107,22 +107,24 @@ impl CreateArgs {
     /// The record of the new key.
     ///
     /// # Errors
-    /// A sentence for the user.
-    fn record(&self, definitions: &Definitions, now: Instant) -> Result<KeyRecord, String> {
+    /// A flag has a value that makes no sense.
+    fn record(&self, definitions: &Definitions, now: Instant) -> Result<KeyRecord, Failure> {
+        let wrong = |flag: &str, rule: &str| Failure::Usage(format!("{flag} {rule}"));
         let owners: BTreeSet<&String> = self.owners.iter().collect();
         for entry in &owners {
-            check_owner(entry, definitions).map_err(|Invalid(rule)| format!("--owners {entry}: {rule}"))?;
+            let checked = check_owner(entry, definitions);
+            checked.map_err(|Invalid(rule)| wrong(&format!("--owners {entry}:"), &rule))?;
         }
         if owners.len() > MOST_OWNERS {
-            return Err(format!("--owners must name at most {MOST_OWNERS} owners"));
+            return Err(wrong("--owners", &format!("must name at most {MOST_OWNERS} owners")));
         }
         let in_days = |days: u32| {
             let expires = Instant::from_millis(now.millis() + i64::from(days) * DAY);
-            expires.map_err(|Invalid(rule)| format!("--expires-in {rule}"))
+            expires.map_err(|Invalid(rule)| wrong("--expires-in", &rule))
         };
         let expires = self.expires_in.map(in_days).transpose()?.or(self.expires);
         if expires.is_some_and(|expires| expires <= now) {
-            return Err("--expires must be in the future".to_owned());
+            return Err(wrong("--expires", "must be in the future"));
         }
         Ok(KeyRecord {
             name: self.name.clone(),
@@ -228,7 +230,8 @@ mod tests {
     fn record(flags: &[&str]) -> Result<KeyRecord, String> {
         let args = ["create"].iter().chain(flags);
         let parsed = Create::try_parse_from(args).map_err(|error| error.to_string())?;
-        parsed.create.record(&Definitions::built_in(), Instant::parse_rfc3339(NOW).unwrap())
+        let now = Instant::parse_rfc3339(NOW).unwrap();
+        parsed.create.record(&Definitions::built_in(), now).map_err(Failure::sentence)
     }
 
     #[test]

@@ -40,7 +40,7 @@ as they are: the command may be run again, and while views are counted.
 Exit status: 0 all counters exist, 2 usage, 3 the database, 130 interrupted.";
 
 pub(super) async fn run(args: PreallocateArgs) -> Result<ExitCode, Failure> {
-    let wanted = args.wanted(Clock::system().now()).map_err(Failure::Usage)?;
+    let wanted = args.wanted(Clock::system().now())?;
     let work = async |opened: &Opened, mut signals: Signals| {
         let mut done = Preallocated::default();
         let ended = signals.unless(preallocate(opened, &wanted, &mut done)).await;
@@ -55,15 +55,15 @@ impl PreallocateArgs {
     /// Each hour of each page, hour by hour.
     ///
     /// # Errors
-    /// A sentence for the user.
-    fn wanted(&self, now: Instant) -> Result<Vec<Preallocation>, String> {
-        let rule = |Invalid(rule)| format!("--hour {rule}");
+    /// An hour is not one, or is too far ahead.
+    fn wanted(&self, now: Instant) -> Result<Vec<Preallocation>, Failure> {
+        let rule = |Invalid(rule)| Failure::Usage(format!("--hour {rule}"));
         let mut wanted = Vec::with_capacity(self.hours as usize * self.path.len());
         let first = Preallocation::hour(self.hour, now).map_err(rule)?;
         for number in 0..self.hours {
             let begins = first.plus(number * 60).map_err(rule)?;
             let hour = Preallocation::hour(begins.start(), now)
-                .map_err(|Invalid(rule)| format!("--hours: each {rule}"))?;
+                .map_err(|Invalid(rule)| Failure::Usage(format!("--hours: each {rule}")))?;
             wanted.extend(self.path.iter().map(|path| Preallocation { path: path.clone(), hour }));
         }
         Ok(wanted)
@@ -103,7 +103,8 @@ mod tests {
     fn wanted(flags: &[&str]) -> Result<Vec<Preallocation>, String> {
         let args = ["preallocate"].iter().chain(flags);
         let parsed = PreallocateCli::try_parse_from(args).map_err(|error| error.to_string())?;
-        parsed.preallocate.wanted(Instant::parse_rfc3339("2014-01-01T10:01:02Z").unwrap())
+        let now = Instant::parse_rfc3339("2014-01-01T10:01:02Z").unwrap();
+        parsed.preallocate.wanted(now).map_err(Failure::sentence)
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::gate_from_flags;
 use super::terminal::print;
 use crate::config::{AuthArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs, heading};
 use crate::embedded::Role;
-use crate::server::{self, Server};
+use crate::server::{self, ServeError, Server};
 
 /// Flags of `serve`.
 #[derive(Args, Debug)]
@@ -40,10 +40,9 @@ pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     // Signals come first, so that an early one also stops the private mongod in order.
     let mut signals = Signals::new()?;
     let definitions = database::definitions(&args.database.histories)?;
-    let histories: Vec<_> = definitions.iter().map(|definition| &*definition.name).collect();
-    server::check(&args.server, &histories).await.map_err(Failure::Usage)?;
+    server::check(&args.server, &definitions).await?;
     // Before a mongod is started or a migration is applied.
-    let socket = server::reserve(args.server.listen).map_err(Failure::Usage)?;
+    let socket = server::reserve(args.server.listen)?;
     let opened = tokio::select! {
         opened = database::open(&args.database, Role::Server, false) => opened?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
@@ -63,7 +62,7 @@ async fn serve(
             opened.store.keep_keys_for(args.retention.key_retention).await?;
             opened.store.keep_views_for(args.retention.view_retention).await?;
         }
-        // Now, so that no request has to wait for it while the database is away.
+        // Now, because a signal ends this, and not the start of the server.
         let epoch = opened.store.epoch(Deadline::within(COMMAND)).await;
         epoch.map_err(|error| Failure::Database(error.to_string()))?;
         Ok::<(), Failure>(())
@@ -76,8 +75,7 @@ async fn serve(
     }
     let store = opened.store.clone().preferring(args.reads.read_preference);
     let gate = gate_from_flags::open(&args.auth, &store).await?;
-    let server = Server::on(socket, &args.server, store, Clock::system(), gate).await;
-    let server = server.map_err(Failure::Usage)?;
+    let server = Server::on(socket, &args.server, store, Clock::system(), gate).await?;
     let (scheme, address) = (server.scheme(), server.address());
     print(format_args!("pagebucket listens on {scheme}://{address}"));
     tracing::info!(%address, "serving; Swagger UI is at /docs/");
@@ -102,4 +100,13 @@ async fn serve(
         tracing::warn!("exiting with requests still running");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        match error {
+            ServeError::Database(error) => Self::Database(error.to_string()),
+            error => Self::Usage(error.to_string()),
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! What a command writes for people: lines on standard output, progress on standard error.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
@@ -26,6 +28,16 @@ pub(super) fn print(line: fmt::Arguments<'_>) {
 pub(super) fn write(text: &str) -> Result<(), Failure> {
     let written = io::stdout().lock().write_all(text.as_bytes());
     written.map_err(|error| Failure::Usage(format!("cannot write to standard output: {error}")))
+}
+
+/// Standard output as a file, so that a slow reader of it does not delay a signal.
+///
+/// # Errors
+/// It is closed.
+pub(super) fn output() -> Result<tokio::fs::File, Failure> {
+    let out = io::stdout().as_fd().try_clone_to_owned();
+    let out = out.map_err(|error| Failure::Usage(format!("standard output: {error}")))?;
+    Ok(tokio::fs::File::from_std(File::from(out)))
 }
 
 /// Writes a line on standard error.

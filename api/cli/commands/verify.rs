@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use pagebucket_engine::internal::{CollectionScan, Records};
-use pagebucket_engine::{Deadline, Engine, Error, Finding};
+use pagebucket_engine::internal::{CollectionScan, Records, TileScan};
+use pagebucket_engine::{Deadline, Engine, Error, Finding, Mended};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::OwnerId;
 use tokio::time::{Instant, sleep_until};
@@ -23,6 +23,9 @@ const STEP: Duration = Duration::from_secs(60);
 
 /// How often each page of one owner is read: in the order of `_id`, and by the owner's field.
 const READINGS_OF_AN_OWNER: u64 = 2;
+
+/// Pages that are read to compare a tile with them.
+const PAGES_OF_A_TILE: u64 = 64;
 
 /// Flags of `verify`.
 #[derive(Args, Debug)]
@@ -40,6 +43,10 @@ pub(super) struct VerifyArgs {
     #[arg(long)]
     repair: bool,
 
+    /// Also compare native time series with the pages: counts and sums by day and group. A server must run, which feeds them. Not with --owner.
+    #[arg(long, conflicts_with = "owner")]
+    series: bool,
+
     /// Pages that are read in a second, at most.
     #[arg(long, value_name = "N", default_value = "5000")]
     pages_per_second: NonZeroU32,
@@ -52,12 +59,13 @@ const AFTER_HELP: &str = "\
 Reads all pages and compares them with the invariants of docs/architecture.md, also while others append. Prints one line for each \
 finding: where it is, which invariant it breaks, and what a reader of that page gets today.
 
-A repair sets a wrong count, first or last, and a missing page number between two others. It changes no item and nothing that \
+A repair sets a wrong count, first or last, and a missing page number between two others, and makes tiles of summaries again. It changes no item and nothing that \
 readers keep. It leaves the rest as it is and says why: for example a wrong value that may be the only trace of a loss.
 
 Exit status: 0 nothing found, or all repaired; 1 findings remain; 2 usage; 3 the database; 130 interrupted.";
 
 pub(super) async fn run(args: VerifyArgs) -> Result<ExitCode, Failure> {
+    database::must_exist(&args.database)?;
     let definitions = database::definitions(&args.database.histories)?;
     let owners = args.owners(&definitions)?;
     database::interruptible(&args.database, async |opened| {
@@ -75,7 +83,7 @@ impl VerifyArgs {
             let history = HistoryArgs::named(self.history.clone());
             let definition = history.of(definitions)?;
             let parse = |owner: &String| parse_owner(owner, definition, "--owner");
-            let owners = self.owner.iter().map(parse).collect::<Result<_, _>>().map_err(Failure::Usage)?;
+            let owners = self.owner.iter().map(parse).collect::<Result<_, _>>()?;
             return Ok([(definition.name.clone(), owners)].into());
         }
         Ok(definitions.iter().map(|definition| (definition.name.clone(), Vec::new())).collect())
@@ -117,6 +125,11 @@ impl<'a> Verification<'a> {
                 Some(owners) => self.owners(engine, owners).await.map_err(failed)?,
             }
         }
+        for engine in opened.store.histories().iter().filter(|_| self.args.series) {
+            if owners.contains_key(&engine.definition().name) {
+                self.series(engine).await.map_err(failed)?;
+            }
+        }
         let known = opened.store.known_histories().await.map_err(failed)?;
         let is_served = |name: &str| opened.store.history(name).is_some();
         let undefined: Vec<_> =
@@ -152,7 +165,8 @@ impl<'a> Verification<'a> {
             self.pages += scanned.buckets;
             self.go_on().await;
         }
-        self.counter(engine, scan.markers).await
+        self.counter(engine, scan.markers).await?;
+        self.tiles(engine, None).await
     }
 
     /// Some owners of a history.
@@ -167,8 +181,40 @@ impl<'a> Verification<'a> {
             let findings = engine.elsewhere(owner, STEP, &mut examined).await?;
             self.findings(engine, &findings).await?;
             markers |= engine.has_marker(owner, Deadline::within(STEP)).await?;
+            self.tiles(engine, Some(owner.clone())).await?;
         }
         self.counter(engine, markers).await
+    }
+
+    /// The tiles of summaries of all owners, or of one.
+    async fn tiles(&mut self, engine: &Engine, owner: Option<OwnerId>) -> Result<(), Error> {
+        let mut scan = TileScan::of(owner);
+        while !scan.ended {
+            let compared = scan.compared;
+            for finding in engine.scan_tiles(&mut scan, Deadline::within(STEP)).await? {
+                let line = format!("{} {}: data model: {}", finding.collection, finding.id, finding.what);
+                self.line(&line);
+                if self.args.repair {
+                    let mended = engine.mend_tile(&finding, Deadline::within(STEP)).await?;
+                    self.tell_mended(&mended, 1);
+                }
+            }
+            self.examined += (scan.compared - compared) * PAGES_OF_A_TILE;
+            self.go_on().await;
+        }
+        Ok(())
+    }
+
+    /// The native time series of a history.
+    async fn series(&mut self, engine: &Engine) -> Result<(), Error> {
+        let mut read = async |pages: u64| {
+            self.examined += pages;
+            self.go_on().await;
+        };
+        for finding in engine.verify_series(STEP, &mut read).await? {
+            self.line(&format!("{}_series: {finding}", engine.definition().name));
+        }
+        Ok(())
     }
 
     /// The number of markers of a history; `markers` says whether it has any.
@@ -196,16 +242,22 @@ impl<'a> Verification<'a> {
                 self.tell(engine, finding).await?;
             }
             if self.args.repair {
-                match engine.mend(of_one, Deadline::within(STEP)).await? {
-                    Ok(set) => {
-                        self.repaired += of_one.len() as u64;
-                        self.progress.print(format_args!("  repaired: {set}"));
-                    }
-                    Err(why) => self.progress.print(format_args!("  not repaired: {why}")),
-                }
+                let mended = engine.mend(of_one, Deadline::within(STEP)).await?;
+                self.tell_mended(&mended, of_one.len() as u64);
             }
         }
         Ok(())
+    }
+
+    /// Says what became of the repair of these many findings.
+    fn tell_mended(&mut self, mended: &Mended, findings: u64) {
+        match mended {
+            Mended::Set(set) => {
+                self.repaired += findings;
+                self.progress.print(format_args!("  repaired: {set}"));
+            }
+            Mended::Left(why) => self.progress.print(format_args!("  not repaired: {why}")),
+        }
     }
 
     /// The records of idempotency keys.

@@ -86,7 +86,8 @@ pub enum AuthMethod {
 /// What may need no token.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenPart {
-    /// The home page, Swagger UI and the OpenAPI document.
+    /// Swagger UI, the list of problems, the schema of definitions and the OpenAPI document; with --no-explorer also `/`. The
+    /// explorer needs no token: it asks for one itself.
     Docs,
     /// The metrics.
     Metrics,

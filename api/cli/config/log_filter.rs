@@ -1,5 +1,6 @@
 //! The filter of the log.
 
+use pagebucket_model::domain::Invalid;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -9,17 +10,17 @@ const LEVELS: &str = "a level is trace, debug, info, warn, error or off";
 /// off the log of everything else: that is refused.
 ///
 /// # Errors
-/// The text is no filter. The sentence says why.
-pub fn log_filter(text: &str) -> Result<String, String> {
-    EnvFilter::try_new(text).map_err(|error| format!("{error}; {LEVELS}"))?;
+/// The text is no filter.
+pub fn log_filter(text: &str) -> Result<String, Invalid> {
+    EnvFilter::try_new(text).map_err(|error| Invalid(format!("{error}; {LEVELS}")))?;
     // A filter by fields of spans, such as `[request{id=1}]=debug`, may have commas of its own.
     let directives = text.split(',').map(str::trim).filter(|_| !text.contains('['));
     for directive in directives.filter(|directive| !directive.is_empty()) {
         let (target, level) = directive.rsplit_once('=').unwrap_or(("pagebucket", directive));
         if target.is_empty() || level.is_empty() || level.parse::<LevelFilter>().is_err() {
-            return Err(format!(
+            return Err(Invalid(format!(
                 "`{directive}` must be a level, or a target with its level, such as pagebucket=debug; {LEVELS}"
-            ));
+            )));
         }
     }
     Ok(text.to_owned())
@@ -51,7 +52,7 @@ mod tests {
             "pagebucket=loud",
             "info,,pagebucket",
         ] {
-            let sentence = log_filter(text).unwrap_err();
+            let Invalid(sentence) = log_filter(text).unwrap_err();
             assert!(sentence.contains("a level is trace, debug,"), "{text}: {sentence}");
         }
     }

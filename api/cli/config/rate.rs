@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
+use pagebucket_model::domain::Invalid;
 
 use super::heading;
 
@@ -59,7 +60,7 @@ pub struct Rate {
 }
 
 /// `100/s`, `100/m` or `100/h`.
-fn rate(text: &str) -> Result<Rate, String> {
+fn rate(text: &str) -> Result<Rate, Invalid> {
     let parse = || {
         let (units, per) = text.trim().split_once('/')?;
         let per = Duration::from_secs(match per {
@@ -70,12 +71,13 @@ fn rate(text: &str) -> Result<Rate, String> {
         });
         Some(Rate { units: units.parse().ok().filter(|units: &NonZeroU32| units.get() <= 1_000_000)?, per })
     };
-    parse().ok_or_else(|| "must be 1 to 1000000 units in a time, such as 100/s, 600/m or 5000/h".to_owned())
+    parse()
+        .ok_or_else(|| Invalid::new("must be 1 to 1000000 units in a time, such as 100/s, 600/m or 5000/h"))
 }
 
 /// A network: an address and the length of its prefix in bits, or an address alone. One of IPv4 that is written in IPv6
 /// becomes what it is, because clients are compared by their addresses of IPv4.
-fn network(text: &str) -> Result<IpNet, String> {
+fn network(text: &str) -> Result<IpNet, Invalid> {
     let text = text.trim();
     let parse = || match text.split_once('/') {
         Some((address, bits)) => IpNet::new(address.parse().ok()?, bits.parse().ok()?).ok(),
@@ -90,7 +92,7 @@ fn network(text: &str) -> Result<IpNet, String> {
     };
     parse()
         .map(canonical)
-        .ok_or_else(|| "must be a network such as 10.0.0.0/8 or 2001:db8::/48, or an address".to_owned())
+        .ok_or_else(|| Invalid::new("must be a network such as 10.0.0.0/8 or 2001:db8::/48, or an address"))
 }
 
 #[cfg(test)]

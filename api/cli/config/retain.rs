@@ -3,6 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 
 use clap::Args;
+use pagebucket_model::domain::Invalid;
 
 use super::heading;
 
@@ -19,6 +20,11 @@ pub struct RetainArgs {
     /// commas between them. Pages are deleted from the oldest on, up to the first one that is kept.
     #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_RETAIN_DAYS", value_name = "HISTORY=N", value_delimiter = ',', value_parser = of_history::<NonZeroU32>)]
     pub retain_days: Vec<OfHistory<NonZeroU32>>,
+
+    /// Histories whose summaries outlive retired pages, such as `trades`; several, with commas between them. Pages are then retired 64
+    /// at a time, after what they add up to by quarters of an hour and groups is stored: it stays until the owner is erased.
+    #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_KEEP_SUMMARIES", value_name = "HISTORY", value_delimiter = ',')]
+    pub keep_summaries: Vec<Box<str>>,
 }
 
 /// A number, and the name of the history that it is for.
@@ -31,14 +37,15 @@ pub struct OfHistory<N> {
 }
 
 /// `trades=100`.
-fn of_history<N: std::str::FromStr>(text: &str) -> Result<OfHistory<N>, String> {
+fn of_history<N: std::str::FromStr>(text: &str) -> Result<OfHistory<N>, Invalid> {
     let parse = || {
         let (history, most) = text.trim().split_once('=')?;
         let digits = most.len() <= 9 && most.bytes().all(|byte| byte.is_ascii_digit());
         let most = most.parse().ok().filter(|_| digits && !history.is_empty())?;
         Some(OfHistory { history: history.into(), most })
     };
-    parse().ok_or_else(|| "must be the name of a history and 1 to 999999999, such as trades=100".to_owned())
+    parse()
+        .ok_or_else(|| Invalid::new("must be the name of a history and 1 to 999999999, such as trades=100"))
 }
 
 #[cfg(test)]

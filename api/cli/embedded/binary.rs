@@ -53,7 +53,7 @@ fn cache() -> PathBuf {
         .map(PathBuf::from)
         .filter(|cache| cache.is_absolute())
         .unwrap_or_else(|| env::home_dir().unwrap_or_default().join(".cache"))
-        .join("pagebucket/mongod-6.0.5/mongod")
+        .join("pagebucket/mongod-6.0.27/mongod")
 }
 
 fn is_executable(path: &Path) -> bool {

@@ -63,8 +63,17 @@ pub(super) struct Claim {
     path: PathBuf,
 }
 
-/// Claims the directory. If another process has it, that is the inner error: `None` while that process writes its line.
-pub(super) fn take(layout: &Layout, role: Role) -> Result<Result<Claim, Option<Holder>>, EmbeddedError> {
+/// Who has a data directory.
+#[derive(Debug)]
+pub(super) enum Claimed {
+    /// This process.
+    Ours(Claim),
+    /// Another process: `None` while it writes its line.
+    By(Option<Holder>),
+}
+
+/// Claims the directory, unless another process has it.
+pub(super) fn take(layout: &Layout, role: Role) -> Result<Claimed, EmbeddedError> {
     let path = layout.root.join("lock");
     let failed = |source| EmbeddedError::io("lock", &path, &source);
     let file = layout::own(&path).map_err(failed)?;
@@ -72,9 +81,11 @@ pub(super) fn take(layout: &Layout, role: Role) -> Result<Result<Claim, Option<H
         Ok(()) => {
             let claim = Claim { file, role, path };
             claim.announce(None)?;
-            Ok(Ok(claim))
+            Ok(Claimed::Ours(claim))
         }
-        Err(TryLockError::WouldBlock) => Ok(Err(io::read_to_string(&file).map_err(failed)?.parse().ok())),
+        Err(TryLockError::WouldBlock) => {
+            Ok(Claimed::By(io::read_to_string(&file).map_err(failed)?.parse().ok()))
+        }
         Err(TryLockError::Error(source)) => Err(failed(source)),
     }
 }

@@ -94,10 +94,7 @@ pub(super) async fn end_mongod(layout: &Layout, key: &Secret) -> Result<(), Embe
     };
     let ask = async {
         let Some(port) = kept_port(layout)? else { return pending().await };
-        // With and without authentication: an earlier version ran mongod without it.
-        let (ours, former) = (Replica::at(port, Some(key)).await?, Replica::at(port, None).await?);
-        let (never, _) = tokio::join!(ours.shut_down(&layout.db), former.shut_down(&layout.db));
-        match never {}
+        match Replica::at(port, key).await?.shut_down(&layout.db).await {}
     };
     let ended = timeout(END, async {
         tokio::select! {

@@ -43,19 +43,13 @@ pub(super) struct Replica {
 }
 
 impl Replica {
-    /// Makes a client; nothing is sent before the first command. It must be made and used in one tokio runtime. Without a
-    /// key it speaks to a mongod without authentication.
-    pub(super) async fn at(port: u16, key: Option<&Secret>) -> Result<Self, EmbeddedError> {
-        let (member, how) = match key {
-            Some(Secret(key)) => {
-                (format!("__system:{key}@"), "&authSource=local&authMechanism=SCRAM-SHA-256")
-            }
-            None => (String::new(), ""),
-        };
+    /// Makes a client; nothing is sent before the first command. It must be made and used in one tokio runtime.
+    pub(super) async fn at(port: u16, Secret(key): &Secret) -> Result<Self, EmbeddedError> {
         let millis = ANSWER.as_millis();
         let uri = format!(
-            "mongodb://{member}127.0.0.1:{port}/?directConnection=true&appName=pagebucket%20embedded\
-             &connectTimeoutMS={millis}&serverSelectionTimeoutMS={millis}{how}"
+            "mongodb://__system:{key}@127.0.0.1:{port}/?directConnection=true&appName=pagebucket%20embedded\
+             &authSource=local&authMechanism=SCRAM-SHA-256\
+             &connectTimeoutMS={millis}&serverSelectionTimeoutMS={millis}"
         );
         let client = Client::with_uri_str(uri).await.map_err(|error| {
             EmbeddedError::NotRun(format!("no client for the private mongod could be made: {error}"))

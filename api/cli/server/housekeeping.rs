@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pagebucket_engine::internal::{Housekeeping, Retention};
 use pagebucket_engine::{Error, Store};
+use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::metric::{HOUSEKEEPING, RETIRED_PAGES};
 
 use crate::config::{OfHistory, RetainArgs};
@@ -17,34 +18,74 @@ pub const EVERY: Duration = Duration::from_secs(60);
 /// What is kept, by the names of the histories.
 pub type Retentions = BTreeMap<Box<str>, Retention>;
 
-/// What these flags say of the histories with these names.
+/// Why flags of retention make no sense.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RetentionError {
+    /// A flag names a history that does not exist.
+    #[error("{flag} {history}: there is no such history (there are {known})")]
+    Unknown {
+        /// The flag.
+        flag: &'static str,
+        /// The history that it names.
+        history: Box<str>,
+        /// The names of all histories.
+        known: String,
+    },
+    /// A history has no summaries that could be kept.
+    #[error("--keep-summaries {0}: its definition has no summaries")]
+    NoSummaries(Box<str>),
+    /// A flag names a history twice.
+    #[error("{flag} {history}: is given more than once")]
+    Repeated {
+        /// The flag.
+        flag: &'static str,
+        /// The history.
+        history: Box<str>,
+    },
+}
+
+/// What these flags say of the histories with these definitions.
 ///
 /// # Errors
-/// A flag names a history that does not exist, or one that it has named before: a sentence for the user.
-pub fn retentions(args: &RetainArgs, histories: &[&str]) -> Result<Retentions, String> {
+/// A flag names a history that does not exist, or one that it has named before; or the summaries of one that has none.
+pub fn retentions(args: &RetainArgs, definitions: &Definitions) -> Result<Retentions, RetentionError> {
     let mut retentions = Retentions::new();
-    add(&mut retentions, "--retain-pages", &args.retain_pages, histories, |kept| &mut kept.pages)?;
-    add(&mut retentions, "--retain-days", &args.retain_days, histories, |kept| &mut kept.days)?;
+    for OfHistory { history, most } in &args.retain_pages {
+        let retention = named("--retain-pages", history, definitions, &mut retentions)?.0;
+        once("--retain-pages", history, retention.pages.replace(*most).is_none())?;
+    }
+    for OfHistory { history, most } in &args.retain_days {
+        let retention = named("--retain-days", history, definitions, &mut retentions)?.0;
+        once("--retain-days", history, retention.days.replace(*most).is_none())?;
+    }
+    for history in &args.keep_summaries {
+        let (retention, definition) = named("--keep-summaries", history, definitions, &mut retentions)?;
+        if definition.summaries.is_none() {
+            return Err(RetentionError::NoSummaries(history.clone()));
+        }
+        once("--keep-summaries", history, !std::mem::replace(&mut retention.keep_summaries, true))?;
+    }
+    // A history that keeps its pages has no retention.
+    retentions.retain(|_, retention| retention.pages.is_some() || retention.days.is_some());
     Ok(retentions)
 }
 
-fn add<N: Copy>(
-    retentions: &mut Retentions,
-    flag: &str,
-    given: &[OfHistory<N>],
-    histories: &[&str],
-    part: impl Fn(&mut Retention) -> &mut Option<N>,
-) -> Result<(), String> {
-    for OfHistory { history, most } in given {
-        if !histories.contains(&&**history) {
-            let names = histories.join(", ");
-            return Err(format!("{flag} {history}: there is no such history (there are {names})"));
-        }
-        if part(retentions.entry(history.clone()).or_default()).replace(*most).is_some() {
-            return Err(format!("{flag} {history}: is given more than once"));
-        }
-    }
-    Ok(())
+/// The retention of the history that a flag names, and its definition.
+fn named<'a>(
+    flag: &'static str,
+    history: &str,
+    definitions: &'a Definitions,
+    retentions: &'a mut Retentions,
+) -> Result<(&'a mut Retention, &'a Definition), RetentionError> {
+    let Some(definition) = definitions.get(history) else {
+        let known: Vec<_> = definitions.iter().map(|definition| &*definition.name).collect();
+        return Err(RetentionError::Unknown { flag, history: history.into(), known: known.join(", ") });
+    };
+    Ok((retentions.entry(history.into()).or_default(), definition))
+}
+
+fn once(flag: &'static str, history: &str, is_first: bool) -> Result<(), RetentionError> {
+    if is_first { Ok(()) } else { Err(RetentionError::Repeated { flag, history: history.into() }) }
 }
 
 /// Keeps house until it is dropped.
@@ -83,18 +124,32 @@ mod tests {
     fn flags_name_histories_that_exist_once() {
         let pages = |history: &str| OfHistory { history: history.into(), most: NonZeroU64::MIN };
         let days = |history: &str| OfHistory { history: history.into(), most: NonZeroU32::MIN };
-        let told =
-            |retain_pages, retain_days| retentions(&RetainArgs { retain_pages, retain_days }, &["trades"]);
+        let definitions = Definitions::built_in();
+        let with = |retain_pages, retain_days, keep_summaries| {
+            retentions(&RetainArgs { retain_pages, retain_days, keep_summaries }, &definitions)
+        };
+        let told = |pages, days| with(pages, days, vec![]);
         assert_eq!(told(vec![], vec![]), Ok(Retentions::new()));
-        let both = Retention { pages: Some(NonZeroU64::MIN), days: Some(NonZeroU32::MIN) };
+        let both =
+            Retention { pages: Some(NonZeroU64::MIN), days: Some(NonZeroU32::MIN), keep_summaries: false };
         assert_eq!(told(vec![pages("trades")], vec![days("trades")]), Ok([("trades".into(), both)].into()));
         assert_eq!(
-            told(vec![], vec![days("trade")]).unwrap_err(),
+            told(vec![], vec![days("trade")]).unwrap_err().to_string(),
             "--retain-days trade: there is no such history (there are trades)"
         );
         assert_eq!(
-            told(vec![pages("trades"), pages("trades")], vec![]).unwrap_err(),
+            told(vec![pages("trades"), pages("trades")], vec![]).unwrap_err().to_string(),
             "--retain-pages trades: is given more than once"
         );
+        let kept = Retention { pages: Some(NonZeroU64::MIN), days: None, keep_summaries: true };
+        let summaries = || vec!["trades".into()];
+        assert_eq!(with(vec![pages("trades")], vec![], summaries()), Ok([("trades".into(), kept)].into()));
+        assert_eq!(with(vec![], vec![], summaries()), Ok(Retentions::new()));
+        for (names, sentence) in [
+            (vec!["trade".into()], "--keep-summaries trade: there is no such history (there are trades)"),
+            (vec!["trades".into(), "trades".into()], "--keep-summaries trades: is given more than once"),
+        ] {
+            assert_eq!(with(vec![], vec![], names).unwrap_err().to_string(), sentence);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The server's certificate, which is read again when its files change.
 
 use std::convert::Infallible;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,12 +44,44 @@ struct Texts {
     key: Vec<u8>,
 }
 
+/// Why the files cannot be used, with nothing of what is in them.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file cannot be read.
+    #[error("{flag} {} cannot be read: {error}", file.display())]
+    Unreadable {
+        /// The flag that names the file.
+        flag: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The file of the certificate has none, or none that clients accept.
+    #[error("--tls-cert {} holds no certificate in PEM that can be used", .0.display())]
+    NoCertificate(PathBuf),
+    /// The file of the key has none.
+    #[error(
+        "--tls-key {} holds no private key in PEM that can be used: it must be RSA, ECDSA or Ed25519, and not encrypted",
+        .0.display()
+    )]
+    NoKey(PathBuf),
+    /// The two do not belong together.
+    #[error("--tls-key {} is not the key of the certificate in --tls-cert {}", key.display(), certificate.display())]
+    OtherKey {
+        /// The file of the key.
+        key: PathBuf,
+        /// The file of the certificate.
+        certificate: PathBuf,
+    },
+}
+
 impl Certificate {
     /// Reads the files. Nothing when the server is to speak plain text.
     ///
     /// # Errors
-    /// The files cannot be used: a sentence for the user, with nothing of what is in them.
-    pub(super) async fn read(args: &TlsArgs) -> Result<Option<Arc<Self>>, String> {
+    /// The files cannot be used.
+    pub(super) async fn read(args: &TlsArgs) -> Result<Option<Arc<Self>>, CertificateError> {
         let (Some(certificate), Some(key)) = (args.tls_cert.clone(), args.tls_key.clone()) else {
             return Ok(None);
         };
@@ -74,7 +107,7 @@ impl Certificate {
         loop {
             tokio::time::sleep(READ_AGAIN).await;
             let texts = Texts::read(&self.certificate, &self.key).await;
-            let now = texts.as_ref().map(Texts::digest).map_err(String::clone);
+            let now = texts.as_ref().map(Texts::digest).map_err(ToString::to_string);
             if now == seen {
                 continue;
             }
@@ -97,7 +130,7 @@ impl ResolvesServerCert for Certificate {
 }
 
 impl Texts {
-    async fn read(certificate: &Path, key: &Path) -> Result<Self, String> {
+    async fn read(certificate: &Path, key: &Path) -> Result<Self, CertificateError> {
         Ok(Self { certificate: read("--tls-cert", certificate).await?, key: read("--tls-key", key).await? })
     }
 
@@ -105,20 +138,13 @@ impl Texts {
         Sha256::new().chain_update(&self.certificate).chain_update(&self.key).finalize().into()
     }
 
-    fn parse(&self, certificate: &Path, key: &Path) -> Result<CertifiedKey, String> {
-        let (certificate, key) = (certificate.display(), key.display());
-        let no_certificate =
-            || format!("--tls-cert {certificate} holds no certificate in PEM that can be used");
+    fn parse(&self, certificate: &Path, key: &Path) -> Result<CertifiedKey, CertificateError> {
+        let no_certificate = || CertificateError::NoCertificate(certificate.to_owned());
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.certificate).collect();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         let chain = chain.ok_or_else(no_certificate)?;
         // Errors of this parser name the line that they stumble over.
-        let no_key = || {
-            format!(
-                "--tls-key {key} holds no private key in PEM that can be used: it must be RSA, ECDSA or Ed25519, and not \
-                 encrypted"
-            )
-        };
+        let no_key = || CertificateError::NoKey(key.to_owned());
         let private = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| no_key())?;
         let private = ring::sign::any_supported_type(&private).map_err(|_| no_key())?;
         let pair = CertifiedKey::new(chain, private);
@@ -126,13 +152,13 @@ impl Texts {
             Ok(()) => Ok(pair),
             Err(rustls::Error::InvalidCertificate(_)) => Err(no_certificate()),
             Err(_) => {
-                Err(format!("--tls-key {key} is not the key of the certificate in --tls-cert {certificate}"))
+                Err(CertificateError::OtherKey { key: key.to_owned(), certificate: certificate.to_owned() })
             }
         }
     }
 }
 
-async fn read(flag: &str, file: &Path) -> Result<Vec<u8>, String> {
+async fn read(flag: &'static str, file: &Path) -> Result<Vec<u8>, CertificateError> {
     let text = tokio::fs::read(file).await;
-    text.map_err(|error| format!("{flag} {} cannot be read: {error}", file.display()))
+    text.map_err(|error| CertificateError::Unreadable { flag, file: file.to_owned(), error })
 }

@@ -27,7 +27,7 @@ pub const COMMITTERS: usize = 4;
 
 /// How long a committer waits for a commit before it goes on with other keys. An ordinary commit takes
 /// milliseconds.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TURN: Duration = Duration::from_secs(1);
 
 /// The longest pause after a first refusal. It doubles with each further refusal, at most [`MOST_DOUBLINGS`]
 /// times.
@@ -169,8 +169,15 @@ struct Committer<M: Messages, P: BatchPolicy<M>> {
 fn start<M: Messages, P: BatchPolicy<M>>(policy: P) -> Handle<M> {
     let (sender, inbox) = unbounded_channel();
     let own = sender.downgrade();
-    let (waiting, ready, busy, commits, committing) = Default::default();
-    let committer = Committer { policy, own, waiting, ready, busy, commits, committing };
+    let committer = Committer {
+        policy,
+        own,
+        waiting: HashMap::new(),
+        ready: VecDeque::new(),
+        busy: HashMap::new(),
+        commits: 0,
+        committing: 0,
+    };
     tokio::spawn(committer.run(inbox));
     Handle(sender)
 }
@@ -300,10 +307,10 @@ fn pause(refusals: u32) -> Duration {
     longest.mul_f64(rand::random_range(0.5..=1.0))
 }
 
-/// Runs `work` to its end, but gives up its turn after [`PATIENCE`].
+/// Runs `work` to its end, but gives up its turn after [`TURN`].
 async fn patiently<M: Messages>(turn: AtEnd<M>, work: impl Future<Output = ()>) {
     let mut work = std::pin::pin!(work);
-    if tokio::time::timeout(PATIENCE, &mut work).await.is_err() {
+    if tokio::time::timeout(TURN, &mut work).await.is_err() {
         drop(turn);
         work.await;
     }

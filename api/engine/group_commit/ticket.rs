@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, OnceLock};
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -19,11 +20,8 @@ const GRACE: Duration = Duration::from_secs(1);
 // After the longest wait a request still has enough time for a commit.
 const _: () = assert!(LONGEST_WAIT.as_secs() + COMMIT.as_secs() <= COMMAND.as_secs());
 
-/// One key may hold a queue's size divided by this.
+/// One key, or one client, may hold a queue's size divided by this.
 const KEY_DIVISOR: usize = 4;
-
-/// How many maps hold the units by key. With several maps, requests of different keys rarely wait for one lock.
-const SHARDS: usize = 16;
 
 /// A limit on the requests that wait at once, in units that the user of the queue defines. Clones share the
 /// limit.
@@ -34,19 +32,33 @@ pub struct Queue(Arc<Inner>);
 struct Inner {
     free: Arc<Semaphore>,
     size: u32,
-    /// The units of each key that holds any.
-    held: [Mutex<HashMap<u64, usize>>; SHARDS],
+    by_key: Held,
+    by_client: Held,
     /// The least time that a request must have left when a commit takes it.
     commit: Duration,
     /// The name of the metric that counts the waiting units.
     gauge: &'static str,
 }
 
-/// Units of a queue that one key holds until this value is dropped.
+/// A client that shares queues with others. Cheap to copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueClient(u64);
+
+impl QueueClient {
+    /// The client with this identity. Within a process, equal identities are one client.
+    pub fn new(identity: &impl Hash) -> Self {
+        // With random keys, no identity can be chosen that collides with another.
+        static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        Self(KEYS.hash_one(identity))
+    }
+}
+
+/// Units of a queue that one key, and perhaps one client, holds until this value is dropped.
 #[derive(Debug)]
 pub struct QueueReservation {
     queue: Queue,
     key: u64,
+    client: Option<QueueClient>,
     units: usize,
     /// Units of the queue, and of a second limit, which applies to some requests together.
     _permits: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
@@ -59,6 +71,8 @@ pub enum Full {
     Queue,
     /// This key holds as much of the queue as one key may.
     Key,
+    /// This client holds as much of the queue as one client may.
+    Client,
 }
 
 impl QueueReservation {
@@ -75,7 +89,8 @@ impl Queue {
     pub fn new(size: usize, commit: Duration, gauge: &'static str) -> Self {
         let size = u32::try_from(size.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         let free = Arc::new(Semaphore::new(size as usize));
-        Self(Arc::new(Inner { free, size, held: Default::default(), commit, gauge }))
+        let (by_key, by_client) = (Held::default(), Held::default());
+        Self(Arc::new(Inner { free, size, by_key, by_client, commit, gauge }))
     }
 
     /// How many units may wait at once.
@@ -83,45 +98,45 @@ impl Queue {
         self.0.size as usize
     }
 
-    /// The most units that one key may hold, unless a single request has more.
+    /// The most units that one key may hold, or one client, unless a single request has more.
     pub fn most_of_a_key(&self) -> usize {
         (self.0.size as usize / KEY_DIVISOR).max(1)
     }
 
-    /// Takes room for `units` of one key, which may then hold at most `most` units. A key that holds nothing
-    /// may take more, up to the whole queue: so every request, however large, has room in an empty queue.
+    /// Takes room for `units` of one key, and of one client if it is known. Each may then hold at most `most` units. One that
+    /// holds nothing may take more, up to the whole queue: so every request, however large, has room in an empty queue.
     ///
     /// # Errors
     /// There is not enough room.
-    pub fn room(&self, key: u64, units: usize, most: usize) -> Result<QueueReservation, Full> {
+    pub fn room(
+        &self,
+        key: u64,
+        client: Option<QueueClient>,
+        units: usize,
+        most: usize,
+    ) -> Result<QueueReservation, Full> {
         let units = units.min(self.size());
-        let mut held = self.held(key);
-        let own = held.entry(key).or_default();
-        if *own > 0 && *own + units > most {
+        let Inner { free, by_key, by_client, gauge, .. } = &*self.0;
+        if !by_key.take(key, units, most) {
             return Err(Full::Key);
         }
-        *own += units;
-        drop(held);
-        let free = Arc::clone(&self.0.free);
-        let Ok(permit) = free.try_acquire_many_owned(units.try_into().unwrap_or(u32::MAX)) else {
-            self.give_back(key, units);
+        if client.is_some_and(|client| !by_client.take(client.0, units, most)) {
+            by_key.give_back(key, units);
+            return Err(Full::Client);
+        }
+        let Ok(permit) = Arc::clone(free).try_acquire_many_owned(units.try_into().unwrap_or(u32::MAX)) else {
+            self.give_back_of_client(client, units);
+            by_key.give_back(key, units);
             return Err(Full::Queue);
         };
-        metrics::gauge!(self.0.gauge).increment(units as f64);
-        Ok(QueueReservation { queue: self.clone(), key, units, _permits: (permit, None) })
+        metrics::gauge!(*gauge).increment(units as f64);
+        Ok(QueueReservation { queue: self.clone(), key, client, units, _permits: (permit, None) })
     }
 
-    fn give_back(&self, key: u64, units: usize) {
-        if let Entry::Occupied(mut own) = self.held(key).entry(key) {
-            *own.get_mut() -= units;
-            if *own.get() == 0 {
-                own.remove();
-            }
+    fn give_back_of_client(&self, client: Option<QueueClient>, units: usize) {
+        if let Some(QueueClient(client)) = client {
+            self.0.by_client.give_back(client, units);
         }
-    }
-
-    fn held(&self, key: u64) -> MutexGuard<'_, HashMap<u64, usize>> {
-        self.0.held[key as usize % SHARDS].lock()
     }
 
     /// Waits until the queue is empty, including the requests of clients that have disconnected. New requests
@@ -134,9 +149,51 @@ impl Queue {
 
 impl Drop for QueueReservation {
     fn drop(&mut self) {
-        let Self { queue, key, units, .. } = self;
-        queue.give_back(*key, *units);
+        let Self { queue, key, client, units, .. } = self;
+        queue.give_back_of_client(*client, *units);
+        queue.0.by_key.give_back(*key, *units);
         metrics::gauge!(queue.0.gauge).decrement(*units as f64);
+    }
+}
+
+/// How many maps hold the units. With several maps, requests of different keys rarely wait for one lock.
+const SHARDS: usize = 16;
+
+/// The units of each key that holds any.
+#[derive(Debug, Default)]
+struct Held([Mutex<HashMap<u64, usize>>; SHARDS]);
+
+impl Held {
+    /// Takes units for a key, which may then hold at most `most`. A key that holds nothing may take more. Returns whether they
+    /// are taken.
+    fn take(&self, key: u64, units: usize, most: usize) -> bool {
+        let mut held = self.shard(key);
+        let own = held.entry(key).or_default();
+        let fits = *own == 0 || *own + units <= most;
+        if fits {
+            *own += units;
+        }
+        fits
+    }
+
+    /// Gives back units that the key has taken.
+    fn give_back(&self, key: u64, units: usize) {
+        if let Entry::Occupied(mut own) = self.shard(key).entry(key) {
+            *own.get_mut() -= units;
+            if *own.get() == 0 {
+                own.remove();
+            }
+        }
+    }
+
+    /// Whether nothing is held.
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|held| held.lock().is_empty())
+    }
+
+    fn shard(&self, key: u64) -> MutexGuard<'_, HashMap<u64, usize>> {
+        self.0[key as usize % SHARDS].lock()
     }
 }
 
@@ -236,25 +293,46 @@ mod tests {
         let queue = queue(100, COMMIT);
         let most = queue.most_of_a_key();
         assert_eq!(most, 25);
-        let mut own: Vec<QueueReservation> = (0..most).map(|_| queue.room(1, 1, most).unwrap()).collect();
-        assert_eq!(queue.room(1, 1, most).unwrap_err(), Full::Key);
-        let others = queue.room(1 + SHARDS as u64, 75, most).unwrap();
-        assert_eq!(queue.room(2, 1, most).unwrap_err(), Full::Queue);
+        let mut own: Vec<QueueReservation> =
+            (0..most).map(|_| queue.room(1, None, 1, most).unwrap()).collect();
+        assert_eq!(queue.room(1, None, 1, most).unwrap_err(), Full::Key);
+        let others = queue.room(1 + 16, None, 75, most).unwrap();
+        assert_eq!(queue.room(2, None, 1, most).unwrap_err(), Full::Queue);
         own.pop();
-        own.push(queue.room(1, 1, most).unwrap());
+        own.push(queue.room(1, None, 1, most).unwrap());
         drop((own, others));
         assert_eq!(queue.0.free.available_permits(), 100);
-        assert!(queue.0.held.iter().all(|held| held.lock().is_empty()), "nothing is kept of a key");
+        assert!(queue.0.by_key.is_empty(), "nothing is kept of a key");
+    }
+
+    #[test]
+    fn a_client_holds_its_part_whatever_its_keys() {
+        let queue = queue(100, COMMIT);
+        let most = queue.most_of_a_key();
+        let [ann, bob] = ["ann", "bob"].map(|name| Some(QueueClient::new(&name)));
+        let mut of_ann: Vec<_> = (1..=25).map(|key| queue.room(key, ann, 1, most).unwrap()).collect();
+        assert_eq!(queue.room(26, ann, 1, most).unwrap_err(), Full::Client);
+        let others = [queue.room(26, bob, 25, most).unwrap(), queue.room(27, None, 25, most).unwrap()];
+        // What is refused for another reason takes nothing of a client's part.
+        assert_eq!(queue.room(28, Some(QueueClient::new(&"eve")), 26, most).unwrap_err(), Full::Queue);
+        of_ann.pop();
+        assert_eq!(queue.room(27, ann, 1, most).unwrap_err(), Full::Key);
+        of_ann.push(queue.room(28, ann, 1, most).unwrap());
+        drop((of_ann, others));
+        assert_eq!(queue.0.free.available_permits(), 100);
+        assert!(queue.0.by_key.is_empty() && queue.0.by_client.is_empty(), "nothing is kept");
+        // One request of any size.
+        drop(queue.room(1, ann, 101, most).unwrap());
     }
 
     #[test]
     fn a_request_of_any_size_has_room_in_an_empty_queue() {
         let queue = queue(100, COMMIT);
-        let whole = queue.room(1, 100, queue.most_of_a_key()).unwrap();
-        assert_eq!(queue.room(2, 1, 25).unwrap_err(), Full::Queue);
+        let whole = queue.room(1, None, 100, queue.most_of_a_key()).unwrap();
+        assert_eq!(queue.room(2, None, 1, 25).unwrap_err(), Full::Queue);
         drop(whole);
-        let larger = queue.room(1, 101, 25).unwrap();
-        assert_eq!(queue.room(2, 1, 25).unwrap_err(), Full::Queue);
+        let larger = queue.room(1, None, 101, 25).unwrap();
+        assert_eq!(queue.room(2, None, 1, 25).unwrap_err(), Full::Queue);
         drop(larger);
         assert_eq!(queue.0.free.available_permits(), 100);
     }
@@ -263,11 +341,12 @@ mod tests {
     async fn with_too_little_time_left_it_is_not_waited_for() {
         let queue = queue(10, COMMIT);
         let late = || Deadline::within(COMMIT - Duration::from_secs(1));
-        let (ticket, pending) = Ticket::<()>::new(late(), queue.room(1, 1, 10).unwrap());
+        let (ticket, pending) = Ticket::<()>::new(late(), queue.room(1, None, 1, 10).unwrap());
         assert!(ticket.is_late());
         assert_eq!(pending.answer().await, Err(NoAnswer::Withdrawn));
         assert!(!ticket.take());
-        let (ticket, _pending) = Ticket::<()>::new(Deadline::within(COMMAND), queue.room(1, 1, 10).unwrap());
+        let (ticket, _pending) =
+            Ticket::<()>::new(Deadline::within(COMMAND), queue.room(1, None, 1, 10).unwrap());
         assert!(!ticket.is_late() && ticket.take());
     }
 }

@@ -1,9 +1,11 @@
 //! The collection of the histories of one definition: how it is read and written, and what this process has learned of it.
 
+pub(super) mod changed;
 pub(super) mod fence;
 pub(super) mod markers;
 pub(super) mod moment;
 pub(super) mod server_time;
+pub(super) mod watched;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +20,7 @@ use self::fence::{ReadTime, ServerClock};
 use self::markers::Markers;
 use self::moment::Moment;
 use self::server_time::ServerTime;
+use self::watched::WatchedOwners;
 use crate::capacity::Ages;
 use crate::migrations::histories;
 use crate::mongo::error::tells_of_full_disk;
@@ -44,6 +47,8 @@ pub(crate) struct HistoryCollection {
     pub(super) markers: Markers,
     /// What the database says that an item may take: another instance may have raised it.
     pub(super) known_item_bytes: AtomicUsize,
+    /// Owners that have live readers.
+    pub(super) watched: Arc<WatchedOwners>,
 }
 
 impl HistoryCollection {
@@ -54,10 +59,17 @@ impl HistoryCollection {
         clock: &Clock,
         ages: Ages,
     ) -> Self {
-        let (sessions, clock) = (Arc::clone(sessions), clock.clone());
-        let (server_time, server_clock, known_item_bytes) = Default::default();
-        let (reads, markers) = (MonotonicReads::of(database), Markers::new(ages));
-        Self { definition, reads, sessions, clock, server_time, server_clock, markers, known_item_bytes }
+        Self {
+            definition,
+            reads: MonotonicReads::of(database),
+            sessions: Arc::clone(sessions),
+            clock: clock.clone(),
+            server_time: ServerTime::default(),
+            server_clock: ServerClock::default(),
+            markers: Markers::new(ages),
+            known_item_bytes: AtomicUsize::default(),
+            watched: Arc::default(),
+        }
     }
 
     /// What kind of deployment this is.
@@ -315,8 +327,10 @@ pub(super) fn owner_in(document: &RawDocument, owner: &Owner) -> Option<OwnerId>
     document.get(&*owner.field).ok().flatten().and_then(|id| owner_of(id, owner.kind))
 }
 
-/// The page number of a bucket, or of a projection of one. Otherwise says what is wrong with it.
-pub(super) fn page_of(bucket: &RawDocument) -> Result<PageNumber, &'static str> {
-    let page = bucket.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok());
-    page.ok_or("is not a positive int64")
+/// What is wrong with a bucket without a [page number](page_of).
+pub(super) const NO_PAGE: &str = "is not a positive int64";
+
+/// The page number of a bucket, or of a projection of one. `None` if it has none.
+pub(super) fn page_of(bucket: &RawDocument) -> Option<PageNumber> {
+    bucket.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok())
 }

@@ -6,19 +6,20 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mongodb::Database;
-use mongodb::bson::{Document, Timestamp};
+use mongodb::bson::Timestamp;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{
     Clock, DateRange, IdempotencyKey, Instant, Limit, OwnerId, PageNumber, Position, ReadPreference, Seq,
     Totals,
 };
 use pagebucket_model::item::{Draft, Item};
+use tokio_util::task::AbortOnDropHandle;
 
-use super::appends::appender::Appender;
+use super::appends::appender::{AppendArrival, Appender};
 use super::appends::identified::{Mark, MarkedSoFar};
 use super::appends::lines::UploadedSoFar;
 use super::appends::queue::{AppendQueue, Waiting};
-use super::appends::request::{AppendError, AppendProgress, Appended};
+use super::appends::request::{AppendError, AppendProgress, AppendTerms, Appended};
 use super::buckets::document::Bucket;
 use super::collection::fence::ReadTime;
 use super::collection::{HistoryCollection, millis};
@@ -29,12 +30,20 @@ use super::deletion::erasure_log::LoggedErasure;
 use super::deletion::replay::{Replay, replay};
 use super::deletion::retire::{Retention, Retired, Retirement};
 use super::identity::ItemKey;
+use super::live::{FollowError, Followers, LiveReader, OwnersReader, Rooms};
 use super::reads::export::Export;
 use super::reads::owners::OwnerList;
 use super::reads::reader::{FullPages, History, HistoryReader};
+use super::series::build::Rebuild;
+use super::series::scan::{self, SeriesError, SeriesPage, SeriesQuery};
+use super::series::{build, check, feeder};
+use super::summaries::kept::forget_unretired;
+use super::summaries::makers::{TileMakers, TileWalk};
 use super::verify::verifier::Verifier;
-use super::verify::{CollectionScan, Finding, Records, Scanned, lost};
+use super::verify::{CollectionScan, Finding, Mended, Records, Scanned, TileFinding, TileScan, lost};
 use crate::capacity::Capacity;
+use crate::group_commit::QueueClient;
+use crate::mongo::log_place::LogPlace;
 use crate::mongo::session::Sessions;
 use crate::mongo::{COMMAND, Deadline, Result};
 
@@ -43,6 +52,8 @@ use crate::mongo::{COMMAND, Deadline, Result};
 pub struct Engine {
     reader: HistoryReader,
     shared: Arc<Shared>,
+    /// Whose appends these are, if clients share the queue.
+    client: Option<QueueClient>,
 }
 
 #[derive(Debug)]
@@ -51,6 +62,10 @@ struct Shared {
     erasures: Erasures,
     late_erasures: LateErasures,
     retirement: Retirement,
+    tile_makers: TileMakers,
+    tile_walk: TileWalk,
+    live: Rooms,
+    followers: Followers,
 }
 
 impl Engine {
@@ -66,9 +81,19 @@ impl Engine {
         let source = Arc::new(HistoryCollection::new(definition, database, sessions, clock, capacity.ages));
         let appender = Arc::new(Appender::new(Arc::clone(&source), queue.clone(), capacity.catalog_owners));
         let erasures = Erasures::new(Arc::clone(&source), scan_turn.clone());
-        let (late_erasures, retirement) = (LateErasures::default(), Retirement::new(Arc::clone(&source)));
-        let shared = Shared { appender, erasures, late_erasures, retirement };
-        Self { reader: HistoryReader::new(source), shared: Arc::new(shared) }
+        let reader = HistoryReader::new(source);
+        let (late_erasures, retirement) = (LateErasures::default(), Retirement::new(reader.clone()));
+        let shared = Shared {
+            appender,
+            erasures,
+            late_erasures,
+            retirement,
+            tile_makers: TileMakers::default(),
+            tile_walk: TileWalk::default(),
+            live: Rooms::default(),
+            followers: Followers::default(),
+        };
+        Self { reader, shared: Arc::new(shared), client: None }
     }
 
     /// The definition of these histories.
@@ -86,19 +111,22 @@ impl Engine {
 impl Engine {
     /// Stores at least one item at the end of a history, in the given order.
     ///
-    /// The append goes on to its end even if the caller stops waiting. `deadline` is shortened to one
-    /// command's.
+    /// The append goes on to its end even if the caller stops waiting. `terms` are a [`Deadline`], which is shortened to one
+    /// command's, or have also the total that the history must have before ([`AppendTerms`]).
     ///
     /// # Errors
     /// See [`AppendError`]. Each item that the error does not count as unknown is stored exactly once or not
     /// at all.
-    pub async fn append(&self, owner: OwnerId, items: Vec<Item>, deadline: Deadline) -> Appended {
-        self.shared.appender.append(owner, items, deadline).await
+    pub async fn append(&self, owner: OwnerId, items: Vec<Item>, terms: impl Into<AppendTerms>) -> Appended {
+        self.shared.appender.append(owner, self.client, items, terms.into()).await
     }
 
     /// Stores at least one item at the end of a history, unless a request with the same key has already stored
     /// the items. `canonical` has the canonical form of each ([`pagebucket_model::item::canonical`]), by which a repeat is known.
     /// `now` is the time at which the request arrived.
+    ///
+    /// If the terms expect a total, the items are looked for first: where they are stored, the total does not matter. Where some of
+    /// them are stored, the rest is stored whatever the total is.
     ///
     /// The append goes on to its end even if the caller stops waiting. Also returns when the first request with the key
     /// arrived: items without a date get this one.
@@ -113,9 +141,10 @@ impl Engine {
         drafts: Vec<Draft>,
         canonical: &[Vec<u8>],
         now: Instant,
-        deadline: Deadline,
+        terms: impl Into<AppendTerms>,
     ) -> Result<(AppendProgress, Instant), AppendError> {
-        self.shared.appender.append_once(owner, key, drafts, canonical, now, deadline).await
+        let arrival = AppendArrival { at: now, terms: terms.into(), client: self.client };
+        self.shared.appender.append_once(owner, key, drafts, canonical, arrival).await
     }
 }
 
@@ -170,10 +199,127 @@ impl Engine {
         self.reader.export(owner, after, dates, deadline).await
     }
 
+    /// Begins to read a history live: the items after `after`, or those that are appended from now on, by whatever process.
+    ///
+    /// # Errors
+    /// The database does not answer in time, the owner is erased, the item after `after` is deleted, or a bucket is corrupt.
+    pub async fn watch(
+        &self,
+        owner: OwnerId,
+        after: Option<Position>,
+        deadline: Deadline,
+    ) -> Result<LiveReader> {
+        self.shared.live.watch(&self.reader, owner, after, deadline).await
+    }
+
+    /// Begins to read live which owners have new items, after a place in the database's log, or from now on. The last place of such a
+    /// reader, also of one of another process, resumes it.
+    ///
+    /// # Errors
+    /// See [`FollowError`].
+    pub async fn follow_owners(
+        &self,
+        after: Option<LogPlace>,
+        deadline: Deadline,
+    ) -> Result<OwnersReader, FollowError> {
+        self.shared.followers.follow(&self.reader.source, after, deadline).await
+    }
+
     /// The same histories, with full pages read from the preferred members.
     #[must_use]
     pub(crate) fn preferring(&self, preference: ReadPreference) -> Self {
-        Self { reader: self.reader.preferring(preference), shared: Arc::clone(&self.shared) }
+        Self {
+            reader: self.reader.preferring(preference),
+            shared: Arc::clone(&self.shared),
+            client: self.client,
+        }
+    }
+}
+
+/// The native time series.
+impl Engine {
+    /// Summarises the items of all owners, from the native time series of the history.
+    ///
+    /// # Errors
+    /// See [`SeriesError`].
+    pub async fn summarise_all(
+        &self,
+        query: &SeriesQuery,
+        deadline: Deadline,
+    ) -> Result<SeriesPage, SeriesError> {
+        scan::summarise(&self.reader.source, query, deadline).await
+    }
+
+    /// Feeds the native time series as long as the handle is kept, if the definition has one. One instance at a time does it; the others
+    /// wait for their turn.
+    pub fn feed_series(&self) -> Option<AbortOnDropHandle<()>> {
+        self.definition().time_series.as_ref()?;
+        Some(feeder::start(Arc::clone(&self.reader.source)))
+    }
+
+    /// A line for each difference between the native time series and the pages, by days and groups. `read` is told how many pages each
+    /// command has read, and may wait; each command may take `within`.
+    ///
+    /// # Errors
+    /// The database does not answer in time, no instance feeds the time series, or owners were erased meanwhile.
+    pub async fn verify_series(
+        &self,
+        within: Duration,
+        read: &mut impl AsyncFnMut(u64),
+    ) -> Result<Vec<String>> {
+        check::check(&self.reader.source, within, read).await
+    }
+
+    /// Begins to rebuild the native time series beside the one that is read. `None` if the definition has none.
+    ///
+    /// # Errors
+    /// The database does not answer, or refuses a command.
+    pub async fn rebuild_series(&self) -> Result<Option<SeriesRebuild>> {
+        Ok(Rebuild::begin(Arc::clone(&self.reader.source)).await?.map(SeriesRebuild))
+    }
+
+    /// Drops the native time series. Returns whether there was one.
+    ///
+    /// # Errors
+    /// The database does not answer. Then it may be repeated.
+    pub async fn drop_series(&self) -> Result<bool> {
+        build::remove(&self.reader.source).await
+    }
+
+    /// Whether the definition has a native time series that the database does not have.
+    pub(crate) async fn lacks_series(&self) -> Result<bool> {
+        build::is_missing(&self.reader.source).await
+    }
+
+    /// Creates what is missing of the native time series, if the definition has one.
+    pub(crate) async fn ensure_series(&self) -> Result<()> {
+        build::ensure(&self.reader.source).await
+    }
+
+    /// How the native time series differs from the definition, where only a rebuild helps.
+    pub(crate) async fn series_difference(&self) -> Result<Option<(&'static str, String, String)>> {
+        build::difference(&self.reader.source).await
+    }
+}
+
+/// A native time series that is being rebuilt. Without its [end](Self::swap), the former one stays.
+pub struct SeriesRebuild(Rebuild);
+
+impl SeriesRebuild {
+    /// Feeds a part. Returns whether nearly all is fed; what is left is fed by the servers.
+    ///
+    /// # Errors
+    /// The database does not answer. Then the rebuild must be begun again.
+    pub async fn go_on(&mut self) -> Result<bool> {
+        self.0.go_on().await
+    }
+
+    /// Lets it be read instead of the former one, and drops that.
+    ///
+    /// # Errors
+    /// The database does not answer. Then one of the two is read.
+    pub async fn swap(self) -> Result<()> {
+        self.0.swap().await
     }
 }
 
@@ -243,6 +389,13 @@ impl Engine {
 /// Appends of uploads and of items with identities of their own, for our own crates.
 #[doc(hidden)]
 impl Engine {
+    /// The same histories for a client, whose appends may hold a quarter of the queue. Without a client, as in a program that
+    /// has none, they may hold all of it.
+    #[must_use]
+    pub fn on_behalf_of(self, client: Option<QueueClient>) -> Self {
+        Self { client, ..self }
+    }
+
     /// The most bytes of items that an upload may append at once, unless a single item has more: [`Item::size`] and 64
     /// for each.
     pub fn most_of_an_upload(&self) -> usize {
@@ -260,7 +413,7 @@ impl Engine {
         items: Vec<Item>,
         waiting: &mut Waiting,
     ) -> impl Future<Output = Appended> + Send {
-        self.shared.appender.append_part(owner, items, waiting)
+        self.shared.appender.append_part(owner, self.client, items, waiting)
     }
 
     /// Stores lines of a keyed upload at the end of a history, except those that an earlier attempt has stored
@@ -277,7 +430,7 @@ impl Engine {
         now: Instant,
         waiting: &mut Waiting,
     ) -> Appended {
-        self.shared.appender.append_lines(so_far, lines, now, waiting).await
+        self.shared.appender.append_lines(so_far, self.client, lines, now, waiting).await
     }
 
     /// Stores marked items at the end of a history, in their order, except those that are stored: at most
@@ -292,7 +445,7 @@ impl Engine {
         items: Vec<(Item, Mark)>,
         waiting: &mut Waiting,
     ) -> Appended {
-        self.shared.appender.append_marked(so_far, owner, items, waiting).await
+        self.shared.appender.append_marked(so_far, owner, self.client, items, waiting).await
     }
 
     /// The items with these keys that the owner has, at majority, and the last `seq` of the history that was examined. No
@@ -321,6 +474,21 @@ impl Engine {
 /// Reads, for our own crates.
 #[doc(hidden)]
 impl Engine {
+    /// Has the tiles of an owner made that a summary lacks ([`SummaryScan::lacks_tiles`](super::SummaryScan::lacks_tiles)), in the background.
+    pub fn begin_tiles(&self, owner: &OwnerId) {
+        self.shared.tile_makers.begin(&self.reader, owner.clone());
+    }
+
+    /// Goes on with a walk over all owners: deletes tiles of other definitions, and makes those that are missing. The next call goes on where
+    /// the deadline has ended this one.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or a bucket is corrupt.
+    pub async fn make_tiles(&self, until: Deadline) -> Result<()> {
+        while self.shared.tile_walk.go_on(&self.reader, until).await? && !until.passed() {}
+        Ok(())
+    }
+
     /// What reads these histories.
     pub fn reader(&self) -> &HistoryReader {
         &self.reader
@@ -429,8 +597,7 @@ impl Engine {
         self.verifier().shown(owner, page, deadline).await
     }
 
-    /// Repairs one bucket: all that [`Engine::verify`] found wrong with it. Returns the fields that were set, or a sentence that says why
-    /// nothing was.
+    /// Repairs one bucket: all that [`Engine::verify`] found wrong with it.
     ///
     /// What readers kept stays true, so the history needs no new epoch: a bucket gets back what the append wrote. `count`, `first` and
     /// `last` follow from its items, and `page` from the pages around it. Readers are refused a bucket with a wrong `count` or `page`, and the
@@ -441,7 +608,7 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub async fn mend(&self, findings: &[Finding], deadline: Deadline) -> Result<Result<Document, String>> {
+    pub async fn mend(&self, findings: &[Finding], deadline: Deadline) -> Result<Mended> {
         self.verifier().mend(findings, deadline).await
     }
 
@@ -468,6 +635,22 @@ impl Engine {
     /// The database does not answer in time.
     pub async fn verify_counter(&self, markers: bool, deadline: Deadline) -> Result<Option<String>> {
         self.verifier().verify_counter(markers, deadline).await
+    }
+
+    /// Reads the next tiles of a scan, and compares them with their pages. The pages of each are read, and are at most 512.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn scan_tiles(&self, scan: &mut TileScan, deadline: Deadline) -> Result<Vec<TileFinding>> {
+        self.verifier().scan_tiles(scan, deadline).await
+    }
+
+    /// Makes a tile again that [`Engine::scan_tiles`] found wrong, or deletes it.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn mend_tile(&self, finding: &TileFinding, deadline: Deadline) -> Result<Mended> {
+        self.verifier().mend_tile(finding, deadline).await
     }
 
     /// Reads the next records, at most 1,000, and finds those that name items which no history has: an answer named them, and they are
@@ -507,6 +690,14 @@ impl Engine {
             self.shared.appender.forget();
             self.reader.forget();
         }
+    }
+
+    /// Deletes kept tiles that may be of other pages, because the database was restored.
+    ///
+    /// # Errors
+    /// The database does not answer, or a marker is damaged.
+    pub(crate) async fn forget_unretired_tiles(&self) -> Result<()> {
+        forget_unretired(&self.reader.source).await
     }
 
     /// Learns how many bytes an item may take, by what the database remembers.

@@ -19,6 +19,7 @@ mod kind;
 mod misplaced;
 mod owner_check;
 mod records;
+mod tile_check;
 pub(super) mod verifier;
 
 use std::collections::HashSet;
@@ -28,9 +29,10 @@ use mongodb::bson::{Document, doc};
 use pagebucket_model::domain::{OwnerId, PageNumber};
 
 use finding::Mend;
-pub use finding::{Finding, Rule};
+pub use finding::{Finding, Mended, Rule};
 pub use records::Records;
 pub(super) use records::lost;
+pub use tile_check::{TileFinding, TileScan};
 
 use self::key_share::KeyShare;
 use self::kind::DocumentKind;
@@ -199,21 +201,16 @@ impl Verifier {
         }
     }
 
-    /// Repairs one bucket: all that [`Verifier::verify`] found wrong with it. Returns the fields that were set, or a sentence that says why
-    /// nothing was.
-    pub(crate) async fn mend(
-        &self,
-        findings: &[Finding],
-        deadline: Deadline,
-    ) -> Result<Result<Document, String>> {
+    /// Repairs one bucket: all that [`Verifier::verify`] found wrong with it.
+    pub(crate) async fn mend(&self, findings: &[Finding], deadline: Deadline) -> Result<Mended> {
         let mut set = Document::new();
         for Finding { mend, .. } in findings {
             match mend {
                 Mend::Set(fields) => set.extend(fields.clone()),
-                Mend::No(why) => return Ok(Err((*why).to_owned())),
+                Mend::No(why) => return Ok(Mended::Left(why)),
             }
         }
-        let Some(Finding { filter, .. }) = findings.first() else { return Ok(Ok(set)) };
+        let Some(Finding { filter, .. }) = findings.first() else { return Ok(Mended::Set(set)) };
         let update = doc! { "q": filter, "u": { "$set": &set }, "hint": { "_id": 1 } };
         let command = doc! {
             "update": self.reader.source.collection(),
@@ -223,11 +220,10 @@ impl Verifier {
         let reply = self.reader.source.run(command, deadline.or_within(COMMAND)).await?;
         let refused = reply.get_array("writeErrors").ok().and_then(|errors| errors.first());
         Ok(match (refused, reply.get_i32("n")) {
-            (None, Ok(1)) => Ok(set),
-            (None, _) => Err("it has changed meanwhile; run the command again".to_owned()),
-            (Some(_), _) => Err(
-                "the database refuses the repair: the bucket has more damages, or another one has its number"
-                    .to_owned(),
+            (None, Ok(1)) => Mended::Set(set),
+            (None, _) => Mended::Left("it has changed meanwhile; run the command again"),
+            (Some(_), _) => Mended::Left(
+                "the database refuses the repair: the bucket has more damages, or another one has its number",
             ),
         })
     }

@@ -8,6 +8,9 @@ use mongodb::options::{ReadConcern, WriteConcern};
 use crate::migrations::COLLECTION;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
+/// The `_id` of its document.
+pub(crate) const ID: &str = "epoch";
+
 /// The epoch of a database, the same for all instances that use the database.
 /// `Display` writes hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
@@ -24,7 +27,7 @@ pub(crate) async fn read(database: &Database, deadline: Deadline) -> Result<Epoc
 pub(crate) async fn find(database: &Database, deadline: Deadline) -> Result<Option<Epoch>> {
     let records = database.collection::<Document>(COLLECTION);
     let find = async move {
-        let found = records.find_one(doc! { "_id": "epoch" }).read_concern(ReadConcern::majority()).await?;
+        let found = records.find_one(doc! { "_id": ID }).read_concern(ReadConcern::majority()).await?;
         Ok(found.and_then(|epoch| epoch.get_i64("value").ok()).map(Epoch))
     };
     deadline.or_within(COMMAND).read(find).await
@@ -37,7 +40,7 @@ pub(crate) async fn renew(database: &Database, deadline: Deadline) -> Result<()>
     let number = doc! { "$floor": { "$multiply": [{ "$rand": {} }, 9_007_199_254_740_992_i64] } };
     let renewal = vec![doc! { "$set": { "value": { "$toLong": number } } }];
     let renew = async move {
-        let renewed = records.update_one(doc! { "_id": "epoch" }, renewal).upsert(true);
+        let renewed = records.update_one(doc! { "_id": ID }, renewal).upsert(true);
         Ok(renewed.write_concern(WriteConcern::majority()).await.map(drop)?)
     };
     deadline.or_within(COMMAND).read(renew).await

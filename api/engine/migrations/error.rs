@@ -43,6 +43,20 @@ pub enum MigrationError {
         /// What is defined now.
         given: String,
     },
+    /// The native time series of a history has another definition, and must be rebuilt.
+    #[error(
+        "the time series of `{history}` has the {member} {stored}, and not {given}; rebuild it with `pagebucket series rebuild`"
+    )]
+    SeriesRedefined {
+        /// The history's name.
+        history: String,
+        /// The member of the definition.
+        member: &'static str,
+        /// What the time series has.
+        stored: String,
+        /// What is defined now.
+        given: String,
+    },
     /// A command was refused.
     #[error("migration {name} failed at `{command}`: {source}")]
     Failed {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::error::MigrationError;
 
 /// The files, in the order of their numbers. A test compares this list with the directory.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 11] = [
     ("0001_trades", include_str!("numbered/0001_trades.json")),
     ("0002_idempotency_keys", include_str!("numbered/0002_idempotency_keys.json")),
     ("0003_epoch", include_str!("numbered/0003_epoch.json")),
@@ -17,6 +17,8 @@ const FILES: [(&str, &str); 9] = [
     ("0007_histories", include_str!("numbered/0007_histories.json")),
     ("0008_api_keys", include_str!("numbered/0008_api_keys.json")),
     ("0009_markers", include_str!("numbered/0009_markers.json")),
+    ("0010_summary_tiles", include_str!("numbered/0010_summary_tiles.json")),
+    ("0011_kept_summaries", include_str!("numbered/0011_kept_summaries.json")),
 ];
 
 /// A parsed file.

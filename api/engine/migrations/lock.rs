@@ -23,7 +23,7 @@ pub const COLLECTION: &str = "migrations";
 /// The lease. It is renewed three times within this time, so an index build may take any time.
 const LEASE: Duration = Duration::from_secs(15);
 /// How long an instance waits for another one that applies migrations.
-const PATIENCE: Duration = Duration::from_secs(120);
+const LONGEST_WAIT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(200);
 
 /// The name of the lock of those who apply migrations.
@@ -42,13 +42,13 @@ pub struct Lock {
 impl Lock {
     /// Waits for the lock of migrations and takes it.
     pub(super) async fn take(database: &Database) -> Result<Self, MigrationError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LONGEST_WAIT;
         loop {
             if let Some(lock) = Self::try_take(database, ID).await? {
                 return Ok(lock);
             }
             if Instant::now() > deadline {
-                return Err(MigrationError::Locked(PATIENCE.as_secs()));
+                return Err(MigrationError::Locked(LONGEST_WAIT.as_secs()));
             }
             sleep(POLL).await;
         }

@@ -4,11 +4,8 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 
 use super::error::MigrationError;
-use crate::mongo::error::{code, tells_of_full_disk};
+use crate::mongo::error::{NAMESPACE_EXISTS, code, tells_of_full_disk};
 use crate::mongo::{Error, Result, indexes};
-
-/// `create` of a collection that an earlier attempt has created.
-const NAMESPACE_EXISTS: i32 = 48;
 
 /// `createIndexes` of an index that exists with other options.
 const INDEX_OPTIONS_CONFLICT: i32 = 85;
@@ -32,6 +29,7 @@ pub async fn run(database: &Database, migration: &str, mut command: Document) ->
                 Err(failed(if is_full { Error::DiskFull } else { Error::Internal(error.to_string()) }))
             })
         }
+        // An earlier attempt has created it.
         Err(error) if name == "create" && code(&error) == Some(NAMESPACE_EXISTS) => Ok(()),
         Err(error)
             if name == "createIndexes"

@@ -81,6 +81,12 @@ impl Corruption {
     }
 }
 
+/// NamespaceNotFound: the collection does not exist.
+pub const NAMESPACE_NOT_FOUND: i32 = 26;
+
+/// NamespaceExists: the collection exists.
+pub const NAMESPACE_EXISTS: i32 = 48;
+
 /// OutOfDiskSpace.
 const OUT_OF_DISK_SPACE: i32 = 14031;
 

@@ -34,6 +34,16 @@ pub struct MonotonicReads {
     newest: Arc<Mutex<Option<Timestamp>>>,
 }
 
+/// What a read must show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// What a majority has, as far as the server that is asked knows.
+    Majority,
+    /// All that a majority had when the read began, whichever server was primary then. The primary writes to make sure that it still
+    /// is the primary.
+    Linearizable,
+}
+
 /// A `find` or `aggregate` command that has no read concern yet.
 #[derive(Debug)]
 pub struct Query {
@@ -41,7 +51,9 @@ pub struct Query {
     pub command: Document,
     /// Until when an answer is waited for.
     pub deadline: Deadline,
-    /// Another time whose state must be seen, if it is known.
+    /// What must be shown.
+    pub level: Level,
+    /// Another time whose state must be seen, if it is known. Only for [`Level::Majority`].
     pub after: Option<Timestamp>,
     /// Another server than the primary that may answer. It may show an older state.
     pub server: Option<SelectionCriteria>,
@@ -50,7 +62,7 @@ pub struct Query {
 impl Query {
     /// One that the primary answers until the deadline.
     pub fn new(command: Document, deadline: Deadline) -> Self {
-        Self { command, deadline, after: None, server: None }
+        Self { command, deadline, level: Level::Majority, after: None, server: None }
     }
 }
 
@@ -79,13 +91,16 @@ impl MonotonicReads {
         query: Query,
         read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
     ) -> impl Future<Output = Result<Vec<T>>> + Send {
-        let Query { command, deadline, after, server } = query;
+        let Query { command, deadline, level, after, server } = query;
         let reads = self.clone();
         deadline.read(async move {
             let mut patient = Patient::new(after, deadline);
             loop {
-                let newest = if server.is_none() { reads.newest() } else { None };
-                let (concern, limit) = patient.terms(newest);
+                let newest = reads.newest().filter(|_| server.is_none() && level == Level::Majority);
+                let (mut concern, limit) = patient.terms(newest);
+                if level == Level::Linearizable {
+                    concern.insert("level", "linearizable");
+                }
                 let mut command = command.clone();
                 command.insert("readConcern", concern);
                 command.insert("maxTimeMS", limit);
@@ -94,7 +109,7 @@ impl MonotonicReads {
                     sent = sent.selection_criteria(server.clone());
                 }
                 let error = match sent.batch().await {
-                    Ok(cursor) => match reads.collect(cursor, &read).await {
+                    Ok(cursor) => match reads.collect(cursor, level, &read).await {
                         Ok(found) => return Ok(found),
                         Err(error) => error,
                     },
@@ -114,11 +129,14 @@ impl MonotonicReads {
     async fn collect<T>(
         &self,
         mut cursor: RawBatchCursor,
+        level: Level,
         read: &impl Fn(&RawDocument) -> Result<T>,
     ) -> Result<Vec<T>> {
         let mut found = Vec::new();
         while let Some(batch) = cursor.try_next().await? {
-            self.learn(batch.as_raw_document().get_timestamp("operationTime").ok());
+            let time = batch.as_raw_document().get_timestamp("operationTime").ok();
+            // That of a linearizable read may belong to a later write, which is rolled back.
+            self.learn(time.filter(|_| level == Level::Majority));
             for document in batch.doc_slices()? {
                 let document = document.map_err(mongodb::error::Error::from)?;
                 let document = document.as_document().ok_or_else(|| {

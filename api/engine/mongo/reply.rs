@@ -40,20 +40,37 @@ const WRONG_TYPES: [i32; 3] = [2, 14, 28];
 /// BSONObjectTooLarge, and a document that an update makes larger than 16 MB.
 pub(crate) const TOO_LARGE: [i32; 2] = [10334, 17419];
 
+/// Why an answer does not say what is stored.
+#[derive(Debug, thiserror::Error)]
+pub enum Unjudged {
+    /// What was applied may be lost.
+    #[error("write concern error: {0}")]
+    NotDurable(Document),
+    /// The database has no room.
+    #[error("{}", Error::DiskFull)]
+    DiskFull,
+    /// A statement failed for a reason that is not known to be final.
+    #[error("write error: {0}")]
+    Failed(Bson),
+    /// The counts of the answer do not agree.
+    #[error("{stored} of {statements} statements seem stored, but the reply counts {counted:?}")]
+    Miscounted { stored: usize, statements: usize, counted: Option<usize> },
+}
+
 /// Judges the answer to a command of `statements` statements.
 ///
 /// # Errors
-/// Every statement may or may not be stored. The text says why that is not known.
-pub fn judge(reply: &Document, statements: usize, ordered: bool) -> Result<Answer, String> {
+/// Every statement may or may not be stored.
+pub fn judge(reply: &Document, statements: usize, ordered: bool) -> Result<Answer, Unjudged> {
     if let Ok(error) = reply.get_document("writeConcernError") {
-        return Err(format!("write concern error: {error}"));
+        return Err(Unjudged::NotDurable(error.clone()));
     }
     let mut failed = BTreeMap::new();
     for error in reply.get_array("writeErrors").into_iter().flatten() {
         match judge_error(error) {
             Ok((index, verdict)) if index < statements => failed.insert(index, verdict),
-            _ if tells_of_full_disk(error) => return Err(Error::DiskFull.to_string()),
-            _ => return Err(format!("write error: {error}")),
+            _ if tells_of_full_disk(error) => return Err(Unjudged::DiskFull),
+            _ => return Err(Unjudged::Failed(error.clone())),
         };
     }
     // An ordered command ends with its first failure.
@@ -75,7 +92,7 @@ pub fn judge(reply: &Document, statements: usize, ordered: bool) -> Result<Answe
             let upserted = upserted.filter_map(|item| number(item.as_document()?.get("index"))).collect();
             Ok(Answer { verdicts, upserted, at: reply.get_timestamp("operationTime").ok() })
         }
-        n => Err(format!("{stored} of {statements} statements seem stored, but the reply counts {n:?}")),
+        counted => Err(Unjudged::Miscounted { stored, statements, counted }),
     }
 }
 

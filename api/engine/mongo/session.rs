@@ -6,6 +6,7 @@
 //! Writes".) The driver itself retries once; this module retries until a deadline. The content must be
 //! identical, because the server would answer other content under the same number as if it were stored.
 
+use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use mongodb::bson::raw::{CStr, cstr};
 use mongodb::bson::{Bson, Document, RawArrayBuf, RawBson, RawDocumentBuf, doc};
 use mongodb::error::ErrorKind;
 use mongodb::{Client, ClientSession, Database};
-use pagebucket_model::metric::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES};
+use pagebucket_model::metric::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES, SESSIONS_ABANDONED};
 use parking_lot::Mutex;
 
 use super::connection::Topology;
@@ -30,14 +31,38 @@ use super::reply::{self, Answer, Verdict};
 pub struct Sessions {
     client: Client,
     topology: Topology,
-    idle: Mutex<Vec<NumberedSession>>,
+    idle: Mutex<Idle<NumberedSession>>,
+}
+
+/// Sessions without a command.
+#[derive(Debug)]
+struct Idle<S> {
+    ready: Vec<S>,
+    /// Those whose last command was given up, and since when; the oldest first.
+    resting: VecDeque<(Instant, S)>,
+}
+
+/// How long a session rests after a command that was given up. That command can never be applied after the session's next one,
+/// because the server refuses a number below the latest. But while it runs, the next one waits for it: so most of these commands
+/// have ended by then. An outage leaves no more sessions behind than are given up within this time.
+const REST: Duration = Duration::from_secs(60);
+
+impl<S> Idle<S> {
+    fn new() -> Self {
+        Self { ready: Vec::new(), resting: VecDeque::new() }
+    }
+
+    /// A session that may be used, if there is one.
+    fn take(&mut self, now: Instant) -> Option<S> {
+        let rested = |(since, _): &mut (Instant, S)| now.duration_since(*since) >= REST;
+        self.ready.pop().or_else(|| Some(self.resting.pop_front_if(rested)?.1))
+    }
 }
 
 /// A driver session with our own command numbers.
 ///
-/// It never returns to the driver's pool: the driver numbers its own writes from 1, and the server refuses a
-/// number below the session's latest. A session whose command has an unknown outcome is leaked instead, some
-/// hundred bytes each.
+/// While there are commits it never returns to the driver's pool: the driver numbers its own writes from 1, and the server
+/// refuses a number below the session's latest.
 #[derive(Debug)]
 struct NumberedSession {
     session: ManuallyDrop<ClientSession>,
@@ -137,7 +162,7 @@ const UNAUTHORIZED: i32 = 13;
 
 impl Sessions {
     pub fn new(client: Client, topology: Topology) -> Self {
-        Self { client, topology, idle: Mutex::default() }
+        Self { client, topology, idle: Mutex::new(Idle::new()) }
     }
 
     /// What kind of deployment the commands go to.
@@ -192,7 +217,7 @@ impl Sessions {
         }
         // After the deadline nothing is sent: every client has been answered.
         if deadline.passed() {
-            self.idle.lock().push(session);
+            self.idle.lock().ready.push(session);
             return Err(Unanswered::NotSent(Error::no_answer()));
         }
         let mut attempt = 0;
@@ -201,7 +226,7 @@ impl Sessions {
             let why = match sent {
                 Ok(reply) => match reply::judge(&reply, count, ordered) {
                     Ok(answer) => break Ok(answer),
-                    Err(why) => why,
+                    Err(unjudged) => unjudged.to_string(),
                 },
                 // The same bytes are too long at every attempt.
                 Err(error) if error::code(&error).is_some_and(|code| reply::TOO_LARGE.contains(&code)) => {
@@ -217,20 +242,35 @@ impl Sessions {
             tracing::warn!(attempt, why, "the outcome of a commit is unknown; it is replayed");
             deadline.back_off(attempt).await;
             if self.topology == Topology::Standalone || deadline.passed() {
+                metrics::counter!(SESSIONS_ABANDONED, "collection" => collection).increment(1);
+                self.idle.lock().resting.push_back((Instant::now(), session));
                 return Err(Unanswered::Unknown);
             }
             attempt += 1;
         };
-        self.idle.lock().push(session);
+        self.idle.lock().ready.push(session);
         outcome
     }
 
     async fn take(&self) -> Result<NumberedSession, mongodb::error::Error> {
-        if let Some(session) = self.idle.lock().pop() {
+        if let Some(session) = self.idle.lock().take(Instant::now()) {
             return Ok(session);
         }
         let session = self.client.start_session().causal_consistency(false).await?;
         Ok(NumberedSession { session: ManuallyDrop::new(session), latest: FIRST_NUMBER })
+    }
+}
+
+impl Drop for Sessions {
+    /// A session keeps the driver's client, with all of its connections. No one commits any more, so the driver may have them back. No other
+    /// pool of the same client may follow: its numbers would begin again at [`FIRST_NUMBER`], and the server would take new commands for old ones.
+    fn drop(&mut self) {
+        let Idle { ready, resting } = self.idle.get_mut();
+        for NumberedSession { session, .. } in
+            ready.drain(..).chain(resting.drain(..).map(|(_, session)| session))
+        {
+            drop(ManuallyDrop::into_inner(session));
+        }
     }
 }
 
@@ -247,4 +287,24 @@ fn why(error: mongodb::error::Error) -> String {
 fn never_ran(error: &mongodb::error::Error) -> bool {
     matches!(error.kind.as_ref(), ErrorKind::ServerSelection { .. })
         || error::code(error) == Some(UNAUTHORIZED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_was_given_up_is_used_again_after_a_rest() {
+        let (mut idle, now) = (Idle::new(), Instant::now());
+        for (seconds, session) in [(0, "first"), (1, "second")] {
+            idle.resting.push_back((now + Duration::from_secs(seconds), session));
+        }
+        assert_eq!(idle.take(now + REST / 2), None);
+        idle.ready.push("ready");
+        assert_eq!(idle.take(now + REST), Some("ready"));
+        assert_eq!(idle.take(now + REST), Some("first"));
+        assert_eq!(idle.take(now + REST), None, "the second rests");
+        assert_eq!(idle.take(now + 2 * REST), Some("second"));
+        assert_eq!(idle.take(now + 2 * REST), None);
+    }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::refusal::Refusal;
 use key_set::{IssuerKey, KeySet};
-pub use key_set::{KeySource, Pace};
+pub use key_set::{KeySetError, KeySource, Pace};
 
 /// By how much the clocks of the issuer and of this machine may differ.
 const LEEWAY: Duration = Duration::from_secs(60);
@@ -79,8 +79,8 @@ impl Jwt {
     /// Reads the issuer's keys.
     ///
     /// # Errors
-    /// A sentence for the user: the keys are in a file that is no set of keys.
-    pub async fn start(settings: Settings, clock: Clock) -> Result<Self, String> {
+    /// The keys are in a file that is no set of keys.
+    pub async fn start(settings: Settings, clock: Clock) -> Result<Self, KeySetError> {
         crypto::install();
         let keys = KeySet::start(settings.keys.clone(), settings.pace).await?;
         // An id takes more memory in the principal than in its token: about 64 bytes, in each collection.

@@ -80,6 +80,14 @@ struct Remembered {
     asking_until: AtomicI64,
 }
 
+/// What is known of a key.
+enum LookedUp {
+    /// The database has this record of it.
+    Known(Arc<Remembered>),
+    /// The database does not know it.
+    Unknown,
+}
+
 impl Keys {
     /// The keys of a store, for the owners of its definitions.
     pub fn new(store: &Store, clock: Clock) -> Self {
@@ -120,11 +128,14 @@ impl Keys {
     /// The key is not valid, or the database does not answer before the deadline.
     pub async fn principal(&self, key: &str, deadline: Deadline) -> Result<Arc<Principal>, Refusal> {
         let hash = ApiKey::hash_of(key).ok_or_else(unknown)?;
-        let known = match self.known(hash).or_else(|| self.asked_for(hash).map(Some)) {
+        let known = match self.known(hash).or_else(|| self.asked_for(hash).map(LookedUp::Known)) {
             Some(known) => known,
             None => self.ask(hash, deadline).await?,
         };
-        self.judge(hash, &*known.ok_or_else(unknown)?)
+        match known {
+            LookedUp::Known(record) => self.judge(hash, &record),
+            LookedUp::Unknown => Err(unknown()),
+        }
     }
 
     /// Whether a key is valid now. Notes that it is used.
@@ -166,11 +177,13 @@ impl Keys {
         self.records.get(&hash).filter(|record| self.is_within(record.asked, limit))
     }
 
-    /// What is known of a key without asking the database: its record, or that it does not exist.
-    fn known(&self, hash: KeyHash) -> Option<Option<Arc<Remembered>>> {
-        let record = self.recall(hash, FRESH);
-        let is_unknown = || self.unknown.get(&hash).is_some_and(|asked| self.is_within(asked, UNKNOWN));
-        (record.is_some() || is_unknown()).then_some(record)
+    /// What is known of a key without asking the database.
+    fn known(&self, hash: KeyHash) -> Option<LookedUp> {
+        if let Some(record) = self.recall(hash, FRESH) {
+            return Some(LookedUp::Known(record));
+        }
+        let asked = self.unknown.get(&hash)?;
+        self.is_within(asked, UNKNOWN).then_some(LookedUp::Unknown)
     }
 
     /// The record of a key if it is usable and another request asks for it. Otherwise the caller is the one that asks.
@@ -188,14 +201,14 @@ impl Keys {
     }
 
     /// The record of a key in the database; the remembered one while the database does not answer.
-    async fn ask(&self, hash: KeyHash, deadline: Deadline) -> Result<Option<Arc<Remembered>>, Error> {
+    async fn ask(&self, hash: KeyHash, deadline: Deadline) -> Result<LookedUp, Error> {
         let has_usable = self.recall(hash, USABLE).is_some();
         let soon = if has_usable { deadline.or_within(SOON) } else { deadline };
         let found = self.look_up(hash, soon).await;
-        found.or_else(|error| self.recall(hash, USABLE).map(Some).ok_or(error))
+        found.or_else(|error| self.recall(hash, USABLE).map(LookedUp::Known).ok_or(error))
     }
 
-    async fn look_up(&self, hash: KeyHash, deadline: Deadline) -> Result<Option<Arc<Remembered>>, Error> {
+    async fn look_up(&self, hash: KeyHash, deadline: Deadline) -> Result<LookedUp, Error> {
         let turn = Arc::clone(&self.lookups[usize::from(hash.0[0]) % LOOKUPS]).lock_owned();
         let turn = timeout(deadline.remaining(), turn).await;
         let turn = turn.map_err(|_| Error::Unavailable("other keys are being looked up".to_owned()))?;
@@ -211,11 +224,11 @@ impl Keys {
         let Some(record) = found? else {
             self.records.invalidate(&hash);
             self.unknown.insert(hash, asked);
-            return Ok(None);
+            return Ok(LookedUp::Unknown);
         };
         let found = Arc::new(self.remember(record, asked));
         self.records.insert(hash, Arc::clone(&found));
-        Ok(Some(found))
+        Ok(LookedUp::Known(found))
     }
 
     fn remember(&self, record: KeyRecord, asked: Instant) -> Remembered {

@@ -5,13 +5,12 @@
 //! so its tag names the total of the history. Tags begin with the database's epoch: another database of the same name,
 //! with other items, has other tags.
 
+use std::fmt::{self, Write};
+
 use axum::http::{HeaderName, HeaderValue, header};
 use pagebucket_engine::internal::Epoch;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, Totals};
-
-use super::etag::EntityTag;
-use std::fmt;
 
 /// Incremented with every change to the JSON of an answer, so that clients fetch again what they have in the old form.
 const FORMAT: u32 = 4;
@@ -22,6 +21,31 @@ const CHANGING: HeaderValue = HeaderValue::from_static("no-cache");
 const FINAL_PRIVATE: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
 const FINAL_PUBLIC: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 const VARY: HeaderValue = HeaderValue::from_static("accept-encoding");
+
+/// A strong entity tag (RFC 9110, 8.8.3): equal tags of one address mean equal bytes, before compression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityTag(HeaderValue);
+
+impl EntityTag {
+    /// From the text between the quotes: visible ASCII without a quote.
+    pub fn new(opaque: impl fmt::Display) -> Self {
+        let mut tag = String::with_capacity(64);
+        write!(tag, "\"{opaque}\"").expect("a text takes all");
+        Self(HeaderValue::try_from(tag).expect("visible ASCII"))
+    }
+
+    /// The tag of a part of what has this tag.
+    #[must_use]
+    pub fn of_part(&self, part: impl fmt::Display) -> Self {
+        let whole = self.0.to_str().expect("visible ASCII");
+        Self::new(format_args!("{}.{part}", whole.trim_matches('"')))
+    }
+
+    /// As the value of `ETag`.
+    pub fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
 
 /// Which caches may keep what never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +101,12 @@ impl Caching {
     #[must_use]
     pub fn since(self, first: Seq) -> Self {
         if first == Seq::FIRST { self } else { self.of_part(format_args!("f{first}")) }
+    }
+
+    /// With the same tag, for an answer that may change although its history does not.
+    #[must_use]
+    pub fn revalidated(self) -> Self {
+        Self { changing: true, ..self }
     }
 
     /// For a part of an answer, which has the same address.

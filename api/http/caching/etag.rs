@@ -1,33 +1,8 @@
-//! Entity tags (RFC 9110, 8.8.3), and the condition `If-None-Match` on them (13.1.2).
-
-use std::fmt::{self, Write};
+//! The condition `If-None-Match` on entity tags (RFC 9110, 13.1.2), and the tags of compressed answers.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// A strong tag: equal tags of one address mean equal bytes, before compression.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EntityTag(HeaderValue);
-
-impl EntityTag {
-    /// From the text between the quotes: visible ASCII without a quote.
-    pub fn new(opaque: impl fmt::Display) -> Self {
-        let mut tag = String::with_capacity(64);
-        write!(tag, "\"{opaque}\"").expect("a text takes all");
-        Self(HeaderValue::try_from(tag).expect("visible ASCII"))
-    }
-
-    /// The tag of a part of what has this tag.
-    #[must_use]
-    pub fn of_part(&self, part: impl fmt::Display) -> Self {
-        let whole = self.0.to_str().expect("visible ASCII");
-        Self::new(format_args!("{}.{part}", whole.trim_matches('"')))
-    }
-
-    /// As the value of `ETag`.
-    pub fn header(&self) -> HeaderValue {
-        self.0.clone()
-    }
-}
+use super::control::EntityTag;
 
 /// The tags that the client already has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,10 +35,11 @@ impl IfNoneMatch {
     /// client then has a compressed copy.
     pub fn known(&self, tag: &EntityTag) -> Option<HeaderValue> {
         let Self::Tags(line) = self else { return None };
-        let strong = |known: &&[u8]| *known.strip_prefix(b"W/").unwrap_or(known) == *tag.0.as_bytes();
+        let tag = tag.header();
+        let strong = |known: &&[u8]| *known.strip_prefix(b"W/").unwrap_or(known) == *tag.as_bytes();
         let mut same = tags(line.as_bytes()).flatten().filter(strong).peekable();
         same.peek()?;
-        Some(if same.any(|known| known.starts_with(b"W/")) { weak(&tag.0) } else { tag.header() })
+        Some(if same.any(|known| known.starts_with(b"W/")) { weak(&tag) } else { tag })
     }
 
     /// Like [`IfNoneMatch::known`], but `*` matches too: for an address that has content.
@@ -104,10 +80,15 @@ fn first(list: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Weakens the tag of a compressed body, which has other bytes.
+pub fn weaken_if_compressed(headers: &mut HeaderMap) {
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        weaken(headers);
+    }
+}
+
+/// Weakens the tag of an answer that may have other bytes under the same tag, which mean the same.
 pub fn weaken(headers: &mut HeaderMap) {
-    if headers.contains_key(header::CONTENT_ENCODING)
-        && let Some(tag) = headers.get_mut(header::ETAG)
-    {
+    if let Some(tag) = headers.get_mut(header::ETAG) {
         *tag = weak(tag);
     }
 }

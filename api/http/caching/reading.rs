@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use axum::http::header::IF_NONE_MATCH;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pagebucket_engine::internal::Epoch;
@@ -22,7 +23,8 @@ pub struct Reading {
     pub epoch: Epoch,
     /// What its client may still use.
     pub quota: ClientQuota,
-    known: IfNoneMatch,
+    /// The tags that its client has, if it has any.
+    known: Option<IfNoneMatch>,
     kept_by: KeptBy,
     /// How long it has waited for the database.
     waited: Duration,
@@ -39,7 +41,7 @@ impl Reading {
         epoch: Epoch,
         kept_by: KeptBy,
     ) -> Self {
-        let known = IfNoneMatch::of(headers);
+        let known = headers.contains_key(IF_NONE_MATCH).then(|| IfNoneMatch::of(headers));
         Self { deadline, epoch, quota, known, kept_by, waited: Duration::ZERO, hit: None }
     }
 
@@ -59,16 +61,17 @@ impl Reading {
     /// 304 if the client names this tag itself. Needs no look-up: a client with the tag has seen the answer. If pages of the
     /// history may have been deleted since, the answer must be looked up.
     pub fn named(&self, engine: &Engine, caching: impl FnOnce(Epoch) -> Caching) -> Option<Response> {
-        if self.known == IfNoneMatch::Nothing || engine.may_have_lost_pages() {
-            return None;
-        }
+        let known = self.known.as_ref().filter(|_| !engine.may_have_lost_pages())?;
         let caching = caching(self.epoch);
-        self.known.known(&caching.tag).map(|tag| self.headed(StatusCode::NOT_MODIFIED, &caching, tag))
+        known.known(&caching.tag).map(|tag| self.headed(StatusCode::NOT_MODIFIED, &caching, tag))
     }
 
     /// 304 if the client's copy is current.
     pub fn unchanged(&self, caching: &Caching) -> Option<Response> {
-        self.known.met_by(&caching.tag).map(|tag| self.headed(StatusCode::NOT_MODIFIED, caching, tag))
+        self.known
+            .as_ref()?
+            .met_by(&caching.tag)
+            .map(|tag| self.headed(StatusCode::NOT_MODIFIED, caching, tag))
     }
 
     /// The answer, or 304 if the client's copy is current.

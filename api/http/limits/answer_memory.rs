@@ -31,14 +31,26 @@ const HASTE: u32 = 12;
 
 /// The permit of a request, as an extension of its answer, which keeps it until its client has taken it.
 #[derive(Clone)]
-pub struct WithPermit(
-    #[expect(dead_code, reason = "it is taken until this is dropped")] Arc<dyn Any + Send + Sync>,
-);
+pub struct WithPermit {
+    #[expect(dead_code, reason = "it is taken until this is dropped")]
+    permit: Arc<dyn Any + Send + Sync>,
+    own: usize,
+}
 
 impl WithPermit {
     /// Of an answer to a request with this permit.
     pub fn new(permit: impl Any + Send + Sync) -> Self {
-        Self(Arc::new(permit))
+        Self { permit: Arc::new(permit), own: OWN }
+    }
+
+    /// Of an answer to a long poll with this permit. There may be many of them.
+    pub fn of_poll(permit: impl Any + Send + Sync) -> Self {
+        Self { permit: Arc::new(permit), own: OWN_WITHOUT_PERMIT }
+    }
+
+    /// Bytes that the answer may hold, whatever the others hold.
+    pub fn own(&self) -> usize {
+        self.own
     }
 }
 

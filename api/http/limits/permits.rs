@@ -2,7 +2,6 @@
 //! that it keeps no others out.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use hashlink::DefaultHashBuilder;
@@ -81,10 +80,10 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut taken = self.permits.0.taken.lock();
         taken.all -= 1;
-        if let Entry::Occupied(mut of_client) = taken.of.entry(self.client.clone()) {
-            *of_client.get_mut() -= 1;
-            if *of_client.get() == 0 {
-                of_client.remove();
+        if let Some(of_client) = taken.of.get_mut(&self.client) {
+            *of_client -= 1;
+            if *of_client == 0 {
+                taken.of.remove(&self.client);
             }
         }
     }

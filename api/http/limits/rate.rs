@@ -7,14 +7,11 @@
 //! ([`ClientQuota::pace`]).
 //!
 //! A client is a principal, or an address where clients are not authenticated ([`crate::client`]). The buckets of each class
-//! are in a [`table`] that is bounded, however many clients come.
+//! take bounded memory, however many clients come ([`balances`]).
 
-mod class;
-mod limiter;
+mod balances;
 mod limits;
 mod quota;
-mod table;
 
-pub use class::Class;
-pub use limits::RateLimits;
+pub use limits::{Class, RateLimits};
 pub use quota::{ClientQuota, LEFT, POLICY, of_search};

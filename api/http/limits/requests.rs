@@ -5,8 +5,12 @@ use std::time::Duration;
 /// Limits of requests, and of the connections that they come over.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most requests at once, uploads aside.
+    /// Most requests at once, uploads, live streams and long polls aside.
     pub requests: usize,
+    /// Most live streams and long polls at once.
+    pub live: usize,
+    /// How long a live stream may last.
+    pub live_age: Duration,
     /// Longest body, in bytes.
     pub body: usize,
     /// Whether clients must reach the service over TLS. Every answer then tells browsers to use nothing else.

@@ -1,16 +1,15 @@
 //! The line of a request in the log. It is written when the request has ended: its answer was taken or given up.
 
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, Response, StatusCode, Uri};
-use hyper::body::{Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Frame;
 use tracing::Level;
 
 use crate::problem::ProblemKind;
@@ -79,11 +78,11 @@ impl AccessLine {
     pub fn begin(request: &mut Request, id: RequestId, peer: IpAddr) -> Self {
         let received = (!request.body().is_end_stream()).then(|| {
             let received = Arc::new(AtomicU64::new(0));
-            let (counter, body) = (Arc::clone(&received), std::mem::take(request.body_mut()));
-            let note = move |bytes: usize| {
-                counter.fetch_add(bytes as u64, Ordering::Relaxed);
-            };
-            *request.body_mut() = Body::new(NotedBody { body, note });
+            let counter = Arc::clone(&received);
+            let counted = std::mem::take(request.body_mut()).inspect_frame(move |frame| {
+                counter.fetch_add(bytes_of(frame), Ordering::Relaxed);
+            });
+            *request.body_mut() = Body::new(counted);
             received
         });
         let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -110,12 +109,12 @@ impl AccessLine {
         if response.body().is_end_stream() {
             return response;
         }
-        response.map(|body| Body::new(NotedBody { body, note: move |bytes| self.note_sent(bytes) }))
+        response.map(|body| Body::new(body.inspect_frame(move |frame| self.note_sent(bytes_of(frame)))))
     }
 
-    fn note_sent(&mut self, bytes: usize) {
+    fn note_sent(&mut self, bytes: u64) {
         if let Some(answer) = &mut self.answer {
-            answer.sent += bytes as u64;
+            answer.sent += bytes;
         }
     }
 }
@@ -153,34 +152,7 @@ impl Drop for AccessLine {
     }
 }
 
-/// A body that notes how many bytes it hands on.
-struct NotedBody<N> {
-    body: Body,
-    note: N,
-}
-
-impl<N: FnMut(usize) + Unpin> HttpBody for NotedBody<N> {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(data) = frame.data_ref()
-        {
-            (self.note)(data.len());
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+/// The bytes of a frame of a body; none of trailers.
+fn bytes_of(frame: &Frame<Bytes>) -> u64 {
+    frame.data_ref().map_or(0, |data| data.len() as u64)
 }

@@ -1,8 +1,8 @@
 //! Admission of requests under `/v1`: how many at once, what their clients accept, and how long they may take. The
 //! [`Policy`] of each route decides.
 //!
-//! Uploads have permits of their own. However many there are, and however slow their clients are, they keep no other
-//! requests out. (An export has one of `--max-requests` until its answer begins, and one of `--max-exports` until it
+//! Uploads have permits of their own, and so have live streams, with long polls. However many there are, and however slow their
+//! clients are, they keep no other requests out. (An export has one of `--max-requests` until its answer begins, and one of `--max-exports` until it
 //! ends.) One client has at most a quarter of the permits of each kind.
 
 use std::sync::Arc;
@@ -13,33 +13,38 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::{FutureExt, TryFutureExt};
 use pagebucket_engine::Engine;
+use pagebucket_engine::internal::QueueClient;
 use pagebucket_model::definition::Owner;
 use tokio_util::sync::CancellationToken;
 
 use super::accept;
-use super::gate::{AccessRequest, Gate, answer_to};
-use super::measure::{Gauges, UnderWay};
+use super::gate::{Access, AccessRequest, Gate, answer_to};
+use super::measure::{Gauges, UnderWay, Untimed};
 use super::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
-use crate::auth::access::Access;
 use crate::client::Client;
 use crate::limits::answer_memory::WithPermit;
 use crate::limits::permits::{LongPermit, Permit, Permits};
 use crate::limits::rate::{Class, ClientQuota};
 use crate::problem::{Problem, ProblemKind};
-use crate::request::body::JSON;
+use crate::request::body::{EVENTS, JSON};
 use crate::request::context::RequestContext;
-use crate::request::deadline::{self, REQUEST};
-use crate::request::owner::AddressedOwner;
+use crate::request::deadline::{self, Times};
+use crate::request::params::{AddressedOwner, WAIT, gives};
+use crate::request::watch;
 
 /// What a route answers, and how long that may take. It is given where the route is registered.
 #[derive(Debug, Clone, Copy)]
 pub enum Policy {
     /// JSON, within the time of a request.
     Json,
+    /// The same, unless the request asks to wait: then it is a long poll, which has a permit of live streams.
+    Listing,
     /// Rows of this media type, which are streamed. The answer begins within the time of a request.
     Rows(&'static str),
     /// The answer of this media type to an upload, which takes as long as its client keeps its pace.
     Upload(&'static str),
+    /// Events, which come until the stream or its client ends.
+    Live,
 }
 
 /// Answers 503 at once if the limit of concurrent requests is reached.
@@ -49,7 +54,7 @@ pub async fn under_way(
     next: Next,
 ) -> Response {
     match permits.take(gate.client(request.extensions(), request.headers())) {
-        Ok(permit) => held(permit, next.run(request).await),
+        Ok(permit) => held(WithPermit::new(permit), next.run(request).await),
         Err(problem) => problem.into_response(),
     }
 }
@@ -58,12 +63,16 @@ pub async fn under_way(
 pub struct Admission {
     /// Cancelled when the service stops.
     pub stop: CancellationToken,
-    /// The permits of requests, uploads aside.
+    /// The permits of requests, uploads, live streams and long polls aside.
     pub requests: Permits,
     /// The permits of uploads.
     pub uploads: Permits,
+    /// The permits of live streams and long polls.
+    pub live: Permits,
     /// Decides who may use a route.
     pub gate: Gate,
+    /// How long requests may take, uploads and live streams aside.
+    pub times: Times,
     /// Count the requests that are admitted and have not ended.
     pub under_way: Gauges,
 }
@@ -78,6 +87,8 @@ pub struct RouteAdmission {
     access: Access,
     /// The history of the route, or those of its collection of owners.
     histories: Option<Arc<[Engine]>>,
+    /// The owners of these histories.
+    owners: Option<Arc<Owner>>,
 }
 
 impl Admission {
@@ -88,8 +99,14 @@ impl Admission {
         access: Access,
         histories: Option<&Arc<[Engine]>>,
     ) -> MiddlewareLayer<RouteAdmission> {
-        let (shared, histories) = (Arc::clone(self), histories.cloned());
-        MiddlewareLayer(RouteAdmission { shared, policy, access, histories })
+        let first = histories.and_then(|histories| histories.first());
+        MiddlewareLayer(RouteAdmission {
+            shared: Arc::clone(self),
+            policy,
+            access,
+            histories: histories.cloned(),
+            owners: first.map(|history| Arc::new(history.definition().owner.clone())),
+        })
     }
 }
 
@@ -106,11 +123,12 @@ impl<S: InnerService> Middleware<S> for RouteAdmission {
         let (route, mut inner) = (self.clone(), ready(inner));
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
-            let owner = route.owner(&parts.uri);
+            let (owner, watched) = (route.owner(&parts.uri), route.watched(&parts.uri));
             let asked = AccessRequest {
                 access: route.access,
-                collection: route.owner_type().map(|owner| &*owner.collection),
+                collection: route.owners.as_ref().map(|owners| &*owners.collection),
                 owner: owner.as_ref().map(|owner| &*owner.text),
+                watched: &watched,
             };
             let principal = match route.shared.gate.decide(&parts, &asked).await {
                 Ok(principal) => principal,
@@ -126,16 +144,18 @@ impl<S: InnerService> Middleware<S> for RouteAdmission {
 }
 
 impl RouteAdmission {
-    /// What the definitions of its histories say of their owners.
-    fn owner_type(&self) -> Option<&Owner> {
-        self.histories.as_ref()?.first().map(|history| &history.definition().owner)
-    }
-
     /// The owner that an address of the route names.
     fn owner<'a>(&self, address: &'a Uri) -> Option<AddressedOwner<'a>> {
-        self.owner_type()
-            .filter(|_| self.access.names_owner())
-            .map(|owner| AddressedOwner::of(address, owner.kind))
+        let owners = self.owners.as_ref().filter(|_| self.access.names_owner())?;
+        Some(AddressedOwner::of(address, owners.kind))
+    }
+
+    /// The owners that a query names in `watch`.
+    fn watched(&self, address: &Uri) -> Vec<(String, String)> {
+        match (self.access, &self.histories) {
+            (Access::OfWatched(_), Some(histories)) => watch::owners(address, histories),
+            _ => Vec::new(),
+        }
     }
 
     /// Answers a request that its client may send.
@@ -143,47 +163,68 @@ impl RouteAdmission {
         let client = self.shared.gate.client(request.extensions(), request.headers());
         let rates = self.shared.gate.rates.as_ref();
         let class = self.class(&request);
+        let waits = matches!(self.policy, Policy::Listing) && gives(request.uri(), WAIT);
         let quota =
             rates.map_or_else(ClientQuota::default, |rates| ClientQuota::of(rates, class, client.clone()));
-        let permit = match self.permit(&request, client, &quota) {
+        // Reads queue nothing.
+        let queue_client = (!request.method().is_safe()).then(|| QueueClient::new(&client));
+        let permit = match self.permit(&request, waits, client, &quota) {
             Ok(permit) => permit,
             Err(problem) => {
                 return std::future::ready(Ok(with_quota(&quota, problem.into_response()))).boxed();
             }
         };
-        let under_way = self.shared.under_way.count(class);
+        let under_way = self.shared.under_way.count(if waits { Class::Streams } else { class });
         let context = RequestContext::of_mut(request.extensions_mut());
         context.deadline = deadline::from_now();
         context.quota = quota.clone();
+        context.queue_client = queue_client;
         context.histories.clone_from(&self.histories);
-        if let Policy::Upload(_) = self.policy {
+        if let Policy::Upload(_) | Policy::Live = self.policy {
             context.permit = Some(LongPermit::new(permit));
             let answer = inner.call(request);
             return answer.map_ok(move |answer| counted(under_way, with_quota(&quota, answer))).boxed();
         }
-        let answer = tokio::time::timeout(REQUEST, inner.call(request));
+        let times = self.shared.times;
+        let answer =
+            tokio::time::timeout(if waits { times.poll } else { times.request }, inner.call(request));
         let streams = matches!(self.policy, Policy::Rows(_));
         Box::pin(async move {
             let Ok(answer) = answer.await.unwrap_or_else(|_elapsed| {
                 let late = "The request took longer than the time limit.";
                 Ok(Problem::new(ProblemKind::TimedOut, late).into_response())
             });
-            let answer = counted(under_way, with_quota(&quota, answer));
+            let mut answer = with_quota(&quota, answer);
+            if waits {
+                answer.extensions_mut().insert(Untimed);
+                return Ok(held(WithPermit::of_poll((permit, under_way)), answer));
+            }
             // An export has a permit of its own, because it may take long.
-            Ok(if streams { answer } else { held(permit, answer) })
+            Ok(match streams {
+                true => counted(under_way, answer),
+                false => held(WithPermit::new((permit, under_way)), answer),
+            })
         })
     }
 
     /// The permit of a request, if it is admitted.
-    fn permit(&self, request: &Request, client: Client, quota: &ClientQuota) -> Result<Permit, Problem> {
+    fn permit(
+        &self,
+        request: &Request,
+        waits: bool,
+        client: Client,
+        quota: &ClientQuota,
+    ) -> Result<Permit, Problem> {
         if self.shared.stop.is_cancelled() {
             return Err(Problem::stopping());
         }
         quota.charge(1)?;
         let (permits, answer) = match self.policy {
-            Policy::Json => (&self.shared.requests, JSON),
+            Policy::Listing if waits => (&self.shared.live, JSON),
+            Policy::Json | Policy::Listing => (&self.shared.requests, JSON),
             Policy::Rows(media_type) => (&self.shared.requests, media_type),
             Policy::Upload(media_type) => (&self.shared.uploads, media_type),
+            Policy::Live => (&self.shared.live, EVENTS),
         };
         let permit = permits.take(client)?;
         accept::takes_answer(request, answer)?;
@@ -193,7 +234,8 @@ impl RouteAdmission {
     /// What a request counts as.
     fn class(&self, request: &Request) -> Class {
         match self.policy {
-            Policy::Rows(_) | Policy::Upload(_) => Class::Streams,
+            Policy::Rows(_) | Policy::Upload(_) | Policy::Live => Class::Streams,
+            Policy::Listing => Class::Reads,
             Policy::Json if request.method().is_safe() => Class::Reads,
             Policy::Json => Class::Appends,
         }
@@ -201,8 +243,8 @@ impl RouteAdmission {
 }
 
 /// The answer, which keeps the permit of its request.
-fn held(permit: Permit, mut answer: Response) -> Response {
-    answer.extensions_mut().insert(WithPermit::new(permit));
+fn held(permit: WithPermit, mut answer: Response) -> Response {
+    answer.extensions_mut().insert(permit);
     answer
 }
 
@@ -216,4 +258,46 @@ fn counted(under_way: UnderWay, mut answer: Response) -> Response {
 fn with_quota(quota: &ClientQuota, mut answer: Response) -> Response {
     quota.tell(answer.headers_mut());
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::Router;
+    use axum::body::Body;
+    use axum::routing::get;
+    use tower_service::Service;
+
+    use super::*;
+    use crate::request::context::RequestConnection;
+
+    #[tokio::test]
+    async fn live_streams_and_long_polls_outlast_other_requests() {
+        let permits = || Permits::new(8, "requests");
+        let admission = Arc::new(Admission {
+            stop: CancellationToken::default(),
+            requests: permits(),
+            uploads: permits(),
+            live: permits(),
+            gate: Gate::unguarded(),
+            times: Times { request: Duration::from_millis(1), poll: Duration::from_secs(3_600) },
+            under_way: Gauges::default(),
+        });
+        for (policy, path, status) in [
+            (Policy::Json, "/", 503),
+            (Policy::Listing, "/?after=1", 503),
+            (Policy::Listing, "/?after=1&wait=60", 200),
+            (Policy::Live, "/", 200),
+        ] {
+            let slow = get(async || tokio::time::sleep(Duration::from_millis(100)).await);
+            let layer = admission.layer(policy, Access::Everyone, None);
+            let mut routes: Router = Router::new().route("/", slow).layer(layer);
+            let mut request = Request::get(path).body(Body::empty()).unwrap();
+            let context = RequestContext::new(Default::default(), RequestConnection::default());
+            request.extensions_mut().insert(context);
+            let answer = routes.call(request).await.unwrap();
+            assert_eq!(answer.status(), status, "{policy:?} {path}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::hosts::LOOPBACK;
 use crate::limits::rate;
-use crate::request::{id, idempotency};
+use crate::request::{id, params};
 
 /// How many items a history has, as grids read it.
 pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
@@ -20,8 +20,16 @@ pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What scripts may send, besides what every browser lets them.
-const ALLOWED: [HeaderName; 8] =
-    [ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_NONE_MATCH, LAST_EVENT_ID, RANGE, idempotency::KEY, id::HEADER];
+const ALLOWED: [HeaderName; 8] = [
+    ACCEPT,
+    AUTHORIZATION,
+    CONTENT_TYPE,
+    IF_NONE_MATCH,
+    LAST_EVENT_ID,
+    RANGE,
+    params::IDEMPOTENCY_KEY,
+    id::HEADER,
+];
 
 /// What scripts may read of an answer, besides what every browser shows them.
 const EXPOSED: [HeaderName; 12] = [
@@ -35,7 +43,7 @@ const EXPOSED: [HeaderName; 12] = [
     ACCEPT_RANGES,
     CONTENT_RANGE,
     TOTAL_COUNT,
-    idempotency::REPLAYED,
+    params::IDEMPOTENCY_REPLAYED,
     id::HEADER,
 ];
 

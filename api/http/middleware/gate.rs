@@ -3,47 +3,71 @@
 //! It is made before the parameters are parsed, and before anything that is stored is read, except the record of an API key.
 //! So a refusal says nothing about histories.
 
-use std::borrow::Cow;
+mod answer;
+
 use std::sync::Arc;
 
-use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, HeaderValue, Uri, header};
-use axum::response::{IntoResponse, Response};
-use futures_util::FutureExt;
+use axum::http::{Extensions, HeaderMap, Method, header};
 use pagebucket_model::domain::{Clock, Principal, Scope};
-use pagebucket_model::metric::REFUSALS;
 
-use super::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
-use crate::auth::access::Access;
 use crate::auth::jwt::Jwt;
-use crate::auth::{Authenticator, Check, Refusal};
-use crate::client::peer::Peer;
+use crate::auth::{Authenticator, Check};
 use crate::client::{Client, Proxies};
 use crate::limits::permits::{Permit, Permits};
 use crate::limits::rate::RateLimits;
-use crate::problem::{Problem, ProblemKind};
-use crate::request::context::{RequestContext, SentBy};
-use crate::request::deadline;
+use crate::problem::Problem;
+use crate::request::context::RequestContext;
 use crate::request::lifetime::Lifetime;
-
-/// The address of the metadata of this server as a resource of OAuth (RFC 9728).
-pub const METADATA: &str = "/.well-known/oauth-protected-resource";
+use answer::Denial;
+pub use answer::{METADATA, RefusedRequest, answer_to};
 
 /// Most API keys that are looked up at once, and most tokens that wait at once for the issuer's keys. Their clients are not known
 /// yet, so one address has a quarter.
 const WAITING: usize = 256;
 
-/// What a client can do that may not erase.
-const ERASING_IS_OFF: &str = "This server does not authenticate its clients, so none of them may erase. Nothing was erased. \
-                              Run `pagebucket erase`, or start the server with `--allow-erase` or with `--auth`.";
+/// Who may use a route, if clients are authenticated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Everyone, also without a token.
+    Everyone,
+    /// Every client with a valid token or key.
+    Authenticated,
+    /// Clients with this scope.
+    With(Scope),
+    /// Clients with this scope who may use the histories of the owner that the address names: `/v1/{owners}/{ownerId}`.
+    OfOwner(Scope),
+    /// Clients with this scope who may use the histories of every owner.
+    OfAllOwners(Scope),
+    /// Clients with this scope who may use the histories of each owner that the query names in `watch`.
+    OfWatched(Scope),
+    /// Erases the owner that the address names: clients with the scope `admin` who may use its histories. Without
+    /// authentication, everyone or no client, as the operator decides.
+    Erasing,
+}
 
-const AUTHORIZATION: HeaderValue = HeaderValue::from_static("authorization");
+impl Access {
+    /// The scope that a client must have.
+    pub fn scope(self) -> Option<Scope> {
+        match self {
+            Self::Everyone | Self::Authenticated => None,
+            Self::With(scope) | Self::OfOwner(scope) | Self::OfAllOwners(scope) | Self::OfWatched(scope) => {
+                Some(scope)
+            }
+            Self::Erasing => Some(Scope::Admin),
+        }
+    }
+
+    /// Whether the address names an owner whose histories the client must be allowed to use.
+    pub fn names_owner(self) -> bool {
+        matches!(self, Self::OfOwner(_) | Self::Erasing)
+    }
+}
 
 /// What may be used without a token, besides the probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenParts {
-    /// The home page, the documentation and the OpenAPI document.
+    /// The documentation and the OpenAPI document, and without the explorer the home page.
     pub docs: bool,
     /// The metrics.
     pub metrics: bool,
@@ -85,63 +109,15 @@ pub struct AccessRequest<'a> {
     pub collection: Option<&'a str>,
     /// The owner that its address names.
     pub owner: Option<&'a str>,
+    /// The owners that its query names in `watch`, each with its collection.
+    pub watched: &'a [(String, String)],
 }
 
-/// The refusal of a request.
-#[derive(Debug)]
-pub struct RefusedRequest {
-    problem: Problem,
-    /// What is wrong with its token or key (RFC 6750).
-    challenge: Option<HeaderValue>,
-    /// Its client, if that is known.
-    principal: Option<Arc<Principal>>,
-}
-
-impl IntoResponse for RefusedRequest {
-    fn into_response(self) -> Response {
-        let mut answer = self.problem.into_response();
-        if let Some(challenge) = self.challenge {
-            answer.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-        }
-        answer_to(self.principal, answer)
-    }
-}
-
-/// The answer of a guarded route to this client, whom the log finds in it.
-pub fn answer_to(principal: Option<Arc<Principal>>, mut answer: Response) -> Response {
-    answer.headers_mut().append(header::VARY, AUTHORIZATION);
-    if let Some(principal) = principal {
-        answer.extensions_mut().insert(SentBy(principal));
-    }
-    answer
-}
-
-/// Why a request may not pass.
-#[derive(Debug)]
-enum Denial {
-    /// It has no token.
-    NoToken,
-    /// Its token or key is not valid.
-    Invalid(Cow<'static, str>, Option<Arc<str>>),
-    /// The client does not have the scope.
-    Scope(Scope),
-    /// The client may not use these histories.
-    Owner(Scope),
-    /// The database or the issuer was asked, and failed; or too many tokens or keys of its address are verified.
-    Failed(Problem),
-}
-
-impl From<Refusal> for Denial {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Invalid(words, name) => Self::Invalid(words, name),
-            Refusal::Database(error) => Self::Failed(error.into()),
-            Refusal::Issuer => Self::Failed(Problem::new(
-                ProblemKind::Overloaded,
-                "The issuer did not answer in time whether it has the token's key. Nothing was done.",
-            )),
-        }
-    }
+/// Whose token or key a request has.
+struct Identified {
+    principal: Result<Arc<Principal>, Denial>,
+    /// Whether its address was charged for finding out.
+    charged: bool,
 }
 
 impl Gate {
@@ -208,11 +184,15 @@ impl Gate {
             return Ok(None);
         }
         let Some(authenticator) = &self.authenticator else {
-            let problem = Problem::new(ProblemKind::ErasingOff, ERASING_IS_OFF);
-            return Err(RefusedRequest { problem, challenge: None, principal: None });
+            // Another method of this address is not allowed to anyone, and the route says so.
+            return if parts.method == Method::DELETE {
+                Err(RefusedRequest::erasing_off())
+            } else {
+                Ok(None)
+            };
         };
-        let (identified, charged) = self.identify(authenticator, parts).await;
-        let (principal, denial) = match identified {
+        let Identified { principal, charged } = self.identify(authenticator, parts).await;
+        let (principal, denial) = match principal {
             Ok(principal) => match allow(&principal, asked) {
                 Ok(()) => return Ok(Some(principal)),
                 Err(denial) => (Some(principal), denial),
@@ -221,33 +201,32 @@ impl Gate {
         };
         let paid = if charged { Ok(()) } else { self.charge(&self.address(parts)) };
         Err(match paid {
-            Ok(()) => self.refused(parts, principal, denial),
-            Err(problem) => RefusedRequest { problem, challenge: None, principal },
+            Ok(()) => {
+                let audience = self.jwt().map(|jwt| &*jwt.settings.audience);
+                RefusedRequest::of(denial, principal, parts, audience)
+            }
+            Err(problem) => RefusedRequest::failed(problem, principal),
         })
     }
 
-    /// Whose token or key a request has; and whether its address was charged for finding out.
-    async fn identify(
-        &self,
-        authenticator: &Authenticator,
-        parts: &Parts,
-    ) -> (Result<Arc<Principal>, Denial>, bool) {
+    /// Finds out whose token or key a request has.
+    async fn identify(&self, authenticator: &Authenticator, parts: &Parts) -> Identified {
         let credential = match credential(&parts.headers) {
             Ok(credential) => credential,
-            Err(denial) => return (Err(denial), false),
+            Err(denial) => return Identified { principal: Err(denial), charged: false },
         };
         if let Some(principal) = authenticator.remembered(credential) {
-            return (Ok(principal), false);
+            return Identified { principal: Ok(principal), charged: false };
         }
         let check = authenticator.check(credential);
         let principal = match self.admit(check, parts) {
             Ok(_permit) => {
-                let principal = authenticator.authenticate(credential, deadline::from_now()).await;
-                principal.map_err(Denial::from)
+                let deadline = RequestContext::of(&parts.extensions).deadline;
+                authenticator.authenticate(credential, deadline).await.map_err(Denial::from)
             }
             Err(problem) => Err(Denial::Failed(problem)),
         };
-        (principal, check != Check::Again)
+        Identified { principal, charged: check != Check::Again }
     }
 
     /// Charges a check to the address of a request, and takes a permit if something is waited for. To look a usable key up again
@@ -285,52 +264,6 @@ impl Gate {
         };
         Lifetime::of(Arc::clone(authenticator), credential.to_owned(), principal, clock.clone())
     }
-
-    /// Refuses a request. Writes a line to the audit log.
-    fn refused(&self, parts: &Parts, principal: Option<Arc<Principal>>, denial: Denial) -> RefusedRequest {
-        let no_token = "The request has no token. It is sent as `Authorization: Bearer TOKEN`.";
-        let mut known = principal.as_ref().map(|principal| Arc::clone(&principal.name));
-        let (reason, problem, error) = match denial {
-            Denial::NoToken => ("no_token", Problem::new(ProblemKind::Unauthorized, no_token), String::new()),
-            Denial::Invalid(words, name) => {
-                known = name;
-                let error = format!(", error=\"invalid_token\", error_description=\"{words}\"");
-                ("invalid_token", Problem::new(ProblemKind::Unauthorized, words), error)
-            }
-            Denial::Scope(scope) => {
-                let words = format!("The token or key does not have the scope `{scope}`.");
-                ("scope", Problem::new(ProblemKind::Forbidden, words), insufficient(scope))
-            }
-            Denial::Owner(scope) => {
-                let words =
-                    "The token or key does not allow access to these histories, whether they exist or not.";
-                ("owner", Problem::new(ProblemKind::Forbidden, words), insufficient(scope))
-            }
-            Denial::Failed(problem) => return RefusedRequest { problem, challenge: None, principal },
-        };
-        metrics::counter!(REFUSALS, "reason" => reason).increment(1);
-        let (method, path) = (&parts.method, parts.uri.path());
-        let (name, Peer(peer)) = (known.as_deref(), RequestContext::of(&parts.extensions).connection.peer);
-        tracing::warn!(target: "pagebucket::audit", reason, principal = name, %peer, %method, path, "a request was refused");
-        let challenge = format!("Bearer realm=\"pagebucket\"{error}{}", self.metadata());
-        let challenge = HeaderValue::try_from(challenge).expect("words of ours, and an address");
-        RefusedRequest { problem, challenge: Some(challenge), principal }
-    }
-
-    /// The parameter of a challenge that says where the metadata are, if this server knows its own address.
-    fn metadata(&self) -> String {
-        let address =
-            self.jwt().and_then(|jwt| jwt.settings.audience.parse::<Uri>().ok()).and_then(|audience| {
-                let (scheme, authority) = (audience.scheme_str()?, audience.authority()?);
-                let path = audience.path().trim_end_matches('/');
-                ["http", "https"].contains(&scheme).then(|| format!("{scheme}://{authority}{METADATA}{path}"))
-            });
-        address.map_or_else(String::new, |address| format!(", resource_metadata=\"{address}\""))
-    }
-}
-
-fn insufficient(scope: Scope) -> String {
-    format!(", error=\"insufficient_scope\", scope=\"{scope}\"")
 }
 
 /// The token or key of a request.
@@ -350,39 +283,6 @@ fn credential(headers: &HeaderMap) -> Result<&str, Denial> {
     Ok(credential.trim())
 }
 
-/// The layer of routes that have no admission: it only decides.
-#[derive(Clone)]
-pub struct Guard(Gate, Access);
-
-impl Guard {
-    /// The layer for routes with this access.
-    pub fn layer(gate: &Gate, access: Access) -> MiddlewareLayer<Self> {
-        MiddlewareLayer(Self(gate.clone(), access))
-    }
-}
-
-impl<S: InnerService> Middleware<S> for Guard {
-    type Response = Response;
-
-    fn call(&self, inner: &mut S, request: Request) -> ResponseFuture<Response> {
-        if self.0.is_open(self.1) {
-            return inner.call(request).boxed();
-        }
-        let (Self(gate, access), mut inner) = (self.clone(), ready(inner));
-        Box::pin(async move {
-            let (mut parts, body) = request.into_parts();
-            match gate.decide(&parts, &AccessRequest { access, collection: None, owner: None }).await {
-                Ok(principal) => {
-                    RequestContext::of_mut(&mut parts.extensions).principal.clone_from(&principal);
-                    let answer = inner.call(Request::from_parts(parts, body)).await?;
-                    Ok(answer_to(principal, answer))
-                }
-                Err(refused) => Ok(refused.into_response()),
-            }
-        })
-    }
-}
-
 /// Whether this client may have what its request asks for.
 ///
 /// # Errors
@@ -398,6 +298,9 @@ fn allow(principal: &Principal, asked: &AccessRequest<'_>) -> Result<(), Denial>
             principal.reaches(collection, owner)
         }
         (Access::OfAllOwners(_), Some(collection), _) => principal.reaches_all(collection),
+        (Access::OfWatched(_), ..) => {
+            asked.watched.iter().all(|(collection, owner)| principal.reaches(collection, owner))
+        }
         (Access::OfOwner(_) | Access::OfAllOwners(_) | Access::Erasing, ..) => false,
     };
     if reached { Ok(()) } else { Err(Denial::Owner(scope)) }

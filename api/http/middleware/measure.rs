@@ -12,6 +12,10 @@ use parking_lot::RwLock;
 
 use crate::limits::rate::Class;
 
+/// Marks an answer whose time says nothing, as that of a live stream or a long poll: the histogram of durations does not have it.
+#[derive(Clone, Copy)]
+pub struct Untimed;
+
 /// What the metrics say of a request, except its answer. The number of routes and methods is fixed, whatever clients
 /// send.
 pub struct Measured {
@@ -89,11 +93,13 @@ pub struct Meters {
 type OfRoute = HashMap<(&'static str, StatusCode), (Counter, Histogram)>;
 
 impl Meters {
-    /// Counts a request.
-    pub fn count(&self, Measured { method, route }: &Measured, status: StatusCode, took: Duration) {
+    /// Counts a request. Without a time it is not in the histogram of durations.
+    pub fn count(&self, Measured { method, route }: &Measured, status: StatusCode, took: Option<Duration>) {
         let (labels, route) = ((*method, status), route.as_ref().map_or("none", MatchedPath::as_str));
         let count = |(requests, seconds): &(Counter, Histogram)| {
-            seconds.record(took.as_secs_f64());
+            if let Some(took) = took {
+                seconds.record(took.as_secs_f64());
+            }
             requests.increment(1);
         };
         let known = self.routes.read();

@@ -14,7 +14,7 @@ use tracing::Instrument;
 use super::access_log::AccessLine;
 use super::compression;
 use super::drain_body::{self, StillRead};
-use super::measure::{Measured, Meters};
+use super::measure::{Measured, Meters, Untimed};
 use super::service::{Middleware, ResponseFuture};
 use crate::caching::etag;
 use crate::client::Proxies;
@@ -72,13 +72,14 @@ where
             let mut response = compression::finish(answer.await, needs_length).await;
             let status = response.status();
             let headers = response.headers_mut();
-            etag::weaken(headers);
+            etag::weaken_if_compressed(headers);
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
             if tls {
                 headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
             }
             headers.insert(request_id::HEADER, id.0.clone());
-            meters.count(&measured, status, line.elapsed());
+            let is_timed = response.extensions().get::<Untimed>().is_none();
+            meters.count(&measured, status, is_timed.then(|| line.elapsed()));
             if let Some(SentBy(principal)) = response.extensions().get::<SentBy>() {
                 meters.count_of(&principal.name);
             }

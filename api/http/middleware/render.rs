@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 
 use super::service::{InnerService, Middleware, ResponseFuture};
-use crate::limits::answer_memory::{Account, OWN, OWN_WITHOUT_PERMIT, WithPermit};
+use crate::limits::answer_memory::{Account, OWN_WITHOUT_PERMIT, WithPermit};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::context::RequestContext;
 use crate::request::id::RequestId;
@@ -50,7 +50,7 @@ impl<S: InnerService> Middleware<S> for Render {
 /// done always has room.
 fn has_room(response: &mut Response, account: &Account, is_safe: bool) -> bool {
     let length = response.body().size_hint().exact().map(|length| length as usize);
-    let own = if response.extensions().get::<WithPermit>().is_some() { OWN } else { OWN_WITHOUT_PERMIT };
+    let own = response.extensions().get().map_or(OWN_WITHOUT_PERMIT, WithPermit::own);
     if length.is_some_and(|length| length <= own) {
         return true;
     }
@@ -68,7 +68,7 @@ fn render(response: &mut Response, uri: &Uri, id: &RequestId) {
             None => return,
         },
     };
-    problem.render(response, [("instance", beginning(uri.path())), ("requestId", id.as_str())]);
+    problem.render(response, &[("instance", beginning(uri.path())), ("requestId", id.as_str())]);
 }
 
 /// A path that may stand in a problem, whose client may not take it: the beginning of one that is longer than any of ours.

@@ -4,6 +4,7 @@ use pagebucket_model::domain::MAX_SAFE_INTEGER;
 use serde_json::{Map, Value, json};
 
 use super::visit::{each_operation, each_response, each_schema, elements, members};
+use crate::request::body::JSON;
 use crate::schemas::embedded;
 
 const REFERENCE: &str = "#/components/schemas/";
@@ -25,8 +26,9 @@ pub fn without_null(template: &mut Value) {
     });
 }
 
-/// Completes the document: bounds of integers, schemas of headers, examples.
+/// Completes the document: what all reads answer, bounds of integers, schemas of headers, examples.
 pub fn complete(document: &mut Value) {
+    tell_reads(document);
     // The headers of the same name are alike in all answers.
     let schemas: Map<String, Value> = embedded(include_str!("headers.json"));
     each_operation(document, &mut |operation| {
@@ -57,6 +59,34 @@ pub fn complete(document: &mut Value) {
         }
     });
     pass_examples_on(document);
+}
+
+/// Adds what all reads of JSON under `/v1` answer: how long the database took and, if their answers have tags, 304.
+fn tell_reads(document: &mut Value) {
+    let timing = "`db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if \
+                  none was looked up.";
+    let unchanged = "`If-None-Match` names the current state: the client's copy is still valid.";
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (_, path) in paths.filter(|(path, _)| path.starts_with("/v1/")) {
+        let Some(Value::Object(responses)) = path.pointer_mut("/get/responses") else { continue };
+        let Some(Value::Object(read)) = responses.get_mut("200") else { continue };
+        let Some(content) = read.get("content").filter(|content| content.get(JSON).is_some()).cloned() else {
+            continue;
+        };
+        let headers = read.get("headers").and_then(Value::as_object).cloned();
+        let mut headers = headers.unwrap_or_default();
+        headers.insert("Server-Timing".to_owned(), json!({ "schema": {}, "description": timing }));
+        headers.sort_keys();
+        let has_tag = headers.contains_key("ETag");
+        // Headers stand before the content.
+        read.shift_remove("content");
+        read.insert("headers".to_owned(), headers.into());
+        read.insert("content".to_owned(), content);
+        if has_tag {
+            responses.insert("304".to_owned(), json!({ "description": unchanged }));
+            responses.sort_keys();
+        }
+    }
 }
 
 /// Adds the headers of a server with rate limits to every answer to clients that are limited, unless the server failed.

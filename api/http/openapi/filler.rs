@@ -1,8 +1,11 @@
 //! Fills the templates of the OpenAPI document with what a definition says.
 
+use std::sync::Arc;
+
 use pagebucket_engine::internal::MOST_EXAMINED;
-use pagebucket_model::definition::{Definition, openapi};
-use pagebucket_model::domain::Limit;
+use pagebucket_model::definition::{Definition, Definitions, openapi};
+use pagebucket_model::domain::{Instant, Limit, Seq};
+use pagebucket_model::summary::Aggregate;
 use pagebucket_streams::export::{Fields, columns};
 use serde_json::{Map, Value, json};
 
@@ -21,11 +24,31 @@ pub struct Filler<'a> {
     schemas: Map<String, Value>,
 }
 
+/// What a placeholder of a template stands for.
+enum Placeholder {
+    /// This example.
+    Example(Value),
+    /// An example that cannot be made of this definition.
+    NoExample,
+    /// Words, or nothing of ours.
+    Words,
+}
+
 impl<'a> Filler<'a> {
     /// For the templates of this definition.
     pub fn of(definition: &'a Definition) -> Self {
         let schemas = openapi::schemas(definition).into_iter().collect();
         Self { definition, names: Names::of(definition).with(texts(definition)), schemas }
+    }
+
+    /// For the templates of all these definitions, with examples of this one.
+    pub fn of_all(self, definitions: &Definitions) -> Self {
+        let history = |definition: &Arc<Definition>| {
+            let Definition { owner, name, .. } = &**definition;
+            format!("{}/{}/{name}", owner.collection, openapi::owner_pattern(owner.kind))
+        };
+        let watchable: Vec<_> = definitions.iter().map(history).collect();
+        Self { names: self.names.with([("watchable", watchable.join("|"))]), ..self }
     }
 
     /// The document of the definition's routes and schemas.
@@ -41,11 +64,20 @@ impl<'a> Filler<'a> {
         if let (None, Value::Object(paths)) = (self.definition.item.columns(), &mut document["paths"]) {
             paths.retain(|path, _| !path.ends_with(".csv"));
         }
-        let listing =
-            format!("/paths/~1v1~1{}", self.names.fill("{owners}~1{ownerId}~1{items}/get/parameters"));
-        if let Some(Value::Array(parameters)) = document.pointer_mut(&listing) {
-            parameters.extend(self.filters());
+        self.leave_out_summaries(&mut document);
+        self.leave_out_time_series(&mut document);
+        let filters = &self.definition.filters;
+        for (address, about, filters) in [
+            (OF_ONE.to_owned(), OF_LISTING, filters),
+            (format!("{OF_ONE}~1summary"), OF_SUMMARY, filters),
+            (OF_ALL.to_owned(), OF_SUMMARY, self.meta()),
+        ] {
+            let address = self.names.fill(&format!("{address}/get/parameters"));
+            if let Some(Value::Array(parameters)) = document.pointer_mut(&address) {
+                parameters.extend(self.filters(filters, about));
+            }
         }
+        self.name_groups(&mut document);
         self.name_fields(&mut document);
         document
     }
@@ -55,9 +87,10 @@ impl<'a> Filler<'a> {
         Some(match template {
             Value::String(text) => {
                 let placeholder = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-                match placeholder.and_then(|name| self.example(name)) {
-                    Some(example) => return example,
-                    None => Value::String(self.text(text)),
+                match placeholder.map_or(Placeholder::Words, |name| self.placeholder(name)) {
+                    Placeholder::Example(example) => example,
+                    Placeholder::NoExample => return None,
+                    Placeholder::Words => Value::String(self.text(text)),
                 }
             }
             Value::Array(values) => {
@@ -96,22 +129,32 @@ impl<'a> Filler<'a> {
         self.names.fill(&template.replace("Item", "{Item}").replace("Owner", "{Owner}"))
     }
 
-    /// The value for a placeholder that stands for an example. `Some(None)` if the example cannot be made.
-    pub fn example(&self, placeholder: &str) -> Option<Option<Value>> {
+    /// The example that a placeholder stands for, if it can be made.
+    pub fn example(&self, placeholder: &str) -> Option<Value> {
+        match self.placeholder(placeholder) {
+            Placeholder::Example(example) => Some(example),
+            Placeholder::NoExample | Placeholder::Words => None,
+        }
+    }
+
+    /// What a placeholder stands for.
+    fn placeholder(&self, name: &str) -> Placeholder {
         let title = &self.definition.title;
         let examples = |schema: String| self.schemas.get(&schema)?.get("examples")?.as_array();
         let first = |schema: String| examples(schema)?.first().cloned();
-        Some(match placeholder {
+        let example = match name {
             "ownerExample" => Some(openapi::owner_example(self.definition.owner.kind)),
-            "newItem" => first(format!("New{title}")).map(|item| self.undated(item)),
-            "newItems" => examples(format!("New{title}")).map(|items| json!(items)),
-            "newLine" => first(format!("New{title}Line")).map(|item| self.undated(item)),
+            "newItem" => first(format!("{title}Input")).map(|item| self.undated(item)),
+            "newItems" => examples(format!("{title}Input")).map(|items| json!(items)),
+            "newLine" => first(format!("{title}LineInput")).map(|item| self.undated(item)),
             "storedItem" => first(title.clone()),
             "placedItem" => first(format!("Placed{title}")),
             "exportedItem" => first(format!("Exported{title}")),
+            "seriesValues" => series_values(self.definition),
             "csvRows" => first(format!("Exported{title}")).and_then(|item| csv(self.definition, &item)),
-            _ => return None,
-        })
+            _ => return Placeholder::Words,
+        };
+        example.map_or(Placeholder::NoExample, Placeholder::Example)
     }
 
     /// Without the date, if clients need not send it.
@@ -123,11 +166,63 @@ impl<'a> Filler<'a> {
         item
     }
 
-    /// The parameters of a listing that are properties of its items.
-    fn filters(&self) -> impl Iterator<Item = Value> {
-        let properties = &self.schemas[&format!("New{}", self.definition.title)]["properties"];
-        let example = self.example("newItem").flatten();
-        self.definition.filters.iter().map(move |name| {
+    /// Leaves out the summaries of a definition that has none.
+    fn leave_out_summaries(&self, document: &mut Value) {
+        if self.definition.summaries.is_some() {
+            return;
+        }
+        if let Value::Object(paths) = &mut document["paths"] {
+            paths.retain(|path, _| !path.ends_with("/summary"));
+        }
+        if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
+            for name in ["Series", "SeriesPoint", "SeriesGroup", "SeriesValues"] {
+                schemas.shift_remove(&format!("{}{name}", self.definition.title));
+            }
+            schemas.shift_remove("SeriesFault");
+        }
+    }
+
+    /// Leaves out the summary over all owners of a definition that has no time series.
+    fn leave_out_time_series(&self, document: &mut Value) {
+        if self.definition.summaries.is_some() && self.definition.time_series.is_some() {
+            return;
+        }
+        if let Value::Object(paths) = &mut document["paths"] {
+            paths.shift_remove(&self.names.fill("/v1/{items}/summary"));
+        }
+        if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
+            schemas.shift_remove(&format!("{}SeriesOfAll", self.definition.title));
+        }
+    }
+
+    /// The properties that the metaField of the time series has beside the owner.
+    fn meta(&self) -> &'a Vec<String> {
+        const NONE: &Vec<String> = &Vec::new();
+        self.definition.time_series.as_ref().map_or(NONE, |series| &series.meta)
+    }
+
+    /// Writes the names that `group` of a summary may have.
+    fn name_groups(&self, document: &mut Value) {
+        let Some(summaries) = &self.definition.summaries else { return };
+        for (address, groups) in
+            [(format!("{OF_ONE}~1summary"), &summaries.groups), (OF_ALL.to_owned(), self.meta())]
+        {
+            let address = self.names.fill(&format!("{address}/get/parameters"));
+            let Some(Value::Array(parameters)) = document.pointer_mut(&address) else { continue };
+            parameters.retain(|parameter| parameter["name"] != "group" || !groups.is_empty());
+            for group in parameters.iter_mut().filter(|parameter| parameter["name"] == "group") {
+                group["schema"]["items"]["enum"] = json!(groups);
+                group["schema"]["maxItems"] = json!(groups.len());
+                group["schema"]["examples"] = json!([groups[..1]]);
+            }
+        }
+    }
+
+    /// The parameters that are properties of items. `about` says what they do.
+    fn filters<'n>(&'n self, names: &'n [String], about: &'n str) -> impl Iterator<Item = Value> + 'n {
+        let properties = &self.schemas[&format!("{}Input", self.definition.title)]["properties"];
+        let example = self.example("newItem");
+        names.iter().map(move |name| {
             let mut schema = properties[name].clone();
             if let Some(schema) = schema.as_object_mut() {
                 // A filter without a value does not filter, whatever the default of the property is.
@@ -140,12 +235,11 @@ impl<'a> Filler<'a> {
                 }
             }
             let template = format!(
-                "Only {{manyItems}} with this `{name}`, or with one of several: repeat the parameter for each value. They are \
-                 still in order of `seq`, and the answer has no totals. A request examines at most {MOST_EXAMINED} pages, with \
-                 `from` or `to` only such as may hold {{manyItems}} of that span: the answer may have fewer {{manyItems}} than \
-                 `limit`, or none, and a link to the next. All filters of a request together have at most \
-                 {MOST_FILTER_BYTES} bytes. Not together with `page`, `offset` or `asOf`."
+                "Only {{manyItems}} with this `{name}`, or with one of several: repeat the parameter for each value. {about}"
             );
+            let template = template
+                .replace("{mostExamined}", &MOST_EXAMINED.to_string())
+                .replace("{mostBytes}", &MOST_FILTER_BYTES.to_string());
             let mut values = json!({
                 "type": "array", "items": schema, "minItems": 1, "maxItems": MOST_FILTER_VALUES, "uniqueItems": true,
             });
@@ -188,6 +282,31 @@ impl<'a> Filler<'a> {
             }
         }
     }
+}
+
+/// Where the document has the routes of the items of one owner, and the summary over all owners.
+const OF_ONE: &str = "/paths/~1v1~1{owners}~1{ownerId}~1{items}";
+const OF_ALL: &str = "/paths/~1v1~1{items}~1summary";
+
+/// What a filter does to a listing.
+const OF_LISTING: &str = "They are still in order of `seq`, and the answer has no totals. A request examines at most {mostExamined} pages, with \
+                          `from` or `to` only such as may hold {manyItems} of that span: the answer may have fewer {manyItems} than \
+                          `limit`, or none, and a link to the next. All filters of a request together have at most \
+                          {mostBytes} bytes. Not together with `page`, `offset` or `asOf`.";
+
+/// What a filter does to a summary.
+const OF_SUMMARY: &str =
+    "Others are in no point. All filters of a request together have at most {mostBytes} bytes.";
+
+/// What the example of an item alone adds up to.
+fn series_values(definition: &Definition) -> Option<Value> {
+    let values = &definition.summaries.as_ref()?.values;
+    let example = definition.item.example()?.to_string();
+    let draft = definition.item.parse_drafts(example.as_bytes(), 1).ok()?.pop()?;
+    let aggregate = Aggregate::of_item(Seq::FIRST, Instant::MIN, draft.document(), values);
+    let names = values.iter().map(|value| value.name.clone());
+    let measured = aggregate.measured(values).into_iter().map(|measured| json!(measured));
+    Some(Value::Object(names.zip(measured).collect()))
 }
 
 /// The texts that examples and formats make.

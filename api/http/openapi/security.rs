@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::{Paths, security::SecurityRequirement};
 
 use super::features::Features;
-use crate::auth::access::Access;
+use crate::middleware::gate::Access;
 use crate::problem::{ProblemKind, responses};
 
 /// The name of the only security scheme.
@@ -71,5 +71,6 @@ fn sentence(access: Access) -> String {
         Access::OfOwner(scope) => format!("Needs the scope `{scope}`, for this {{owner}}."),
         Access::Erasing => format!("Needs the scope `{}`, for this {{owner}}.", Scope::Admin),
         Access::OfAllOwners(scope) => format!("Needs the scope `{scope}`, for all {{manyOwners}}."),
+        Access::OfWatched(scope) => format!("Needs the scope `{scope}`, for each owner that `watch` names."),
     }
 }

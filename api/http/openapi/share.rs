@@ -19,10 +19,13 @@ pub fn share(document: &mut Value) {
     });
     let mut shared = Map::new();
     each_operation(document, &mut |operation| {
+        let tag = operation["tags"][0].as_str().unwrap_or_default().to_owned();
         each_response(operation, &mut |status, response| {
             let Some(name) = name(status, response).filter(|_| uses[response] > 1) else { return };
             // Problems of the same kinds may have examples of different histories.
-            if shared.entry(name.as_str()).or_insert_with(|| response.clone()) == response {
+            let of_tag = format!("{name}Of{tag}");
+            let has_it = |name: &String| shared.entry(name).or_insert_with(|| response.clone()) == response;
+            if let Some(name) = [name, of_tag].into_iter().find(has_it) {
                 *response = json!({ "$ref": format!("{REFERENCE}{name}") });
             }
         });

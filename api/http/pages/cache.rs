@@ -93,15 +93,15 @@ impl Pages {
     /// The database is not available in time, or a bucket is corrupt.
     pub async fn page(
         &self,
-        engine: &Engine,
+        reader: &HistoryReader,
         owner: &OwnerId,
         page: PageNumber,
         reading: &mut Reading,
     ) -> Result<Option<Arc<Page>>, Error> {
         let deadline = reading.deadline;
         // In a box, as all that a page in memory does not need: its request would copy 5 KiB twice.
-        let fetch = || Box::pin(engine.page(owner, page, deadline));
-        self.find(engine.reader(), owner, page, reading, fetch).await
+        let fetch = || Box::pin(reader.page(owner, page, deadline));
+        self.find(reader, owner, page, reading, fetch).await
     }
 
     /// The items in `range`, which the history must have, in order of `seq`; none without a range.
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn looking_a_page_up_takes_little_memory() {
         fn size<'a, F: Future>(
-            _: impl Fn(&'a Pages, &'a Engine, &'a OwnerId, PageNumber, &'a mut Reading) -> F,
+            _: impl Fn(&'a Pages, &'a HistoryReader, &'a OwnerId, PageNumber, &'a mut Reading) -> F,
         ) -> usize {
             size_of::<F>()
         }

@@ -3,18 +3,18 @@
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::schemas::one_or_many;
+use crate::schemas::many;
 
 /// Most items in one request, uploads aside.
 pub const MOST_ITEMS: usize = 1000;
 
 /// An item as a client sends it.
 #[derive(ToSchema)]
-pub struct NewItem;
+pub struct ItemInput;
 
 /// An item as a client sends it, and its owner.
 #[derive(ToSchema)]
-pub struct NewItemLine;
+pub struct ItemLineInput;
 
 /// A stored item.
 #[derive(ToSchema)]
@@ -28,14 +28,21 @@ pub struct PlacedItem;
 #[derive(ToSchema)]
 pub struct ExportedItem;
 
-/// One item, or an array of 1 to 1,000.
-pub struct NewItems;
+/// The texts that a group of a summary has.
+#[derive(ToSchema)]
+pub struct ItemSeriesGroup;
 
-impl ToSchema for NewItems {}
+/// What becomes of the numbers of a summary.
+#[derive(ToSchema)]
+pub struct ItemSeriesValues;
 
-impl PartialSchema for NewItems {
+/// An array of 1 to 1,000 items. It has no name: generators make a list of it.
+pub struct ItemBatch;
+
+impl ToSchema for ItemBatch {}
+
+impl PartialSchema for ItemBatch {
     fn schema() -> RefOr<Schema> {
-        let description = "One {item}, or an array of 1 to 1,000, appended in their order.";
-        one_or_many(description, "New{Item}Array", NewItem::name(), MOST_ITEMS)
+        many(ItemInput::name(), MOST_ITEMS)
     }
 }

@@ -53,6 +53,16 @@ impl ItemView {
     }
 }
 
+/// Appends the JSON of items to `json`, with commas between them.
+pub fn write_items<'a>(json: &mut Vec<u8>, items: impl Iterator<Item = StoredItem<'a>>) {
+    for (place, item) in items.enumerate() {
+        if place > 0 {
+            json.push(b',');
+        }
+        write_item(json, &item);
+    }
+}
+
 fn write_item(json: &mut Vec<u8>, item: &StoredItem<'_>) {
     write!(json, "{{\"seq\":{}", item.seq).expect("a vector takes all bytes");
     item.write_members(json);

@@ -7,8 +7,10 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pagebucket_model::domain::{DraftError, Fault, Faults};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::cause::LoggedCause;
 use super::kind::{ProblemKind, Spec};
 use super::summary::{place, quoted, summary};
 
@@ -16,7 +18,7 @@ use super::summary::{place, quoted, summary};
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
 /// An error for a client. What the client reads contains no driver's message and no secret.
-#[derive(derive_more::Debug, Clone)]
+#[derive(Debug, Clone)]
 pub struct Problem {
     pub(super) kind: ProblemKind,
     pub(super) detail: String,
@@ -24,9 +26,8 @@ pub struct Problem {
     pub(super) retry_after: Option<u32>,
     /// The members that only some problems have. Boxed, because most problems have none and every handler returns one.
     pub(super) members: Box<Map<String, Value>>,
-    /// Writes to the log what the client must not see. Taken when it is written.
-    #[debug(skip)]
-    log: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// What the log gets. Taken when it is written.
+    cause: Option<Arc<LoggedCause>>,
 }
 
 /// A fault of one parameter of a path or a query.
@@ -41,7 +42,7 @@ pub struct ParameterFault {
 impl Problem {
     /// A problem of this kind. `detail` says what went wrong this time.
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), retry_after: None, members: Box::default(), log: None }
+        Self { kind, detail: detail.into(), retry_after: None, members: Box::default(), cause: None }
     }
 
     /// Asks the client to retry after these seconds. Only for kinds that store nothing.
@@ -55,16 +56,16 @@ impl Problem {
         self
     }
 
-    /// Attaches what the log gets. `write` is called when the problem is rendered.
-    pub fn logging(self, write: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { log: Some(Arc::new(write)), ..self }
+    /// Attaches what the log gets when the problem is rendered.
+    pub fn caused_by(self, cause: LoggedCause) -> Self {
+        Self { cause: Some(Arc::new(cause)), ..self }
     }
 
     /// Logs the problem now, and not again. Problems are logged where they are rendered. One that may not be rendered,
     /// because its client may have disconnected, is logged where it is made.
     pub fn logged(mut self) -> Self {
-        if let Some(write) = self.log.take() {
-            write();
+        if let Some(cause) = self.cause.take() {
+            cause.log();
         }
         self
     }
@@ -129,12 +130,13 @@ impl Problem {
 
     /// The problem as a member of an answer, which has the address and the id of the request. It is not logged.
     pub fn in_line(&self) -> Value {
-        self.body([])
+        self.body(&[])
     }
 
     /// Makes an answer this problem, whose JSON has these members of the request. Other headers of the answer stay.
-    pub fn render<'a>(&self, answer: &mut Response, request: impl IntoIterator<Item = (&'a str, &'a str)>) {
-        let (spec, body) = (self.kind.spec(), self.body(request).to_string());
+    pub fn render(&self, answer: &mut Response, request: &[(&str, &str)]) {
+        let spec = self.kind.spec();
+        let body = serde_json::to_vec(&ProblemBody { problem: self, request }).expect(JSON);
         *answer.status_mut() = spec.status;
         let headers = answer.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
@@ -153,26 +155,65 @@ impl Problem {
     }
 
     /// The JSON of the problem, with these members of the request.
-    pub(super) fn body<'a>(&self, request: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
-        let Spec { status, title, .. } = self.kind.spec();
-        let mut body = json!({
-            "type": self.kind.r#type(), "title": title, "status": status.as_u16(), "detail": self.detail,
-        });
-        for (name, value) in request {
-            body[name] = value.into();
+    pub(super) fn body(&self, request: &[(&str, &str)]) -> Value {
+        serde_json::to_value(ProblemBody { problem: self, request }).expect(JSON)
+    }
+}
+
+/// Why a problem is always JSON.
+const JSON: &str = "a problem holds only texts, numbers and JSON";
+
+/// The JSON of a problem. It is written straight into the answer: each problem is rendered twice, because the layer that knows
+/// the request adds its members.
+struct ProblemBody<'a> {
+    problem: &'a Problem,
+    /// Members that say which request it was.
+    request: &'a [(&'a str, &'a str)],
+}
+
+impl Serialize for ProblemBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Problem { kind, detail, members, .. } = self.problem;
+        let Spec { status, title, .. } = kind.spec();
+        let mut body = serializer.serialize_map(None)?;
+        body.serialize_entry("type", &kind.r#type())?;
+        body.serialize_entry("title", title)?;
+        body.serialize_entry("status", &status.as_u16())?;
+        body.serialize_entry("detail", detail)?;
+        for (name, value) in self.request {
+            body.serialize_entry(name, value)?;
         }
-        for (name, value) in self.members.iter() {
-            body[name] = value.clone();
+        for (name, value) in members.iter() {
+            body.serialize_entry(name, value)?;
         }
-        body
+        body.end()
     }
 }
 
 impl IntoResponse for Problem {
-    /// The answer has no body yet: [`crate::middleware`] writes it.
+    /// A whole answer. [`crate::middleware`] logs it, and adds the address and the id of the request to its body.
     fn into_response(self) -> Response {
-        let mut response = self.kind.spec().status.into_response();
-        response.extensions_mut().insert(self);
-        response
+        let mut answer = Response::default();
+        self.render(&mut answer, &[]);
+        answer.extensions_mut().insert(self);
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::HttpBody;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_has_its_body_before_the_layers_see_it() {
+        let problem = Problem::new(ProblemKind::Overloaded, "Too much at once.");
+        let body = problem.in_line().to_string();
+        let answer = problem.into_response();
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(answer.headers()[header::CONTENT_TYPE], MEDIA_TYPE);
+        assert!(answer.headers().contains_key(header::RETRY_AFTER));
+        assert_eq!(answer.body().size_hint().exact(), Some(body.len() as u64));
     }
 }

@@ -10,6 +10,7 @@ use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
 use serde_json::{Value, json};
 
+use super::cause::LoggedCause;
 use super::content::Problem;
 use super::kind::ProblemKind;
 
@@ -20,7 +21,7 @@ impl From<Error> for Problem {
         let problem = Self::new(kind, why);
         match error {
             Error::Gone(gone) => problem.gone(gone),
-            error => problem.logging(move || log(&error)),
+            error => problem.caused_by(LoggedCause::Database(error)),
         }
     }
 }
@@ -59,7 +60,10 @@ impl Problem {
         let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
         let may_succeed = !matches!(
             cause,
-            AppendCause::KeyReused | AppendCause::SecondsExhausted(_) | AppendCause::Database(Error::Gone(_))
+            AppendCause::KeyReused
+                | AppendCause::UnexpectedTotal(_)
+                | AppendCause::SecondsExhausted(_)
+                | AppendCause::Database(Error::Gone(_))
         );
         let (kind, why) = why_not_stored(&cause);
         let mut problem = if unknown > 0 || kind == ProblemKind::OutcomeUnknown {
@@ -84,14 +88,15 @@ impl Problem {
             problem = problem.with(items("unknownItems", stored, stored + unknown));
             problem = problem.with(items("notStoredItems", stored + unknown, count));
         }
-        if let AppendCause::Database(Error::Gone(gone)) = &cause {
-            problem = problem.gone(*gone);
+        match &cause {
+            AppendCause::Database(Error::Gone(gone)) => problem = problem.gone(*gone),
+            // The log gets nothing: clients that compete are refused all the time, and a key that was used again is its client's mistake.
+            AppendCause::UnexpectedTotal(total) => return problem.with([("totalItems", json!(total))]),
+            AppendCause::KeyReused => return problem,
+            _ => {}
         }
         let (history, owner) = (Arc::clone(&definition.name), owner.clone());
-        problem.logging(move || {
-            tracing::warn!(%history, %owner, items = count, stored, unknown, %cause, "an append was not stored completely");
-            log_cause(&cause);
-        })
+        problem.caused_by(LoggedCause::Append { history, owner, items: count, stored, unknown, cause })
     }
 
     /// For a count of `all` views of which not all were counted.
@@ -114,19 +119,14 @@ impl Problem {
         if !problem.members.is_empty() && !not_counted.is_empty() {
             problem = problem.with([("notCountedItems", json!(not_counted))]);
         }
-        problem.logging(move || {
-            tracing::warn!(views = all, counted, unknown, %cause, "not all page views were counted");
-            log_uncounted(&cause);
-        })
+        problem.caused_by(LoggedCause::Count { views: all, counted, unknown, cause })
     }
 
     /// For a preallocation that failed, or whose outcome is unknown.
     pub fn of_preallocation(cause: CountCause) -> Self {
         let (kind, why) = why_not_counted(&cause);
-        Self::new(kind, format!("{why} The preallocation may be repeated.")).logging(move || {
-            tracing::warn!(%cause, "a preallocation failed, or its outcome is unknown");
-            log_uncounted(&cause);
-        })
+        let problem = Self::new(kind, format!("{why} The preallocation may be repeated."));
+        problem.caused_by(LoggedCause::Preallocation(cause))
     }
 }
 
@@ -154,10 +154,19 @@ fn why(error: &Error) -> (ProblemKind, &'static str) {
 }
 
 /// The kind and the text that a client may see for items that are not stored.
-pub fn why_not_stored(cause: &AppendCause) -> (ProblemKind, &'static str) {
-    match cause {
+pub fn why_not_stored(cause: &AppendCause) -> (ProblemKind, Cow<'static, str>) {
+    let (kind, why) = match cause {
+        AppendCause::UnexpectedTotal(total) => {
+            let why = format!(
+                "The history has {total} items, so the first item would not get the number after `expectedSeq`."
+            );
+            return (ProblemKind::UnexpectedSeq, why.into());
+        }
         AppendCause::OutcomeUnknown => (ProblemKind::OutcomeUnknown, "The database gave no answer in time."),
         AppendCause::Overloaded => (ProblemKind::Overloaded, "Too many appends are waiting."),
+        AppendCause::ClientOverloaded => {
+            (ProblemKind::Overloaded, "Too many appends of this client are waiting.")
+        }
         AppendCause::Late => (ProblemKind::Overloaded, "The append could not be committed in time."),
         AppendCause::Contended => (ProblemKind::Overloaded, "Too many appends to this history at once."),
         AppendCause::SecondsExhausted(_) => (
@@ -168,7 +177,8 @@ pub fn why_not_stored(cause: &AppendCause) -> (ProblemKind, &'static str) {
             (ProblemKind::IdempotencyKeyReused, "The `Idempotency-Key` was used for other items.")
         }
         AppendCause::Database(error) => why(error),
-    }
+    };
+    (kind, why.into())
 }
 
 /// The kind and the text that a client may see for views that are not counted.
@@ -186,32 +196,6 @@ fn why_not_counted(cause: &CountCause) -> (ProblemKind, Cow<'static, str>) {
         CountCause::Database(error) => why(error),
     };
     (kind, why.into())
-}
-
-/// Logs the details of `error`.
-fn log(error: &Error) {
-    match error {
-        Error::Unavailable(why) => tracing::warn!(why, "the database is unavailable"),
-        Error::DiskFull => tracing::error!("{error}"),
-        Error::Corrupt(corruption) => {
-            tracing::error!(id = corruption.id, field = corruption.field, "{}", corruption.detail);
-        }
-        Error::Gone(gone) => tracing::debug!(%gone, "deleted pages were asked for"),
-        Error::Internal(why) => tracing::error!(why, "internal error"),
-    }
-}
-
-/// Logs the details of `cause` that its name does not have.
-pub fn log_cause(cause: &AppendCause) {
-    if let AppendCause::Database(error) = cause {
-        log(error);
-    }
-}
-
-fn log_uncounted(cause: &CountCause) {
-    if let CountCause::Database(error) = cause {
-        log(error);
-    }
 }
 
 #[cfg(test)]
@@ -237,6 +221,7 @@ mod tests {
             let driver = || "driver's words".to_owned();
             vec![
                 (AppendCause::Overloaded, ProblemKind::Overloaded),
+                (AppendCause::ClientOverloaded, ProblemKind::Overloaded),
                 (AppendCause::Late, ProblemKind::Overloaded),
                 (AppendCause::Contended, ProblemKind::Overloaded),
                 (AppendCause::KeyReused, ProblemKind::IdempotencyKeyReused),
@@ -278,12 +263,17 @@ mod tests {
             for (cause, _) in
                 causes().into_iter().chain([(AppendCause::OutcomeUnknown, ProblemKind::OutcomeUnknown)])
             {
+                let is_mistake = matches!(cause, AppendCause::KeyReused);
                 let words = cause.to_string();
                 let mut problem = None;
                 let unasked = logged_by(|| problem = Some(told(cause, 10, 5).0));
                 assert_eq!(unasked, "");
                 let log = logged_by(|| problem = problem.take().map(Problem::logged));
                 assert_eq!(logged_by(|| problem = problem.take().map(Problem::logged)), "");
+                if is_mistake {
+                    assert_eq!(log, "", "a client's mistake");
+                    continue;
+                }
                 let line = log.lines().next().unwrap_or_default();
                 for part in
                     [" WARN ", "history=trades", "owner=7", "items=25", "stored=10", "unknown=5", &words]
@@ -306,6 +296,15 @@ mod tests {
             let (problem, members) = told(AppendCause::Database(gone.into()), 0, 0);
             assert_eq!(problem.kind, ProblemKind::Retired);
             assert_eq!(members, json!({ "firstPage": 3, "firstSeq": 21 }));
+            let (problem, members) = told(AppendCause::UnexpectedTotal(0), 0, 0);
+            assert_eq!(problem.kind, ProblemKind::UnexpectedSeq);
+            assert_eq!(
+                logged_by(|| drop(problem.clone().logged())),
+                "",
+                "clients that compete are refused all the time"
+            );
+            assert_eq!(members, json!({ "totalItems": 0 }));
+            assert!(problem.detail.ends_with(" Nothing was stored."), "{}", problem.detail);
             for (cause, _) in causes() {
                 let (problem, members) = told(cause, 20, 0);
                 assert_eq!(problem.kind, ProblemKind::PartlyStored);

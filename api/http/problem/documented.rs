@@ -37,7 +37,7 @@ macro_rules! documented {
 documented! {
     /// Problems of an append.
     AppendProblems: COMMON, &[PartlyStored], BODY,
-        &[HistoryExhausted, Retired, Erased, BodyTooLarge, InvalidItem, IdempotencyKeyReused];
+        &[HistoryExhausted, Retired, Erased, UnexpectedSeq, BodyTooLarge, InvalidItem, IdempotencyKeyReused];
     /// Problems of an upload to one history.
     UploadProblems: COMMON, &[PartlyStored], BODY, &[HistoryExhausted, Retired, Erased, IdempotencyKeyReused];
     /// Problems of an upload to many histories.
@@ -46,10 +46,18 @@ documented! {
     OutcomesProblems: COMMON, &[UnsupportedMediaType, HttpVersionNotSupported];
     /// Problems of an export.
     ExportProblems: COMMON, &[Retired, Erased, HttpVersionNotSupported];
+    /// Problems of a live stream, before it begins.
+    LiveProblems: COMMON, &[Retired, Erased];
+    /// Problems of a live stream of all owners, before it begins.
+    OwnersLiveProblems: COMMON, &[PositionTooOld, NotAvailable];
     /// Problems of a read that always finds something.
     ReadProblems: COMMON;
     /// Problems of a summary of an owner.
     SummaryProblems: COMMON, &[Erased];
+    /// Problems of a summary by spans of time.
+    SeriesProblems: COMMON, &[Retired, Erased, SummaryTooLarge];
+    /// Problems of a summary over all owners.
+    AllSeriesProblems: COMMON, &[SummaryTooLarge];
     /// Problems of an erasure.
     ErasureProblems: COMMON;
     /// Problems of a read of a page.
@@ -111,7 +119,7 @@ fn example(kind: ProblemKind) -> Value {
     let mut examples: BTreeMap<String, Map<String, Value>> = embedded(include_str!("examples.json"));
     let members = examples.remove(kind.spec().slug).unwrap_or_default();
     let problem = Problem::new(kind, kind.spec().about).with(members);
-    problem.body([("instance", "{instance}"), ("requestId", "3f9c2b7a51d84e06")])
+    problem.body(&[("instance", "{instance}"), ("requestId", "3f9c2b7a51d84e06")])
 }
 
 /// The schema of every problem, and those that it refers to, by their names. The names of a body have no bound but that of

@@ -84,6 +84,10 @@ kinds! {
         "The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there. For an append with an `Idempotency-Key`: the pages that may hold the earlier attempt's items are deleted, so its outcome is unknown.";
     Erased: GONE, "erased", "Erased", nothing_stored = true,
         "The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them.";
+    PositionTooOld: GONE, "position-too-old", "Position too old", nothing_stored = true,
+        "The log of the database does not reach back to this `Last-Event-ID` of a live stream of all owners, or the `id` comes from another database. Begin a stream without it, and then list the owners: their totals say what is new.";
+    UnexpectedSeq: PRECONDITION_FAILED, "unexpected-seq", "Unexpected sequence number", nothing_stored = true,
+        "The history has another total than `expectedSeq` says, so the first item would not get the next sequence number. `totalItems` is the total now. Nothing was stored. Read what was appended meanwhile, decide again, and send the request with the new total. An `Idempotency-Key` remembers nothing of a 412, and may be used again.";
     BodyTooLarge: PAYLOAD_TOO_LARGE, "body-too-large", "Body too large", nothing_stored = true,
         "The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored.";
     UnsupportedMediaType: UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type", nothing_stored = true,
@@ -102,10 +106,14 @@ kinds! {
         "One line of an upload: an earlier upload with the same `Idempotency-Key` stored another item for this line. The stored item stays.";
     LineOutOfOrder: UNPROCESSABLE_ENTITY, "line-out-of-order", "Line out of order", nothing_stored = true,
         "One line of an upload: an earlier upload with the same `Idempotency-Key` stored later lines, but not this one. It is not stored, because it would follow them. Send it with another key, or without a key.";
+    SummaryTooLarge: UNPROCESSABLE_ENTITY, "summary-too-large", "Summary too large", nothing_stored = true,
+        "A single span of time has items on more pages than a request reads, or more points than `limit`. `detail` says which. Ask for shorter spans, fewer or no groups, no filters, or a greater `limit`.";
     TooManyRequests: TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", nothing_stored = true,
         "The client exceeded its rate limit. `RateLimit-Policy` says what is allowed, and `RateLimit` what is left. Nothing was stored; retry after `Retry-After` seconds.";
     Internal: INTERNAL_SERVER_ERROR, "internal", "Internal error", nothing_stored = false,
         "The server failed. Its log has the details under the same request id.";
+    NotAvailable: NOT_IMPLEMENTED, "not-available", "Not available", nothing_stored = true,
+        "The database tells no changes: it is a standalone server, or its user lacks the privilege `changeStream`. List the owners instead. Live streams of histories are available.";
     Overloaded: SERVICE_UNAVAILABLE, "overloaded", "Overloaded", nothing_stored = true, retry_after = 1,
         "Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.";
     DatabaseUnavailable: SERVICE_UNAVAILABLE, "database-unavailable", "Database unavailable", nothing_stored = true, retry_after = 2,

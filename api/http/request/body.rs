@@ -17,6 +17,9 @@ pub const NDJSON: &str = "application/x-ndjson";
 /// The media type of any bytes: of a body of lines in OpenAPI 3.0, which generators know no other word for.
 pub const OCTETS: &str = "application/octet-stream";
 
+/// The media type of Server-Sent Events (HTML, section "Server-sent events").
+pub const EVENTS: &str = "text/event-stream";
+
 /// The media type of CSV (RFC 4180).
 pub const CSV: &str = "text/csv";
 
@@ -48,7 +51,16 @@ pub fn expect(headers: &HeaderMap, expected: &str, advice: impl FnOnce() -> Stri
 
 /// Advice for a route that takes JSON and has an upload below it.
 pub fn upload_below(uri: &Uri) -> String {
-    format!(" Lines of `{NDJSON}` are sent to `{}/upload`.", uri.path())
+    upload_of(uri.path())
+}
+
+/// Advice for a route that takes JSON and has an upload beside it.
+pub fn upload_beside(uri: &Uri) -> String {
+    upload_of(uri.path().rsplit_once('/').map_or("", |(parent, _)| parent))
+}
+
+fn upload_of(parent: &str) -> String {
+    format!(" Lines of `{NDJSON}` are sent to `{parent}/upload`.")
 }
 
 /// Reads all of a body, within its limits.

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
+use pagebucket_engine::internal::QueueClient;
 use pagebucket_engine::{Deadline, Engine};
 use pagebucket_model::domain::{Invalid, OwnerId, Principal};
 
 use super::deadline;
 use super::id::RequestId;
-use crate::client::peer::Peer;
+use crate::client::Peer;
 use crate::limits::answer_memory::Account;
 use crate::limits::permits::LongPermit;
 use crate::limits::rate::ClientQuota;
@@ -46,11 +47,13 @@ pub struct RequestContext {
     pub deadline: Deadline,
     /// What its client may still use: set by admission.
     pub quota: ClientQuota,
+    /// Its client, as one of those that share the queue of appends: set by admission, unless it only reads.
+    pub queue_client: Option<QueueClient>,
     /// The history that its address names, or those of its collection of owners: set by admission.
     pub histories: Option<Arc<[Engine]>>,
     /// The owner that its address names: set by admission, and taken by the handler.
     pub owner: Option<Result<OwnerId, Invalid>>,
-    /// The permit of an upload, which outlives its handler: set by admission, and taken by the handler.
+    /// The permit of an upload or a live stream, which outlives its handler: set by admission, and taken by the handler.
     pub permit: Option<LongPermit>,
 }
 
@@ -63,6 +66,7 @@ impl RequestContext {
             principal: None,
             deadline: deadline::from_now(),
             quota: ClientQuota::default(),
+            queue_client: None,
             histories: None,
             owner: None,
             permit: None,

@@ -3,9 +3,28 @@
 use std::time::Duration;
 
 use pagebucket_engine::{self as engine, Deadline};
+use pagebucket_model::domain::Wait;
 
 /// Longest time for one request, its body included.
 pub const REQUEST: Duration = Duration::from_secs(35);
+/// Longest time for a long poll: what it does after its wait is a request.
+pub const POLL: Duration = Duration::from_secs(Wait::MAX as u64 + REQUEST.as_secs());
+
+/// The longest times of requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// Of a request that is no long poll.
+    pub request: Duration,
+    /// Of a long poll.
+    pub poll: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { request: REQUEST, poll: POLL }
+    }
+}
+
 /// Time that is kept back for writing the answer after the last database command.
 const ANSWER: Duration = Duration::from_secs(2);
 
@@ -19,8 +38,7 @@ const _: () = assert!(engine::internal::COMMAND.as_secs() + ANSWER.as_secs() < R
 const _: () =
     assert!(BODY.as_secs() + engine::internal::COMMIT.as_secs() + ANSWER.as_secs() < REQUEST.as_secs());
 
-/// The deadline of the database commands of a request that begins now. Every request under `/v1` has one as an
-/// extension. Uploads ignore it, because they may take longer.
+/// The deadline of the database commands of a request that begins now. Uploads ignore it, because they may take longer.
 pub fn from_now() -> Deadline {
     Deadline::within(REQUEST - ANSWER)
 }

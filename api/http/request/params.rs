@@ -1,22 +1,32 @@
-//! Parsing of paths and queries into the domain's types, with all their faults. Each parameter is documented where it
-//! is parsed. This file has what routes share.
+//! Parsing of paths, queries and headers into the domain's types, with all their faults. Each parameter is documented where
+//! it is parsed. This file has what routes share.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use axum::extract::{FromRequestParts, MatchedPath, Query};
 use axum::http::request::Parts;
+use axum::http::{HeaderName, Uri};
 use pagebucket_engine::Engine;
-use pagebucket_model::domain::{DateRange, Instant, Invalid, OwnerId, PageNumber, Seq};
-use serde_json::Value;
+use pagebucket_model::domain::{
+    DateRange, IdempotencyKey, Instant, Invalid, OwnerId, OwnerType, PageNumber, Seq,
+};
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};
 
 use super::context::RequestContext;
-use super::owner::decoded;
 use crate::problem::{ParameterFault, Problem};
-use crate::schemas::{ordinal, owner_id};
+use crate::schemas::{ordinal, owner_id, schema};
+
+/// The client's name for the request. (IETF draft `draft-ietf-httpapi-idempotency-key-header`.)
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Set on an answer whose items were stored by an earlier request with the key.
+pub const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// The parameter with which a listing is a long poll.
+pub const WAIT: &str = "wait";
 
 /// What the address of a request names: a history, or for owners the first of theirs; and what `P` reads.
 pub struct Address<P> {
@@ -42,7 +52,8 @@ impl<P: Params, S: Send + Sync> FromRequestParts<S> for Address<P> {
         let context = RequestContext::of_mut(&mut parts.extensions);
         let owner = context.owner.take();
         let history = context.histories.as_ref().and_then(|histories| histories.first()).cloned();
-        let engine = history.expect("each route of a history is mounted with its engine");
+        let history = history.expect("each route of a history is mounted with its engine");
+        let engine = history.on_behalf_of(context.queue_client);
         let mut reader = ParameterReader { owner, ..ParameterReader::of(parts) };
         let params = P::read(&mut reader, &engine);
         reader.finish()?;
@@ -65,6 +76,28 @@ impl<P: Params, Q: Params> Params for (P, Q) {
 
     fn documented() -> Vec<Parameter> {
         [P::documented(), Q::documented()].concat()
+    }
+}
+
+/// The owner that an address names: `/v1/{owners}/{ownerId}`. It is read once: the gate decides by its text, and the handler uses its id.
+pub struct AddressedOwner<'a> {
+    /// The text, decoded, as ids of its type are compared; empty if it is not UTF-8.
+    pub text: Cow<'a, str>,
+    /// The id, if the text is one.
+    pub id: Result<OwnerId, Invalid>,
+}
+
+impl<'a> AddressedOwner<'a> {
+    /// The owner, with an id of this type, that an address names.
+    pub fn of(address: &'a Uri, kind: OwnerType) -> Self {
+        let segment = address.path().split('/').nth(3).unwrap_or_default();
+        let text = decoded(segment);
+        let id = text.as_ref().map_err(Clone::clone).and_then(|text| kind.parse(text));
+        let spelled = |text: Cow<'a, str>| match text {
+            Cow::Borrowed(text) => kind.spelled(text),
+            Cow::Owned(text) => Cow::Owned(kind.spelled(&text).into_owned()),
+        };
+        Self { text: text.map(spelled).unwrap_or_default(), id }
     }
 }
 
@@ -111,9 +144,49 @@ impl Params for Seq {
     }
 }
 
+/// The header `Idempotency-Key`, if there is one. It is the client's own: another client may use the same key.
+pub struct KeyHeader(pub Option<IdempotencyKey>);
+
+impl<S: Send + Sync> FromRequestParts<S> for KeyHeader {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut given = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
+        let key = match (given.next(), given.next()) {
+            (None, _) => return Ok(Self(None)),
+            (Some(key), None) => IdempotencyKey::parse(key.as_bytes()),
+            (Some(_), Some(_)) => Err(Invalid::new("must not be given more than once")),
+        };
+        let client = RequestContext::of(&parts.extensions).principal_name();
+        let key = key.map(|key| client.map_or(key.clone(), |client| key.of_client(client)));
+        key.map(|key| Self(Some(key))).map_err(|Invalid(detail)| {
+            Problem::invalid_parameters(vec![ParameterFault { parameter: "Idempotency-Key".into(), detail }])
+        })
+    }
+}
+
+impl IntoParams for KeyHeader {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let description = "A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key.";
+        let key = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$" });
+        vec![in_header("Idempotency-Key", description, schema(key))]
+    }
+}
+
 /// The value of a required parameter, after [`ParameterReader::finish`] has refused faults.
 pub fn given<T>(parameter: Option<T>) -> T {
     parameter.expect("the route has each parameter that is read, and a wrong one has its fault")
+}
+
+/// Whether the query of an address has the parameter, well-formed or not.
+pub fn gives(address: &Uri, name: &str) -> bool {
+    let may_give = |query: &str| query.contains(name) || query.contains('%');
+    address.query().is_some_and(may_give) && pairs(address).iter().any(|(given, _)| given == name)
+}
+
+pub(super) fn pairs(address: &Uri) -> Vec<(String, String)> {
+    let query = Query::try_from_uri(address).map(|Query(pairs)| pairs);
+    query.expect("every query is pairs of texts")
 }
 
 /// Longer names of unknown parameters are cut before they are repeated.
@@ -137,9 +210,7 @@ impl<'a> ParameterReader<'a> {
         // Not axum's own extractor of path parameters, which does not say which one is not UTF-8.
         let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let path = route.split('/').zip(parts.uri.path().split('/')).collect();
-        let query = Query::try_from_uri(&parts.uri).map(|Query(pairs)| pairs);
-        let query = query.expect("every query is pairs of texts");
-        Self { parts, path, owner: None, query, faults: Vec::new() }
+        Self { parts, path, owner: None, query: pairs(&parts.uri), faults: Vec::new() }
     }
 
     /// Reads a parameter of the path. `None` if it has a fault.
@@ -188,29 +259,34 @@ impl<'a> ParameterReader<'a> {
 
     /// Reads the values of a parameter that the query may repeat, up to `most` different ones. `None` if it is absent or has a
     /// fault.
-    pub fn repeated(
+    pub fn repeated<T>(
         &mut self,
         name: &str,
         most: usize,
-        check: impl Fn(&str) -> Result<(), Invalid>,
-    ) -> Option<Vec<String>> {
+        parse: impl Fn(&str) -> Result<T, Invalid>,
+    ) -> Option<Vec<T>> {
         let values = self.values(name);
         let count = values.len();
         if count > most {
             let rule = format!("must not be given more than {most} times");
             return self.keep(name, Err(Invalid::new(rule)));
         }
-        for (place, value) in (1..).zip(&values) {
-            let Err(Invalid(rule)) = check(value) else { continue };
-            let which = if count > 1 { format!(" (value {place} of {count})") } else { String::new() };
-            let comma = value.contains(',').then_some("; for several values repeat the parameter");
-            let rule = format!("{rule}{which}{}", comma.unwrap_or_default());
-            return self.keep(name, Err(Invalid::new(rule)));
-        }
+        let parsed: Result<Vec<T>, Invalid> = (1..)
+            .zip(&values)
+            .map(|(place, value)| {
+                parse(value).map_err(|Invalid(rule)| {
+                    let which =
+                        if count > 1 { format!(" (value {place} of {count})") } else { String::new() };
+                    let comma = value.contains(',').then_some("; for several values repeat the parameter");
+                    Invalid(format!("{rule}{which}{}", comma.unwrap_or_default()))
+                })
+            })
+            .collect();
+        let parsed = self.keep(name, parsed)?;
         if values.iter().collect::<HashSet<_>>().len() < count {
             return self.keep(name, Err(Invalid::new("must not have the same value twice")));
         }
-        (count > 0).then_some(values)
+        (count > 0).then_some(parsed)
     }
 
     /// Reads a list with commas between its elements. Clients that repeat the parameter for each element mean the same.
@@ -253,6 +329,15 @@ impl<'a> ParameterReader<'a> {
     }
 }
 
+/// A segment of a path without its percent-encoding.
+///
+/// # Errors
+/// It is not UTF-8.
+pub fn decoded(segment: &str) -> Result<Cow<'_, str>, Invalid> {
+    let invalid = |_| Invalid::new("must be UTF-8 after percent-decoding");
+    percent_decode_str(segment).decode_utf8().map_err(invalid)
+}
+
 /// `from` and `to`, if either is given.
 pub fn dates(reader: &mut ParameterReader<'_>) -> Option<DateRange> {
     let from = reader.query("from", instant);
@@ -293,4 +378,35 @@ pub fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>)
         .description(Some(description))
         .schema(Some(schema))
         .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(address: &str, kind: OwnerType) -> (String, Option<OwnerId>) {
+        let address = address.parse().unwrap();
+        let AddressedOwner { text, id } = AddressedOwner::of(&address, kind);
+        (text.into_owned(), id.ok())
+    }
+
+    #[test]
+    fn an_owner_is_decoded_and_parsed() {
+        let seven = ("7".to_owned(), Some(OwnerId::Integer(7)));
+        for address in ["/v1/customers/7", "/v1/customers/7/trades?page=2", "/v1/customers/%37/trades"] {
+            assert_eq!(read(address, OwnerType::Integer), seven, "{address}");
+        }
+        assert_eq!(
+            read("/v1/rooms/a-B", OwnerType::String),
+            ("a-B".to_owned(), Some(OwnerId::Text("a-B".into())))
+        );
+        let (upper, lower) = ("018F3C6E-7B1A-7C3D-9E2F-0123456789AB", "018f3c6e-7b1a-7c3d-9e2f-0123456789ab");
+        let uuid = (lower.to_owned(), Some(OwnerId::Text(lower.into())));
+        for text in [upper, lower, &upper.replace('F', "%46")] {
+            assert_eq!(read(&format!("/v1/rooms/{text}"), OwnerType::Uuid), uuid, "{text}");
+        }
+        assert_eq!(read("/v1/rooms/a%5Fb", OwnerType::String), ("a_b".to_owned(), None));
+        assert_eq!(read("/v1/rooms/%ff", OwnerType::String), (String::new(), None));
+        assert_eq!(read("/v1/customers/007", OwnerType::Integer), ("007".to_owned(), None));
+    }
 }

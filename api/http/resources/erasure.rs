@@ -18,7 +18,7 @@ use pagebucket_model::metric::ERASURES;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::client::peer::Peer;
+use crate::client::Peer;
 use crate::pages::item_view::{OwnerMember, owner_member};
 use crate::problem::{ErasureProblems, Problem};
 use crate::request::context::{Granted, RequestContext};

@@ -147,6 +147,11 @@ impl Links {
         Self { own: requested(own), next, ..Self::default() }
     }
 
+    /// The links of a summary that was requested as `own`, and `next`, if there are more points.
+    pub fn to_points(own: &Uri, next: Option<String>) -> Self {
+        Self { own: requested(own), next, ..Self::default() }
+    }
+
     /// The `Link` header. It does not have `newer`, which is not a registered relation.
     pub fn header(&self) -> Option<[(HeaderName, HeaderValue); 1]> {
         let Self { own, first, prev, next, last, newer: _ } = self;

@@ -170,10 +170,7 @@ pub struct OwnersView {
     responses(
         (
             status = 200, description = "The {manyOwners}.", body = OwnersView,
-            headers(
-                ("Link" = String, description = "The links of the body (RFC 8288)."),
-                ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database."),
-            ),
+            headers(("Link" = String, description = "The links of the body (RFC 8288).")),
             example = json!({
                 "items": [{ "{ownerField}": "{ownerExample}", "{items}": { "totalItems": 25, "totalPages": 3 } }],
                 "links": { "self": "/v1/{owners}?limit=1", "next": "/v1/{owners}?after={ownerExample}&limit=1" }
@@ -235,7 +232,6 @@ pub async fn list(
                 }
             })
         ),
-        (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
         SummaryProblems,
     ),
 )]

@@ -89,7 +89,11 @@ fn a_refusal_says_the_rule() {
         (json!({ "type": "string", "maxLength": 2 }), "\"😀😀😀\"", "must have at most 2 characters"),
         (json!({ "type": "string", "minLength": 2, "maxLength": 4 }), "\"a\"", "must have 2 to 4 characters"),
         (json!({ "type": "string", "minLength": 2, "maxLength": 2 }), "\"a\"", "must have 2 characters"),
-        (json!({ "type": "string", "pattern": "^a+$" }), "\"b\"", "must match the regular expression ^a+$"),
+        (
+            json!({ "type": "string", "pattern": "^a+$", "examples": ["a"] }),
+            "\"b\"",
+            "must match the regular expression ^a+$",
+        ),
         (
             json!({ "type": "string", "format": "uuid" }),
             "\"b\"",

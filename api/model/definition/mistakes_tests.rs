@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::names::{OF_LISTINGS, OUR_FIELDS, OUR_ROUTES, RESERVED};
+use super::names::{OF_LISTINGS, OF_SUMMARIES, OUR_FIELDS, OUR_ROUTES, RESERVED};
 use super::set::Definitions;
 use super::single::{Definition, JSON_SCHEMA};
 use crate::domain::OwnerType;
@@ -51,7 +51,8 @@ pub(super) fn published() -> &'static jsonschema::Validator {
 }
 
 /// Rules that JSON Schema has no words for.
-const BEYOND_JSON_SCHEMA: [&str; 21] = [
+const BEYOND_JSON_SCHEMA: [&str; 26] = [
+    "must not be given if an item has the property",
     "/pageSize must be a whole number",
     "so that a page of",
     "must not be the name of a history",
@@ -68,11 +69,15 @@ const BEYOND_JSON_SCHEMA: [&str; 21] = [
     "has an escape",
     "is not a regular expression",
     "is too large",
+    "must have examples beside it or in a schema around it",
     "must not lead back",
     "declares items",
     "is nested deeper",
     "means nothing for a required property",
     "a missing date is the time of arrival",
+    "must not be the name of another parameter of summaries",
+    "must be named as a property",
+    "must not be of a property that is a number",
 ];
 
 #[track_caller]
@@ -93,6 +98,185 @@ fn filters_are_no_other_parameters_of_listings() {
         definition["item"]["properties"][name] = json!({ "type": "string" });
         definition["filters"] = json!([name]);
         expect(&definition.to_string(), "/filters/0 must not be the name of another parameter of listings");
+    }
+}
+
+/// Only where there are summaries: a history without them keeps its filters.
+#[test]
+fn filters_are_no_parameters_of_summaries() {
+    for name in OF_SUMMARIES {
+        let mut definition = good();
+        definition["item"]["properties"][name] = json!({ "type": "string" });
+        definition["filters"] = json!([name]);
+        assert!(Definition::parse(&definition.to_string()).is_ok(), "{name}");
+        definition["summaries"] = json!({});
+        expect(&definition.to_string(), "/filters/0 must not be the name of another parameter of summaries");
+    }
+}
+
+#[test]
+fn time_series() {
+    let text = |series: Value, more: Value| {
+        let mut definition = json!({
+            "history": "ticks", "title": "Tick", "owner": { "collection": "books", "field": "bookId", "type": "integer" },
+            "date": "at", "timeSeries": series,
+            "item": { "type": "object", "properties": {
+                "at": { "type": "string", "format": "date-time" },
+                "ticker": { "type": "string", "maxLength": 12 }, "text": { "type": "string" },
+                "size": { "type": "integer" }, "by": { "type": "string", "maxLength": 12 },
+                "owner": { "type": "string", "maxLength": 12 },
+            } },
+        });
+        for (name, schema) in more.as_object().unwrap() {
+            definition["item"]["properties"][name] = schema.clone();
+        }
+        definition.to_string()
+    };
+    let none = || json!({});
+    let all = json!({ "meta": ["ticker"], "granularity": "minutes", "expireAfterDays": 365 });
+    let parsed = Definition::parse(&text(all.clone(), none())).unwrap().time_series.unwrap();
+    assert_eq!(
+        (parsed.meta, parsed.granularity.to_string(), parsed.expire_after_days),
+        (vec!["ticker".to_owned()], "minutes".to_owned(), Some(365))
+    );
+    assert!(published().is_valid(&serde_json::from_str(&text(all, none())).unwrap()));
+    let least =
+        Definition::parse(&text(json!({ "granularity": "hours" }), none())).unwrap().time_series.unwrap();
+    assert_eq!((least.meta.len(), least.expire_after_days), (0, None));
+    let group =
+        "must name a property that is a string of at most 64 bytes, by an enum, a maxLength or a pattern";
+    let taken = "must not be a name that the metaField, or a parameter of summaries, has for something else";
+    for (series, sentence) in [
+        (json!([]), "/timeSeries must be an object with meta, granularity and expireAfterDays".to_owned()),
+        (json!({}), "/timeSeries/granularity is required".to_owned()),
+        (
+            json!({ "granularity": "days" }),
+            "/timeSeries/granularity must be \"seconds\", \"minutes\" or \"hours\"".to_owned(),
+        ),
+        (
+            json!({ "granularity": "hours", "metas": [] }),
+            "/timeSeries/metas is not a member of a definition: did you mean \"meta\"?".to_owned(),
+        ),
+        (json!({ "granularity": "hours", "meta": ["text"] }), format!("/timeSeries/meta/0 {group}")),
+        (
+            json!({ "granularity": "hours", "meta": ["tiker"] }),
+            format!("/timeSeries/meta/0 {group}: did you mean \"ticker\"?"),
+        ),
+        (
+            json!({ "granularity": "hours", "meta": ["ticker", "ticker"] }),
+            "/timeSeries/meta/1 must not be given more than once".to_owned(),
+        ),
+        (json!({ "granularity": "hours", "meta": ["owner"] }), format!("/timeSeries/meta/0 {taken}")),
+        (json!({ "granularity": "hours", "meta": ["by"] }), format!("/timeSeries/meta/0 {taken}")),
+        (
+            json!({ "granularity": "hours", "expireAfterDays": 0 }),
+            "/timeSeries/expireAfterDays must be a whole number from 1 to 18250".to_owned(),
+        ),
+        (
+            json!({ "granularity": "hours", "expireAfterDays": 1.5 }),
+            "/timeSeries/expireAfterDays must be a whole number from 1 to 18250".to_owned(),
+        ),
+    ] {
+        expect(&text(series, none()), &sentence);
+    }
+    let named = json!({ "meta": { "type": "integer" } });
+    expect(
+        &text(json!({ "granularity": "hours" }), named),
+        "/timeSeries must not be given if an item has the property `meta`, which is the name of the metaField",
+    );
+}
+
+#[test]
+fn summaries() {
+    let group =
+        "must name a property that is a string of at most 64 bytes, by an enum, a maxLength or a pattern";
+    let value = "must be named as a property that is an integer, a number, or a string of the format decimal";
+    let doubles = "must not be of a property that is a number: doubles have no exact sum. Store decimals, as strings of the format decimal";
+    let weight = "must name a property after \"vwap:\" that is an integer, or a string of the format decimal";
+    let measure = "must be \"sum\", \"min\", \"max\", \"ohlc\" or \"vwap:\" and a property";
+    let mut definition = good();
+    for (name, schema) in [
+        ("kind", json!({ "type": ["string", "null"], "enum": ["a", "b", null] })),
+        ("author", json!({ "type": "string", "maxLength": 64 })),
+        ("code", json!({ "type": "string", "pattern": "^([A-Z]{2}|\\d{1,64})$", "examples": ["AB"] })),
+        ("loose", json!({ "type": "string", "pattern": "[A-Z]{2}", "examples": ["AB"] })),
+        ("long", json!({ "type": "string", "maxLength": 65 })),
+        ("size", json!({ "type": "integer" })),
+        ("fee", json!({ "type": ["string", "null"], "format": "decimal" })),
+        ("ratio", json!({ "type": "number" })),
+    ] {
+        definition["item"]["properties"][name] = schema;
+    }
+    let with = |pointer: &str, value: Value| {
+        let mut definition = definition.clone();
+        definition["summaries"] = json!({ "group": [], "values": {} });
+        *definition.pointer_mut(pointer).unwrap() = value;
+        definition.to_string()
+    };
+    let values = json!({ "size": ["sum", "vwap:fee"], "fee": ["sum", "min", "max", "ohlc", "vwap:size"], "ratio": ["ohlc", "min"] });
+    let all = json!({ "group": ["kind", "author", "code"], "values": values });
+    let parsed = Definition::parse(&with("/summaries", all.clone())).unwrap().summaries.unwrap();
+    assert_eq!((parsed.groups.len(), parsed.values.len(), parsed.values[1].measures.len()), (3, 3, 5));
+    assert_eq!(
+        parsed.canonical(),
+        "kind author code\nsize Integer sum vwap:fee Decimal\nfee Decimal sum min max ohlc vwap:size Integer\nratio Double ohlc min"
+    );
+    assert!(published().is_valid(&serde_json::from_str(&with("/summaries", all)).unwrap()));
+    for (pointer, given, mistake) in [
+        ("/summaries", json!([]), "/summaries must be an object with group and values".to_owned()),
+        (
+            "/summaries",
+            json!({ "groups": [] }),
+            "/summaries/groups is not a member of a definition: did you mean \"group\"?".to_owned(),
+        ),
+        ("/summaries/group", json!("kind"), "/summaries/group must be an array".to_owned()),
+        ("/summaries/group", json!(["kin"]), format!("/summaries/group/0 {group}: did you mean \"kind\"?")),
+        ("/summaries/group", json!(["text"]), format!("/summaries/group/0 {group}")),
+        ("/summaries/group", json!(["long"]), format!("/summaries/group/0 {group}")),
+        ("/summaries/group", json!(["loose"]), format!("/summaries/group/0 {group}")),
+        ("/summaries/group", json!(["size"]), format!("/summaries/group/0 {group}")),
+        (
+            "/summaries/group",
+            json!(["kind", "kind"]),
+            "/summaries/group/1 must not be given more than once".to_owned(),
+        ),
+        (
+            "/summaries/values",
+            json!([]),
+            "/summaries/values must be an object with a list of measures for each property".to_owned(),
+        ),
+        ("/summaries/values", json!({ "text": ["sum"] }), format!("/summaries/values/text {value}")),
+        (
+            "/summaries/values",
+            json!({ "sise": ["sum"] }),
+            format!("/summaries/values/sise {value}: did you mean \"size\"?"),
+        ),
+        (
+            "/summaries/values",
+            json!({ "size": [] }),
+            "/summaries/values/size must name at least one measure".to_owned(),
+        ),
+        ("/summaries/values", json!({ "size": ["avg"] }), format!("/summaries/values/size/0 {measure}")),
+        ("/summaries/values", json!({ "size": [1] }), "/summaries/values/size/0 must be a string".to_owned()),
+        (
+            "/summaries/values",
+            json!({ "size": ["sum", "sum"] }),
+            "/summaries/values/size/1 must not be given more than once".to_owned(),
+        ),
+        ("/summaries/values", json!({ "ratio": ["sum"] }), format!("/summaries/values/ratio/0 {doubles}")),
+        (
+            "/summaries/values",
+            json!({ "ratio": ["vwap:size"] }),
+            format!("/summaries/values/ratio/0 {doubles}"),
+        ),
+        ("/summaries/values", json!({ "fee": ["vwap:ratio"] }), format!("/summaries/values/fee/0 {weight}")),
+        (
+            "/summaries/values",
+            json!({ "fee": ["vwap:siz"] }),
+            format!("/summaries/values/fee/0 {weight}: did you mean \"size\"?"),
+        ),
+    ] {
+        expect(&with(pointer, given), &mistake);
     }
 }
 
@@ -367,6 +551,7 @@ fn items() {
 #[test]
 fn schemas() {
     let nothing = "means nothing for the type of this schema";
+    let unshown = "must have examples beside it or in a schema around it, because none is made from a regular expression";
     for (schema, sentence) in [
         (json!([]), " must be an object, which is a schema".to_owned()),
         (json!({ "type": "text" }), "/type must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\": did you mean \"string\"?".to_owned()),
@@ -396,6 +581,10 @@ fn schemas() {
         (json!({ "type": "string", "pattern": "(a)\\1" }), "/pattern has an escape that is not supported: \\1".to_owned()),
         (json!({ "type": "string", "pattern": "a)" }), "/pattern is not a regular expression: unopened group".to_owned()),
         (json!({ "type": "string", "pattern": "((a{100}){100}){100}" }), "/pattern is too large when compiled".to_owned()),
+        (json!({ "type": "string", "pattern": "b" }), format!("/pattern {unshown}")),
+        (json!({ "pattern": "a", "examples": [] }), format!("/pattern {unshown}")),
+        (json!({ "items": { "pattern": "a" }, "properties": { "a": { "pattern": "b" } } }), format!("/items/pattern {unshown}\n/item/properties/x/properties/a/pattern {unshown}")),
+        (json!({ "additionalProperties": { "pattern": "a" } }), format!("/additionalProperties/pattern {unshown}")),
         (json!({ "enum": [] }), "/enum must have at least one value".to_owned()),
         (json!({ "enum": [1, 1.0] }), "/enum/1 must not be given more than once".to_owned()),
         (json!({ "type": "string", "enum": ["a", 5] }), "/enum/1 is refused by its own schema: it must be a string, not a number".to_owned()),
@@ -414,6 +603,29 @@ fn schemas() {
     ] {
         expect(&with("/item/properties/x", schema), &format!("/item/properties/x{sentence}"));
     }
+}
+
+#[test]
+fn examples_of_regular_expressions() {
+    for schema in [
+        json!({ "pattern": "a", "examples": ["a"] }),
+        json!({ "pattern": "a", "enum": ["a", "ba"] }),
+        json!({ "pattern": "a", "const": "a" }),
+        json!({ "type": "array", "items": { "pattern": "a" }, "examples": [["a"]] }),
+        json!({ "properties": { "y": { "properties": { "z": { "pattern": "a" } } } }, "examples": [{}] }),
+    ] {
+        let parsed = Definition::parse(&with("/item/properties/x", schema));
+        assert!(parsed.is_ok_and(|definition| definition.item.example().is_some()));
+    }
+    let mut definition: Value =
+        serde_json::from_str(&with("/item/$defs", json!({ "a": { "pattern": "a" } }))).unwrap();
+    definition["item"]["properties"]["x"] = json!({ "$ref": "#/$defs/a", "examples": ["a"] });
+    expect(
+        &definition.to_string(),
+        "/item/$defs/a/pattern must have examples beside it or in a schema around it, because none is made from a regular expression",
+    );
+    definition["item"]["examples"] = json!([{ "text": "" }]);
+    assert!(Definition::parse(&definition.to_string()).is_ok());
 }
 
 #[test]
@@ -511,6 +723,19 @@ fn definitions_agree() {
         (
             notes(&[("\"Note\"", "\"MessagePage\"")]),
             "b.json: /title makes the name MessagePage in the OpenAPI document, which messages has",
+        ),
+        (
+            notes(&[("\"Note\"", "\"MessageInput\"")]),
+            "b.json: /title makes the name MessageInput in the OpenAPI document, which messages has",
+        ),
+        // A client in Go would have two of them.
+        (
+            notes(&[("\"Note\"", "\"NewMessage\"")]),
+            "b.json: /title makes the name NewMessage in the OpenAPI document, which messages has",
+        ),
+        (
+            notes(&[("notes", "message-batch")]),
+            "b.json: /history makes the name appendMessageBatch in the OpenAPI document, which messages has",
         ),
         (
             notes(&[("\"Note\"", "\"Problem\"")]),

@@ -11,11 +11,12 @@ pub(super) const FIELD: &str = "^[a-z][A-Za-z0-9]{0,63}$";
 
 /// Names that the server uses itself: collections of the database, first parts of routes, and what its own operations list
 /// (`listTopPages`).
-pub(super) const OUR_ROUTES: [&str; 6] =
-    ["adoptions", "histories", "migrations", "page-views", "system", "top-pages"];
+pub(super) const OUR_ROUTES: [&str; 7] =
+    ["adoptions", "histories", "live", "migrations", "page-views", "system", "top-pages"];
 
-/// What a bucket, a listing, an outcome or a line of an export has beside the owner.
-pub(super) const OUR_FIELDS: [&str; 30] = [
+/// What a bucket, a listing, a summary, an outcome or a line of an export has beside the owner.
+pub(super) const OUR_FIELDS: [&str; 33] = [
+    "by",
     "count",
     "date",
     "erased",
@@ -31,6 +32,7 @@ pub(super) const OUR_FIELDS: [&str; 30] = [
     "links",
     "order",
     "page",
+    "points",
     "problem",
     "problems",
     "problemsOmitted",
@@ -46,10 +48,15 @@ pub(super) const OUR_FIELDS: [&str; 30] = [
     "swept",
     "totalItems",
     "totalPages",
+    "tz",
 ];
 
 /// The parameters of a listing, which no filter may have as its name.
-pub const OF_LISTINGS: [&str; 8] = ["after", "asOf", "before", "from", "limit", "offset", "order", "to"];
+pub const OF_LISTINGS: [&str; 9] =
+    ["after", "asOf", "before", "from", "limit", "offset", "order", "to", "wait"];
+
+/// The parameters that summaries have beside those of listings. No filter has such a name if there are summaries.
+pub(super) const OF_SUMMARIES: [&str; 4] = ["by", "fill", "group", "tz"];
 
 /// Names that no item may have on its first level, beside the owner's field and all that begins with `_`.
 pub(super) const RESERVED: [&str; 2] = ["page", "seq"];
@@ -66,36 +73,42 @@ pub(super) const OUR_SCHEMAS: [&str; 26] = [
     "LineRange",
     "Links",
     "Metrics",
-    "NewPageView",
-    "NewPageViews",
-    "NewPreallocation",
     "PageViewBucket",
+    "PageViewInput",
     "PageViewPoint",
     "PageViewSeries",
     "PageViewTotal",
     "PageViews",
     "Preallocation",
+    "PreallocationInput",
     "Problem",
     "ProblemError",
     "ProblemOfLine",
     "SeqRange",
+    "SeriesFault",
     "TextStream",
     "TopPages",
     "UploadSummary",
 ];
 
-/// The schemas that a history with this title has in the OpenAPI document.
-pub(super) fn schemas_of_title(title: &str) -> [String; 12] {
+/// The schemas that a history with this title has in the OpenAPI document, and `NewTrade`: so a client in Go calls what makes
+/// a `Trade`, and a type of that name does not compile there.
+pub(super) fn schemas_of_title(title: &str) -> [String; 17] {
     [
         title.to_owned(),
         format!("New{title}"),
-        format!("New{title}s"),
-        format!("New{title}Line"),
+        format!("{title}Input"),
+        format!("{title}LineInput"),
         format!("Placed{title}"),
         format!("{title}Page"),
         format!("{title}Listing"),
         format!("{title}LineOutcome"),
         format!("{title}Summary"),
+        format!("{title}Series"),
+        format!("{title}SeriesOfAll"),
+        format!("{title}SeriesPoint"),
+        format!("{title}SeriesGroup"),
+        format!("{title}SeriesValues"),
         format!("Exported{title}"),
         format!("Appended{title}s"),
         format!("Uploaded{title}s"),
@@ -103,12 +116,18 @@ pub(super) fn schemas_of_title(title: &str) -> [String; 12] {
 }
 
 /// The operations of a history in the OpenAPI document whose names another history could make, too: an upload to
-/// `trades-of-customers` is called as one of `trades` for many `customers`.
-pub(super) fn uploads(history: &str, owners: &str) -> [String; 4] {
+/// `trades-of-customers` is called as one of `trades` for many `customers`, and an append to `trade-batch` as
+/// [`append_of_batch`].
+pub(super) fn operations(history: &str, owners: &str) -> [String; 5] {
     let (one, many) = (format!("upload{}", camel_case(history)), camel_case(owners));
     let of = |uploads: &str| [uploads.to_owned(), format!("{uploads}WithOutcomes")];
     let ([one, one_with], [many, many_with]) = (of(&one), of(&format!("{one}Of{many}")));
-    [one, one_with, many, many_with]
+    [format!("append{}", camel_case(history)), one, one_with, many, many_with]
+}
+
+/// The operation of a history with this title that appends an array.
+pub(super) fn append_of_batch(title: &str) -> String {
+    format!("append{title}Batch")
 }
 
 /// The schemas that owners have in the OpenAPI document, by the owner in upper camel case.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::names::capitalised;
 use super::single::Definition;
+use super::summaries::{Measure, StoredNumber, Summaries};
 use crate::domain::{Instant, MAX_SAFE_INTEGER, OwnerType};
 use crate::item::{SIDES, write_members};
 
@@ -19,8 +20,8 @@ enum Form {
     Stored,
 }
 
-/// The schemas of a history's items, by their names in `components`: `NewTrade`, `NewTradeLine`, `Trade`, `PlacedTrade`,
-/// `ExportedTrade`, and for each of the schema's `$defs` two more, such as `NewTrade_leg` and `Trade_leg`. Each has
+/// The schemas of a history's items, by their names in `components`: `TradeInput`, `TradeLineInput`, `Trade`, `PlacedTrade`,
+/// `ExportedTrade`, with summaries `TradeSeriesGroup` and `TradeSeriesValues`, and for each of the schema's `$defs` two more, such as `TradeInput_leg` and `Trade_leg`. Each has
 /// examples, unless none could be made.
 pub fn schemas(definition: &Definition) -> Vec<(String, Value)> {
     let (new, stored) = (new_item(definition), stored(definition));
@@ -35,12 +36,16 @@ pub fn schemas(definition: &Definition) -> Vec<(String, Value)> {
     let row =
         format!("A row of NDJSON: {an_item} and its {owner}, or those of its members that `fields` names.");
     let mut schemas = vec![
-        (format!("New{title}Line"), owned(&new, line)),
+        (format!("{title}LineInput"), owned(&new, line)),
         (format!("Placed{title}"), with_first(stored.clone(), "page", ordinal(), &json!(1), placed)),
         (format!("Exported{title}"), without_required(owned(&stored, row))),
         (name_of(title, Form::New), new),
         (name_of(title, Form::Stored), stored),
     ];
+    if let Some(summaries) = &definition.summaries {
+        schemas.push((format!("{title}SeriesGroup"), series_group(definition, summaries)));
+        schemas.push((format!("{title}SeriesValues"), series_values(definition, summaries)));
+    }
     for (name, schema) in definition.source.get("$defs").and_then(Value::as_object).into_iter().flatten() {
         for form in [Form::New, Form::Stored] {
             schemas.push((format!("{}_{name}", name_of(title, form)), rewritten(schema, definition, form)));
@@ -123,6 +128,102 @@ fn stored_example(definition: &Definition) -> Option<Value> {
     serde_json::from_slice(&json).ok()
 }
 
+/// The texts that a group of a summary has.
+fn series_group(definition: &Definition, summaries: &Summaries) -> Value {
+    let items = definition.item.noun().many();
+    let item = definition.item.example().unwrap_or_default();
+    let meta = definition.time_series.iter().flat_map(|series| &series.meta);
+    let meta = meta.filter(|name| !summaries.groups.contains(name));
+    let names: Vec<_> = summaries.groups.iter().chain(meta).collect();
+    let example = names.iter().filter_map(|name| Some(((*name).clone(), item.get(*name)?.clone())));
+    let texts = names.iter().map(|name| {
+        // Also those that an earlier schema allowed.
+        ((*name).clone(), json!({ "type": "string", "maxLength": Summaries::MAX_GROUP }))
+    });
+    json!({
+        "type": "object",
+        "description": format!("What all {items} of a point have."),
+        "properties": texts.collect::<Map<_, _>>(),
+        "additionalProperties": false,
+        "examples": [example.filter(|(_, text)| text.is_string()).collect::<Map<_, _>>()],
+    })
+}
+
+/// What becomes of the numbers of a summary.
+fn series_values(definition: &Definition, summaries: &Summaries) -> Value {
+    let items = definition.item.noun().many();
+    let values = summaries.values.iter().map(|value| {
+        let own = || match value.kind {
+            StoredNumber::Integer => {
+                let most = MAX_SAFE_INTEGER as i64;
+                json!({ "type": "integer", "minimum": -most, "maximum": most })
+            }
+            StoredNumber::Decimal => any_decimal(),
+            StoredNumber::Double => json!({ "type": "number", "minimum": f64::MIN, "maximum": f64::MAX }),
+        };
+        let described = |mut schema: Value, description: String| {
+            schema["description"] = json!(description);
+            schema
+        };
+        let name = &value.name;
+        let mut measures = Map::new();
+        for measure in &value.measures {
+            match measure {
+                Measure::Sum => {
+                    let sum = "The exact sum: a string, because it may have more digits than a number keeps.";
+                    measures.insert("sum".to_owned(), described(any_decimal(), sum.to_owned()));
+                }
+                Measure::Min => {
+                    drop(measures.insert("min".to_owned(), described(own(), "The least.".to_owned())))
+                }
+                Measure::Max => {
+                    drop(measures.insert("max".to_owned(), described(own(), "The greatest.".to_owned())))
+                }
+                Measure::Ohlc => {
+                    for (measure, which) in [
+                        ("open", "first by date"),
+                        ("high", "greatest"),
+                        ("low", "least"),
+                        ("close", "last by date"),
+                    ] {
+                        measures.insert(measure.to_owned(), described(own(), format!("The {which}.")));
+                    }
+                }
+                Measure::Vwap { weight, .. } => {
+                    let average = format!(
+                        "The average, weighted by `{weight}`, rounded once to 34 digits, half to even."
+                    );
+                    measures.insert("vwap".to_owned(), described(any_decimal(), average));
+                }
+            }
+        }
+        let schema = json!({
+            "type": "object",
+            "description": format!("Of the `{name}` of the {items}. What none of them makes is absent."),
+            "properties": measures,
+            "additionalProperties": false,
+        });
+        (name.clone(), schema)
+    });
+    let values: Map<_, _> = values.collect();
+    let required: Vec<_> = values.keys().cloned().collect();
+    let mut schema = json!({
+        "type": "object",
+        "description": "What the definition summarises.",
+        "properties": values,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+/// Any decimal number, as it is answered.
+fn any_decimal() -> Value {
+    json!({ "type": "string", "pattern": r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$", "maxLength": LONGEST_DECIMAL })
+}
+
 /// The UUID of examples.
 const UUID: &str = "123e4567-e89b-42d3-a456-426614174000";
 
@@ -138,6 +239,15 @@ pub fn owner_id(kind: OwnerType) -> Value {
     };
     schema["examples"] = json!([owner_example(kind)]);
     schema
+}
+
+/// A pattern of owners' ids as part of a text.
+pub fn owner_pattern(kind: OwnerType) -> &'static str {
+    match kind {
+        OwnerType::Integer => "([1-9][0-9]{0,14}|[1-8][0-9]{15})",
+        OwnerType::String => "[A-Za-z0-9-]{1,64}",
+        OwnerType::Uuid => "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    }
 }
 
 /// An owner's id.
@@ -167,7 +277,7 @@ fn root(definition: &Definition, form: Form) -> Value {
 
 fn name_of(title: &str, form: Form) -> String {
     match form {
-        Form::New => format!("New{title}"),
+        Form::New => format!("{title}Input"),
         Form::Stored => title.to_owned(),
     }
 }

@@ -87,7 +87,7 @@ fn judge(schema: &Value, random: &mut TestRng) {
     let standard = (!has_decimals(schema)).then(|| oracle(schema));
     let stored_schema = documented(&definition, "Thing");
     let documented_answer = oracle(&stored_schema);
-    let documented = oracle(&documented(&definition, "NewThing"));
+    let documented = oracle(&documented(&definition, "ThingInput"));
     for _ in 0..12 {
         let item = candidate(schema, schema, random);
         let text = item.to_string();
@@ -156,7 +156,7 @@ fn names_that_are_refused_are_documented() {
         },
     });
     let definition = definition(&schema).unwrap();
-    let documented = oracle(&documented(&definition, "NewThing"));
+    let documented = oracle(&documented(&definition, "ThingInput"));
     for (name, accepted) in
         [("a", true), ("_a", true), ("", true), ("a.b", false), ("$a", false), ("a\u{0}", false)]
     {
@@ -190,10 +190,10 @@ fn a_default_is_documented_in_words() {
         schemas[name].pointer(pointer).and_then(|text| text.as_str().map(str::to_owned))
     };
     let level = "/properties/level/description";
-    assert_eq!(of("NewThing", level).as_deref(), Some("How bad it is. Default: `\"info\"`."));
+    assert_eq!(of("ThingInput", level).as_deref(), Some("How bad it is. Default: `\"info\"`."));
     assert_eq!(of("Thing", level).as_deref(), Some("How bad it is."));
     let zone = "/properties/place/properties/zone/description";
-    assert_eq!(of("NewThing", zone).as_deref(), Some("Default: `\"UTC\"`."));
+    assert_eq!(of("ThingInput", zone).as_deref(), Some("Default: `\"UTC\"`."));
     assert!(!json!(schemas).to_string().contains("\"default\""));
 }
 
@@ -204,12 +204,12 @@ fn the_examples_that_are_shipped_are_as_documented() {
     for definition in examples.iter().chain(Definitions::built_in().iter()) {
         let (title, owner) = (&definition.title, &definition.owner);
         let example = definition.item.example().unwrap();
-        assert!(oracle(&documented(definition, &format!("New{title}"))).is_valid(&example), "{title}");
+        assert!(oracle(&documented(definition, &format!("{title}Input"))).is_valid(&example), "{title}");
         let stored = documented(definition, title);
         assert!(oracle(&stored).is_valid(&stored["$defs"][title]["examples"][0]), "{title}");
         let mut line = example;
         line[&owner.field] = openapi::owner_example(owner.kind);
-        let lines = oracle(&documented(definition, &format!("New{title}Line")));
+        let lines = oracle(&documented(definition, &format!("{title}LineInput")));
         let parsed = line.to_string();
         assert!(lines.is_valid(&line), "{line}");
         let owner = Some((owner.field.as_str(), owner.kind));

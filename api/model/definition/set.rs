@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::names::{OUR_SCHEMAS, camel_case, schemas_of_owner, schemas_of_title, uploads};
+use super::names::{
+    OUR_SCHEMAS, append_of_batch, camel_case, operations, schemas_of_owner, schemas_of_title,
+};
 use super::single::{Definition, Owner};
 use crate::item::{Mistake, Mistakes};
 
@@ -108,11 +110,13 @@ impl From<Definition> for Definitions {
 /// The names of schemas and operations that a definition makes in the OpenAPI document, and the members of the definition
 /// that they come from.
 fn names(definition: &Definition) -> impl Iterator<Item = (&'static str, String)> {
-    let uploads = uploads(&definition.name, &definition.owner.collection).map(|upload| ("/history", upload));
+    let operations = operations(&definition.name, &definition.owner.collection);
     let of_title = schemas_of_title(&definition.title).map(|schema| ("/title", schema));
-    uploads
+    operations
+        .map(|operation| ("/history", operation))
         .into_iter()
         .chain(of_title)
+        .chain([("/title", append_of_batch(&definition.title))])
         .chain(schemas_of_owner(&definition.owner.title()).map(|schema| ("/owner/field", schema)))
 }
 

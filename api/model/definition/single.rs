@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::names::{FIELD, OF_LISTINGS, OUR_FIELDS, OUR_ROUTES, RESERVED, ROUTE, TITLE, capitalised};
+use super::names::{
+    FIELD, OF_LISTINGS, OF_SUMMARIES, OUR_FIELDS, OUR_ROUTES, RESERVED, ROUTE, TITLE, capitalised,
+};
+use super::summaries::{Summaries, is_unclear};
+use super::time_series::TimeSeries;
 use crate::domain::{OwnerType, PageSize};
 use crate::item::{
     Frame, Members, Mistake, Mistakes, Noun, Schema, SourceValue, did_you_mean, unknown_member,
@@ -44,6 +48,10 @@ pub struct Definition {
     pub date: DateProperty,
     /// The properties by whose values listings can be filtered. All are texts.
     pub filters: Vec<String>,
+    /// What summaries of its items may be asked for.
+    pub summaries: Option<Summaries>,
+    /// Its native time series, if it has one.
+    pub time_series: Option<TimeSeries>,
     /// What an item is.
     pub item: Schema,
     /// The item's schema as it is written, for OpenAPI and for the database.
@@ -87,8 +95,19 @@ impl Definition {
 
     /// Reads all of a definition, so that all mistakes are found. `None` if something is missing.
     fn read(source: &SourceValue<'_>) -> Option<Self> {
-        let known =
-            ["$schema", "history", "title", "owner", "pageSize", "maxItemBytes", "date", "filters", "item"];
+        let known = [
+            "$schema",
+            "history",
+            "title",
+            "owner",
+            "pageSize",
+            "maxItemBytes",
+            "date",
+            "filters",
+            "summaries",
+            "timeSeries",
+            "item",
+        ];
         let mut members = members(source, "an object, which is a definition", &known)?;
         // Editors read it.
         members.read("$schema", SourceValue::text);
@@ -113,6 +132,8 @@ impl Definition {
         let max_item_bytes = max_item_bytes.unwrap_or(share.min(DEFAULT_ITEM_BYTES));
         let date = members.read_required("date", SourceValue::text);
         let filters_source = members.take("filters");
+        let summaries_source = members.take("summaries");
+        let series_source = members.take("timeSeries");
         let item = members.required("item")?;
         let key_field = key_field(name.as_deref().unwrap_or_default());
         let owner_field = owner.as_ref().map(|owner| &*owner.field);
@@ -127,13 +148,29 @@ impl Definition {
             key_field,
         };
         let schema = Schema::parse(&item, frame)?;
-        let filters = filters_source.map(|source| filters(&source, &schema, &item)).unwrap_or_default();
+        let summarised = summaries_source.is_some();
+        let filters =
+            filters_source.map(|source| filters(&source, &schema, &item, summarised)).unwrap_or_default();
+        let summaries = summaries_source.and_then(|source| Summaries::read(&source, &schema, &item));
+        let time_series = series_source.and_then(|source| TimeSeries::read(&source, &schema, &item));
         let date = date.filter(|_| !item.has_mistakes())?;
         let source = serde_json::from_str(item.raw.get());
         let source = item.keep(source.map_err(|error| item.mistake(format!("cannot be read: {error}"))))?;
         let date = DateProperty { required: schema.date_is_required(), name: date };
         let (name, title, owner, page_size) = (name?.into(), title?, owner?, page_size?);
-        Some(Self { name, title, owner, page_size, max_item_bytes, date, filters, item: schema, source })
+        Some(Self {
+            name,
+            title,
+            owner,
+            page_size,
+            max_item_bytes,
+            date,
+            filters,
+            summaries,
+            time_series,
+            item: schema,
+            source,
+        })
     }
 
     /// The history of trades that is built in.
@@ -162,17 +199,17 @@ fn page_size(source: &SourceValue<'_>) -> Result<PageSize, Mistake> {
     size.ok_or_else(|| source.mistake("must be a whole number from 2 to 200"))
 }
 
-/// Names of properties that listings can be filtered by.
-fn filters(source: &SourceValue<'_>, schema: &Schema, item: &SourceValue<'_>) -> Vec<String> {
+/// Names of properties that listings can be filtered by, and summaries if there are any.
+fn filters(
+    source: &SourceValue<'_>,
+    schema: &Schema,
+    item: &SourceValue<'_>,
+    summarised: bool,
+) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in source.keep(source.array()).unwrap_or_default() {
         let Some(text) = name.keep(name.text()) else { continue };
-        // Of a property that has a mistake, or may refer to one, the type is not known.
-        let is_unclear = schema.properties().any(|property| property.name == text)
-            && ["properties/".to_owned() + &text, "$defs".to_owned()]
-                .iter()
-                .any(|part| item.has_mistakes_within(&format!("{}/{part}", item.pointer)));
-        if !is_unclear && !schema.has_text(&text) {
+        if !is_unclear(&text, schema, item) && !schema.has_text(&text) {
             let texts =
                 schema.properties().map(|property| property.name).filter(|name| schema.has_text(name));
             let hint = did_you_mean(&text, texts);
@@ -181,6 +218,8 @@ fn filters(source: &SourceValue<'_>, schema: &Schema, item: &SourceValue<'_>) ->
             ));
         } else if OF_LISTINGS.contains(&&*text) {
             name.refuse("must not be the name of another parameter of listings");
+        } else if summarised && OF_SUMMARIES.contains(&&*text) {
+            name.refuse("must not be the name of another parameter of summaries");
         } else if names.contains(&text) {
             name.refuse("must not be given more than once");
         }

@@ -163,6 +163,29 @@ impl Invalid {
 pub fn one_or_many<T>(
     bytes: &[u8],
     max: usize,
+    nouns: [&str; 3],
+    read: impl FnMut(&RawValue, &str, &mut Faults) -> Option<T>,
+) -> Result<Vec<T>, DraftError> {
+    parse(bytes, true, max, nouns, read)
+}
+
+/// The same of an array alone.
+///
+/// # Errors
+/// See [`DraftError`].
+pub fn many<T>(
+    bytes: &[u8],
+    max: usize,
+    nouns: [&str; 3],
+    read: impl FnMut(&RawValue, &str, &mut Faults) -> Option<T>,
+) -> Result<Vec<T>, DraftError> {
+    parse(bytes, false, max, nouns, read)
+}
+
+fn parse<T>(
+    bytes: &[u8],
+    may_be_one: bool,
+    max: usize,
     [one, article, many]: [&str; 3],
     mut read: impl FnMut(&RawValue, &str, &mut Faults) -> Option<T>,
 ) -> Result<Vec<T>, DraftError> {
@@ -179,10 +202,10 @@ pub fn one_or_many<T>(
                 all.extend(read(item, &format!("/{index}"), &mut faults));
             }
         }
-        Json::Object(_) => all.extend(read(raw, "", &mut faults)),
+        Json::Object(_) if may_be_one => all.extend(read(raw, "", &mut faults)),
         other => {
-            let rule = format!("must be {article} or an array of {many}, not {}", other.kind());
-            faults.push(String::new, rule);
+            let one = if may_be_one { format!("{article} or ") } else { String::new() };
+            faults.push(String::new, format!("must be {one}an array of {many}, not {}", other.kind()));
         }
     }
     if faults.is_empty() { Ok(all) } else { Err(DraftError::Invalid(faults)) }

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{DraftError, Faults, Instant, Invalid, Json, Minute, PagePath, Resolution, one_or_many};
+use super::{DraftError, Faults, Instant, Invalid, Json, Minute, PagePath, Resolution, many, one_or_many};
 
 /// Views of one page at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,14 +128,24 @@ fn text(value: Json<'_>) -> Result<String, Invalid> {
     }
 }
 
+/// One page view, with an article, and many.
+const NOUNS: [&str; 3] = ["page view", "a page view", "page views"];
+
 /// Parses a JSON text that is one page view or an array of 1 to `max` page views, and finds all its faults. A
 /// page view without a moment gets `now`.
 ///
 /// # Errors
 /// See [`DraftError`].
 pub fn parse_views(bytes: &[u8], max: usize, now: Instant) -> Result<Vec<PageView>, DraftError> {
-    let nouns = ["page view", "a page view", "page views"];
-    one_or_many(bytes, max, nouns, |view, pointer, faults| parse_view(view, pointer, now, faults))
+    one_or_many(bytes, max, NOUNS, |view, pointer, faults| parse_view(view, pointer, now, faults))
+}
+
+/// The same of an array alone.
+///
+/// # Errors
+/// See [`DraftError`].
+pub fn parse_view_batch(bytes: &[u8], max: usize, now: Instant) -> Result<Vec<PageView>, DraftError> {
+    many(bytes, max, NOUNS, |view, pointer, faults| parse_view(view, pointer, now, faults))
 }
 
 /// Parses a text with one page view in each line, at least one, and finds all its faults. Blank lines are

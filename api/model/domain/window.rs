@@ -1,5 +1,7 @@
 //! Windows: the items nearest to a cursor, on whatever pages they are.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::number::{MAX_SAFE_INTEGER, parse_digits, whole};
@@ -20,7 +22,7 @@ pub enum Order {
 
 /// A place between two items, identified by the number of items before it: 0 is the beginning. Appends do not
 /// move a position. It may be beyond the end of a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(u64);
 
 impl Position {
@@ -114,6 +116,26 @@ impl Limit {
     /// The number itself.
     pub fn get(self) -> usize {
         usize::from(self.0)
+    }
+}
+
+/// How long a window waits for its first item: 1 to 60 seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait(u8);
+
+impl Wait {
+    /// The longest wait, in seconds.
+    pub const MAX: u8 = 60;
+
+    /// # Errors
+    /// The text is not a number from 1 to 60 in decimal digits.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        whole(parse_digits(text), 1..=u64::from(Self::MAX)).map(|number| Self(number as u8))
+    }
+
+    /// The time.
+    pub fn time(self) -> Duration {
+        Duration::from_secs(self.0.into())
     }
 }
 

@@ -4,10 +4,11 @@
 //! 6176, 113 bits of coefficient; BSON stores the 128 bits little-endian.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 /// `coefficient * 10^exponent`, or its negative. `"15.50"` stays `"15.50"`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Decimal {
+pub struct Decimal {
     negative: bool,
     /// Below 10^34.
     coefficient: u128,
@@ -27,11 +28,12 @@ const BIAS: i32 = 6176;
 const COEFFICIENT_BITS: u32 = 113;
 
 impl Decimal {
-    pub(super) const ZERO: Self = Self { negative: false, coefficient: 0, exponent: 0 };
+    /// Without digits after the point.
+    pub const ZERO: Self = Self { negative: false, coefficient: 0, exponent: 0 };
     /// The largest number of significant digits (IEEE 754-2008, decimal128).
-    pub(super) const MAX_DIGITS: usize = 34;
+    pub const MAX_DIGITS: usize = 34;
     /// The largest number of digits after the point (IEEE 754-2008: the least exponent of a decimal128).
-    pub(super) const MAX_SCALE: usize = BIAS as usize;
+    pub const MAX_SCALE: usize = BIAS as usize;
 
     /// Parses plain notation: an optional minus sign, digits, and optionally a point and more digits. No exponent, and
     /// no leading zero except a single one before the point. There may be too many digits after the point: see
@@ -68,13 +70,31 @@ impl Decimal {
         (-2 * BIAS..=2 * BIAS).contains(&number.exponent).then_some(number)
     }
 
+    /// An integer.
+    pub fn of_integer(number: i64) -> Self {
+        Self { negative: number < 0, coefficient: number.unsigned_abs().into(), exponent: 0 }
+    }
+
+    /// The number with these digits, `scale` of them after the point. `None`: it has more than 34 digits, or more than
+    /// 6,176 after the point.
+    pub fn of_digits(negative: bool, coefficient: u128, scale: usize) -> Option<Self> {
+        let fits = coefficient < 10_u128.pow(Self::MAX_DIGITS as u32) && scale <= Self::MAX_SCALE;
+        fits.then_some(Self { negative, coefficient, exponent: -(scale as i32) })
+    }
+
+    /// Whether it is below zero or a negative zero, its digits, and how many of them are after the point. Only for numbers
+    /// in plain notation, as all stored ones are.
+    pub fn digits(&self) -> (bool, u128, usize) {
+        (self.negative, self.coefficient, self.exponent.min(0).unsigned_abs() as usize)
+    }
+
     /// -1, 0 or 1.
     pub(super) fn sign(&self) -> i8 {
         i8::from(self.coefficient > 0) * if self.negative { -1 } else { 1 }
     }
 
     /// By value, without rounding: 1.0 is 1, and -0 is 0.
-    pub(super) fn compare(&self, other: &Self) -> Ordering {
+    pub fn compare(&self, other: &Self) -> Ordering {
         match (self.sign(), other.sign()) {
             (1, 1) => self.magnitude().cmp(&other.magnitude()),
             (-1, -1) => other.magnitude().cmp(&self.magnitude()),
@@ -139,7 +159,7 @@ impl Decimal {
     }
 
     /// Reads a decimal128. `None` for infinities, NaN, and numbers that have more than 34 digits in plain notation.
-    pub(super) fn of_bytes(bytes: [u8; 16]) -> Option<Self> {
+    pub fn of_bytes(bytes: [u8; 16]) -> Option<Self> {
         let bits = u128::from_le_bytes(bytes);
         let (negative, rest) = (bits >> 127 == 1, bits & (u128::MAX >> 1));
         // Two leading ones mark infinities, NaN, and coefficients beyond 34 digits.
@@ -160,12 +180,19 @@ impl Decimal {
     }
 }
 
+impl fmt::Display for Decimal {
+    /// In plain notation, as parsed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::new();
+        self.write(&mut text);
+        f.write_str(str::from_utf8(&text).expect("digits are UTF-8"))
+    }
+}
+
 /// The plain notation of a decimal128, with its digits as they were sent. `None` for infinities, NaN, and numbers that have
 /// more than 34 digits in plain notation.
 pub fn plain(bytes: [u8; 16]) -> Option<String> {
-    let mut text = Vec::new();
-    Decimal::of_bytes(bytes)?.write(&mut text);
-    String::from_utf8(text).ok()
+    Decimal::of_bytes(bytes).map(|number| number.to_string())
 }
 
 /// Whether `number` is a multiple of `of`, which is positive: both as the shortest decimal numbers that a double is

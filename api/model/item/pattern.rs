@@ -2,12 +2,17 @@
 //! a search takes linear time.
 
 use regex::{Regex, RegexBuilder};
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::Parser;
+use regex_syntax::hir::Look;
+
+use crate::domain::Invalid;
 
 /// A compiled `pattern`.
 #[derive(Debug)]
 pub(super) struct Pattern {
     regex: Regex,
+    /// Bytes of the longest text that matches, if the expression says where a text begins and ends.
+    pub(super) longest: Option<usize>,
     /// The message for a text that does not match.
     pub(super) rule: String,
 }
@@ -18,7 +23,7 @@ const COMPILED_SIZE: usize = 1 << 20;
 impl Pattern {
     /// # Errors
     /// The expression is not of this kind, or too large; the error says why.
-    pub(super) fn new(source: &str) -> Result<Self, String> {
+    pub(super) fn new(source: &str) -> Result<Self, Invalid> {
         let translated = translate(source)?;
         let regex = RegexBuilder::new(&translated)
             .size_limit(COMPILED_SIZE)
@@ -26,27 +31,19 @@ impl Pattern {
             .nest_limit(50)
             .build()
             .map_err(|error| match error {
-                regex::Error::CompiledTooBig(_) => "is too large when compiled".to_owned(),
+                regex::Error::CompiledTooBig(_) => Invalid::new("is too large when compiled"),
                 error => {
                     let text = error.to_string();
                     let cause = text.lines().rev().find_map(|line| line.strip_prefix("error: "));
-                    format!("is not a regular expression: {}", cause.unwrap_or("it cannot be compiled"))
+                    let cause = cause.unwrap_or("it cannot be compiled");
+                    Invalid(format!("is not a regular expression: {cause}"))
                 }
             })?;
         let rule = match one_class(source) {
             Some(words) => format!("must be {words}"),
             None => format!("must match the regular expression {source}"),
         };
-        Ok(Self { regex, rule })
-    }
-
-    /// A text that matches, if `repeats` are enough where the expression leaves the count open. Assertions inside the
-    /// expression are not looked at.
-    pub(super) fn example(&self, repeats: usize) -> Option<String> {
-        let parsed = regex_syntax::parse(self.regex.as_str()).ok()?;
-        let mut text = String::new();
-        append_example(&parsed, repeats, &mut text)?;
-        Some(text)
+        Ok(Self { regex, longest: longest(&translated), rule })
     }
 
     /// Whether any part of the text matches.
@@ -55,30 +52,13 @@ impl Pattern {
     }
 }
 
-fn append_example(expression: &Hir, repeats: usize, text: &mut String) -> Option<()> {
-    const LONGEST: usize = 1000;
-    match expression.kind() {
-        HirKind::Empty | HirKind::Look(_) => {}
-        HirKind::Literal(literal) => text.push_str(str::from_utf8(&literal.0).ok()?),
-        HirKind::Class(Class::Unicode(class)) => {
-            // A letter or a digit, if there is one: classes that exclude begin with control characters.
-            let mut plain = ('a'..='z').chain('A'..='Z').chain('0'..='9');
-            let has =
-                |letter: &char| class.iter().any(|range| (range.start()..=range.end()).contains(letter));
-            text.push(plain.find(has).or_else(|| Some(class.ranges().first()?.start()))?);
-        }
-        HirKind::Class(Class::Bytes(_)) => return None,
-        HirKind::Repetition(repetition) => {
-            let most = repetition.max.map_or(usize::MAX, |most| most as usize);
-            for _ in 0..repeats.clamp(repetition.min as usize, most) {
-                append_example(&repetition.sub, repeats, text)?;
-            }
-        }
-        HirKind::Capture(capture) => append_example(&capture.sub, repeats, text)?,
-        HirKind::Concat(parts) => parts.iter().try_for_each(|part| append_example(part, repeats, text))?,
-        HirKind::Alternation(parts) => append_example(parts.first()?, repeats, text)?,
-    }
-    (text.len() <= LONGEST).then_some(())
+/// Bytes of the longest text that a translated expression matches from its beginning to its end.
+fn longest(translated: &str) -> Option<usize> {
+    let parsed = Parser::new().parse(translated).ok()?;
+    let properties = parsed.properties();
+    let is_whole = properties.look_set_prefix().contains(Look::Start)
+        && properties.look_set_suffix().contains(Look::End);
+    properties.maximum_len().filter(|_| is_whole)
 }
 
 /// "1 to 12", "12".
@@ -87,14 +67,14 @@ pub(super) fn range(least: usize, most: usize) -> String {
 }
 
 /// The same expression for the crate, whose classes are Unicode's and nest.
-fn translate(source: &str) -> Result<String, String> {
+fn translate(source: &str) -> Result<String, Invalid> {
     let mut out = String::with_capacity(source.len() + 16);
     let mut rest = source.chars().peekable();
     let mut in_class = false;
     while let Some(next) = rest.next() {
         match next {
             '\\' => {
-                let escaped = rest.next().ok_or("ends with a backslash")?;
+                let escaped = rest.next().ok_or_else(|| Invalid::new("ends with a backslash"))?;
                 match escaped {
                     'd' => out.push_str("[0-9]"),
                     'D' => out.push_str("[^0-9]"),
@@ -106,7 +86,7 @@ fn translate(source: &str) -> Result<String, String> {
                     'b' => out.push_str(r"\x08"),
                     'n' | 'r' | 't' | 'f' | 'v' | 'u' | 'x' | 'p' | 'P' => out.extend(['\\', escaped]),
                     syntax if r"^$\.*+?()[]{}|/-".contains(syntax) => out.extend(['\\', syntax]),
-                    other => return Err(format!("has an escape that is not supported: \\{other}")),
+                    other => return Err(Invalid(format!("has an escape that is not supported: \\{other}"))),
                 }
             }
             '[' if !in_class => {
@@ -117,7 +97,7 @@ fn translate(source: &str) -> Result<String, String> {
                 }
                 // ECMA-262 reads `[]` as a class of nothing, the crate as the beginning of one with `]`.
                 if rest.peek() == Some(&']') {
-                    return Err("has an empty class".to_owned());
+                    return Err(Invalid::new("has an empty class"));
                 }
             }
             ']' if in_class => {
@@ -127,12 +107,12 @@ fn translate(source: &str) -> Result<String, String> {
             // Set operations and nested classes of the crate.
             '[' | '&' | '~' if in_class => out.extend(['\\', next]),
             '-' if in_class && rest.peek() == Some(&'-') => {
-                return Err("has -- in a class: write \\- for a hyphen".to_owned());
+                return Err(Invalid::new("has -- in a class: write \\- for a hyphen"));
             }
             '.' if !in_class => out.push_str(r"[^\n\r\x{2028}\x{2029}]"),
             '(' if !in_class && rest.next_if_eq(&'?').is_some() => match rest.next() {
                 Some(':') => out.push_str("(?:"),
-                _ => return Err("may have groups ( and (?: only".to_owned()),
+                _ => return Err(Invalid::new("may have groups ( and (?: only")),
             },
             other => out.push(other),
         }

@@ -3,9 +3,11 @@
 mod check;
 mod compile;
 mod example;
+mod given;
 mod hints;
 mod mistake;
 mod node;
+mod rules;
 mod source;
 
 use std::borrow::Cow;
@@ -24,7 +26,7 @@ use super::noun::Noun;
 use super::value_path::ValuePath;
 use crate::domain::{
     BrokenRule, DraftError, Fault, Faults, Instant, Invalid, Json, Member, OwnerId, OwnerType, PageSize,
-    one_or_many,
+    many, one_or_many,
 };
 
 pub use self::hints::{did_you_mean, unknown_member};
@@ -145,8 +147,19 @@ impl Schema {
     /// # Errors
     /// See [`DraftError`].
     pub fn parse_drafts(&self, bytes: &[u8], max: usize) -> Result<Vec<Draft>, DraftError> {
-        let nouns = [self.noun.one(), self.noun.article(), self.noun.many()];
-        one_or_many(bytes, max, nouns, |item, pointer, faults| self.parse_draft(item, pointer, faults))
+        one_or_many(bytes, max, self.nouns(), |item, pointer, faults| self.parse_draft(item, pointer, faults))
+    }
+
+    /// The same of an array alone.
+    ///
+    /// # Errors
+    /// See [`DraftError`].
+    pub fn parse_batch(&self, bytes: &[u8], max: usize) -> Result<Vec<Draft>, DraftError> {
+        many(bytes, max, self.nouns(), |item, pointer, faults| self.parse_draft(item, pointer, faults))
+    }
+
+    fn nouns(&self) -> [&str; 3] {
+        [self.noun.one(), self.noun.article(), self.noun.many()]
     }
 
     /// Parses a JSON text that is one item. With `owner`, a name and a type, this member of the text says whose item
@@ -254,6 +267,23 @@ impl Schema {
             .any(|property| property.name == name && property.values.kind == Some(ColumnKind::Text))
     }
 
+    /// How long the texts of a property are: bytes of those that it lists or that its regular expression bounds, otherwise
+    /// characters. `None` if the schema does not bound them.
+    pub fn longest_text(&self, name: &str) -> Option<usize> {
+        let node = &self.root.object.properties.iter().find(|property| property.name == name)?.node;
+        let listed = node.one_of.as_ref().map(|listed| {
+            let texts = listed.texts.iter().filter_map(|json| serde_json::from_str::<String>(json).ok());
+            texts.map(|text| text.len()).max().unwrap_or(0)
+        });
+        let format = match node.text.format {
+            Some(StringFormat::Date) => Some("2004-01-09".len()),
+            Some(StringFormat::Uuid) => Some("123e4567-e89b-42d3-a456-426614174000".len()),
+            _ => None,
+        };
+        let pattern = node.text.pattern.as_ref().and_then(|pattern| pattern.longest);
+        [listed, format, pattern, node.text.count.most].into_iter().flatten().min()
+    }
+
     /// Checks a text by the schema of a property.
     ///
     /// # Errors
@@ -262,7 +292,7 @@ impl Schema {
         let properties = &self.root.object.properties;
         let property = properties.iter().find(|property| property.name == name);
         let json = to_raw_value(text).expect("a text is JSON");
-        let fault = property.and_then(|property| compile::fault_of(&property.node, &json, ""));
+        let fault = property.and_then(|property| given::fault_of(&property.node, &json, ""));
         fault.map_or(Ok(()), |fault| Err(Invalid(fault.rule.to_string())))
     }
 

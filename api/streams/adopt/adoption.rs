@@ -12,7 +12,7 @@ use pagebucket_engine::{Engine, Error};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::identify::{self, Patience, RowMarker};
+use super::identify::{self, RowMarker};
 use super::item::DocumentReader;
 use super::rejects::{self, Rejects};
 use super::rows;
@@ -21,9 +21,7 @@ use super::source_item::SizedItem;
 use super::store_rows::Storing;
 use super::watch::{AdoptionCounts, AdoptionWatch};
 use crate::ingest::{End, Phase, Report};
-
-/// How long a source may fail without giving anything.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::patience::{OUTAGE, Patience};
 
 /// How an adoption ended.
 #[derive(Debug, Default)]
@@ -53,21 +51,33 @@ pub enum Stop {
     Follow(String),
 }
 
-/// Copies the source, and follows it if `follows`, until the first message from `interrupts`.
+/// What is adopted, and how.
+#[derive(Debug)]
+pub struct Adopting<'a> {
+    /// The collection.
+    pub source: &'a Arc<Source>,
+    /// How its documents become items.
+    pub reader: &'a Arc<DocumentReader>,
+    /// The histories that they go to.
+    pub engine: &'a Engine,
+    /// What the database remembers of adoptions.
+    pub adoptions: &'a Adoptions,
+    /// Where refused items go.
+    pub rejects: Option<Rejects>,
+    /// Whether what is inserted meanwhile is stored, too, until an interrupt.
+    pub follows: bool,
+}
+
+/// Adopts, until the first message from `interrupts`.
 ///
 /// # Errors
 /// Why it stopped; run again, it goes on.
-#[expect(clippy::too_many_arguments, reason = "each is another thing")]
 pub async fn adopt<T: AdoptionWatch>(
-    source: &Arc<Source>,
-    reader: &Arc<DocumentReader>,
-    engine: &Engine,
-    adoptions: &Adoptions,
-    rejects: Option<Rejects>,
-    follows: bool,
+    adopting: Adopting<'_>,
     interrupts: &mut mpsc::Receiver<Phase>,
     watch: &mut T,
 ) -> Result<Ended, Stop> {
+    let Adopting { source, reader, engine, adoptions, rejects, follows } = adopting;
     if follows {
         source.can_be_followed()?;
     }
@@ -76,7 +86,7 @@ pub async fn adopt<T: AdoptionWatch>(
             "the source is read once before anything is stored, to see that each `_id` is unique"
         ));
         tokio::select! {
-            identified = rows::identify(source, reader, PATIENCE) => identified?,
+            identified = rows::identify(source, reader) => identified?,
             Some(_) = interrupts.recv() => {
                 let report = Report { end: Some(End::Interrupted), ..Report::default() };
                 return Ok(Ended { report: Some(report), ..Ended::default() });
@@ -178,7 +188,7 @@ impl<T: AdoptionWatch> Storing<'_, T> {
 
 impl<T: AdoptionWatch> Work<'_, T> {
     pub(super) async fn note(&self) -> Result<(), Stop> {
-        let patience = Patience::new();
+        let patience = Patience::of(OUTAGE);
         while let Err(error) = self.adoptions.note(&self.history, &self.reader.source, &self.adoption).await {
             patience.after(error).await?;
         }
@@ -188,7 +198,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
     async fn copy(&mut self, interrupts: &mut mpsc::Receiver<Phase>) -> Result<Report, Stop> {
         // What was inserted before is read, also from a secondary; what is inserted later is in the change stream.
         let after = self.source.now().await?;
-        let parts = rows::read(Arc::clone(self.source), Arc::clone(self.reader), after, PATIENCE);
+        let parts = rows::read(Arc::clone(self.source), Arc::clone(self.reader), after, OUTAGE);
         let rows = identify::rows(parts, self.marker.clone());
         let report = self.storing.store(rows, interrupts).await;
         self.storing.flush()?;

@@ -21,6 +21,7 @@ use super::rows;
 use super::source::Source;
 use super::source_item::SourceItem;
 use super::watch::{AdoptionWatch, NotStored};
+use crate::import::RowFaults;
 use crate::ingest::{Bad, Report, StreamEvent};
 
 /// Owners that are compared at once.
@@ -58,7 +59,7 @@ struct Expected {
     key: ItemKey,
     what: String,
     /// The item, or why it was refused.
-    item: Result<RawDocumentBuf, String>,
+    item: Result<RawDocumentBuf, RowFaults>,
 }
 
 /// What one owner's comparison found.
@@ -82,8 +83,8 @@ pub async fn check(
     watch: &mut impl AdoptionWatch,
 ) -> Result<Checked, Stop> {
     // Read again from an owner on, some items would be counted twice.
-    let patience = Duration::ZERO;
-    let mut parts = rows::read(Arc::clone(source), Arc::clone(reader), source.now().await?, patience);
+    let outage = Duration::ZERO;
+    let mut parts = rows::read(Arc::clone(source), Arc::clone(reader), source.now().await?, outage);
     let (mut checked, mut running) = (Checked::default(), JoinSet::new());
     let permits = Arc::new(Semaphore::new(OWNERS));
     let mut present: Option<(OwnerId, mpsc::Sender<Expected>)> = None;
@@ -104,7 +105,7 @@ pub async fn check(
                 SourceItem::Refused(refused) => match refused.known.clone() {
                     Some((owner, key)) => {
                         let what = refused.what();
-                        (owner, Expected { key, what, item: Err(refused.reason.to_string()) })
+                        (owner, Expected { key, what, item: Err(refused.reason) })
                     }
                     None => {
                         checked.differences += 1;
@@ -324,7 +325,7 @@ mod tests {
         }
         for (byte, accepted) in expected {
             let item = RawDocumentBuf::try_from(&doc! { "n": i32::from(*byte) }).unwrap();
-            let item = if *accepted { Ok(item) } else { Err("is wrong".to_owned()) };
+            let item = if *accepted { Ok(item) } else { Err("is wrong".to_owned().into()) };
             sides.expect(Expected { key: key(*byte), what: byte.to_string(), item });
         }
         sides.end()
@@ -343,7 +344,7 @@ mod tests {
         let Checked { same, differences, others, .. } = compared.found;
         assert_eq!((same, differences, others), (2, 1, 0), "{:?}", compared.lines);
         let mut sides = Sides { key_field: "key".to_owned(), ..Sides::default() };
-        sides.expect(Expected { key: key(1), what: String::new(), item: Err(String::new()) });
+        sides.expect(Expected { key: key(1), what: String::new(), item: Err(RowFaults::default()) });
         sides.find(Seq::new(1).unwrap(), &stored(1));
         sides.find(Seq::new(2).unwrap(), &stored(1));
         assert_eq!(sides.end().found.differences, 1);

@@ -52,8 +52,8 @@ pub async fn plan(
 ) -> Result<Plan, SourceError> {
     let began = Instant::now();
     // Read again from an owner on, some items would be counted twice.
-    let patience = Duration::ZERO;
-    let mut parts = rows::read(Arc::clone(source), Arc::clone(reader), source.now().await?, patience);
+    let outage = Duration::ZERO;
+    let mut parts = rows::read(Arc::clone(source), Arc::clone(reader), source.now().await?, outage);
     let (mut plan, mut reasons, mut present) = (Plan::default(), Reasons::default(), None);
     let mut progress = Report::default();
     loop {

@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::adoption::{Stop, Work, token};
 use super::events::{Change, changes, same_id, time};
-use super::identify::Patience;
 use super::shape::{SourcePlace, of_ids};
 use super::source::SourceError;
 use super::source_item::{SizedItem, read_place};
 use super::watch::{AdoptionWatch, Lag};
 use crate::ingest::{End, Phase};
+use crate::patience::{OUTAGE, Patience};
 
 /// Changes that are stored together.
 const ROUND: usize = 5_000;
@@ -65,7 +65,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
         mut stream: ChangeStream<RawDocumentBuf>,
         stop: &CancellationToken,
     ) -> Result<(), Stop> {
-        let (mut noted, mut heard) = (Instant::now(), Patience::new());
+        let (mut noted, mut heard) = (Instant::now(), Patience::of(OUTAGE));
         let before = self.storing.counts.stored;
         loop {
             let at = Clock::system().now();
@@ -95,7 +95,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
             if !goes_on {
                 return Err(SourceError::Invalidated.into());
             }
-            heard = Patience::new();
+            heard.renew();
         }
     }
 
@@ -172,7 +172,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
         ids: Vec<Bson>,
         last: Option<Timestamp>,
     ) -> Result<Vec<(Vec<u8>, Vec<SizedItem>)>, Stop> {
-        let patience = Patience::new();
+        let patience = Patience::of(OUTAGE);
         loop {
             match self.read_again(ids.clone(), last).await {
                 Err(SourceError::Database(error)) => {

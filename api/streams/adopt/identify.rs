@@ -2,24 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use pagebucket_engine::internal::{ItemKey, Mark};
 use pagebucket_engine::{Engine, Error, Gone};
 use pagebucket_model::domain::{OwnerId, Seq};
-use tokio::time::{Instant, sleep};
 
 use super::rows::{Parts, task};
 use super::source_item::{SizedItem, SourceItem, size};
 use super::watch::NotStored;
 use crate::ingest::{BATCH, Bad, Chunk, IncomingRows, Row, Unreadable};
+use crate::patience::{OUTAGE, Patience};
 
 /// How many histories are searched at once.
 const SEARCHES: usize = 16;
-
-/// How long the database may fail.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Items of a group, and their bytes: each owner's stored items are searched once for all that it has in a group.
 const GROUP: usize = 20_000;
@@ -62,7 +58,7 @@ impl RowMarker {
                 keys.entry(item.owner.clone()).or_default().push(item.key);
             }
         }
-        let patience = Patience::new();
+        let patience = Patience::of(OUTAGE);
         let searched = loop {
             match self.search(&keys).await {
                 Ok(found) => break found,
@@ -184,29 +180,4 @@ struct Searched {
     stored: HashSet<ItemKey>,
     /// How far each history was searched, or why a part of it cannot be.
     owners: HashMap<OwnerId, Result<u64, Gone>>,
-}
-
-/// How long a database may fail.
-#[derive(Debug)]
-pub(super) struct Patience(Instant);
-
-impl Patience {
-    pub(super) fn new() -> Self {
-        Self(Instant::now())
-    }
-
-    /// Waits after `error` until the next attempt may begin.
-    ///
-    /// # Errors
-    /// Returns `error` if another attempt would not help, or the patience is used up.
-    pub(super) async fn after(&self, error: Error) -> Result<(), Error> {
-        match error {
-            Error::Unavailable(why) if self.0.elapsed() < PATIENCE => {
-                tracing::warn!(why, "a database does not answer");
-                sleep(Duration::from_secs(1)).await;
-                Ok(())
-            }
-            error => Err(error),
-        }
-    }
 }

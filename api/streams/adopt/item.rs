@@ -125,7 +125,7 @@ impl DocumentReader {
             }
         }
         let columns = Columns::new(definition, &names, None).map_err(|error| match error {
-            OpenError::Flag(sentence) => MapError(sentence.replace("--column", "--map")),
+            OpenError::Column { property, rule } => MapError(format!("--map {property}=… {rule}")),
             other => MapError(other.to_string()),
         })?;
         let columns = columns.unsigned();
@@ -278,7 +278,7 @@ impl DocumentReader {
     }
 
     /// The members of a document that are not left out.
-    fn members<'a>(&'a self, document: &'a RawDocument) -> Result<Vec<SourceMember<'a>>, String> {
+    fn members<'a>(&'a self, document: &'a RawDocument) -> Result<Vec<SourceMember<'a>>, RowFaults> {
         let mut members = Vec::with_capacity(8);
         for member in document {
             let (name, value) = member.map_err(|_| "is no BSON document".to_owned())?;
@@ -308,7 +308,7 @@ impl SourceMember<'_> {
 }
 
 /// The JSON of a document, as `import` reads it.
-fn json(members: &[SourceMember<'_>]) -> Result<Vec<u8>, String> {
+fn json(members: &[SourceMember<'_>]) -> Result<Vec<u8>, RowFaults> {
     let mut json = Vec::with_capacity(256);
     json.push(b'{');
     for member @ SourceMember { name, value, .. } in members {
@@ -345,15 +345,18 @@ fn identity(value: RawBsonRef<'_>) -> Vec<u8> {
 }
 
 /// The owner that a value names: a whole number of any type, or a string, as the history has it.
-fn owner_of(value: Option<RawBsonRef<'_>>, kind: OwnerType) -> Result<OwnerId, String> {
-    let value = value.ok_or("is missing")?;
+fn owner_of(value: Option<RawBsonRef<'_>>, kind: OwnerType) -> Result<OwnerId, Invalid> {
+    let rule = |rule: &str| Invalid::new(rule);
+    let value = value.ok_or_else(|| rule("is missing"))?;
     let text = match (kind, value) {
         (kind, RawBsonRef::String(text)) if kind.is_text() => text.to_owned(),
         (OwnerType::Integer, decimal @ RawBsonRef::Decimal128(_)) => {
-            whole_text(decimal).ok_or("must be a whole number")?
+            whole_text(decimal).ok_or_else(|| rule("must be a whole number"))?
         }
-        (OwnerType::Integer, number) => whole(number).ok_or("must be a whole number")?.to_string(),
-        (OwnerType::String | OwnerType::Uuid, _) => return Err("must be a string".to_owned()),
+        (OwnerType::Integer, number) => {
+            whole(number).ok_or_else(|| rule("must be a whole number"))?.to_string()
+        }
+        (OwnerType::String | OwnerType::Uuid, _) => return Err(rule("must be a string")),
     };
-    kind.parse(&text).map_err(|Invalid(rule)| rule)
+    kind.parse(&text)
 }

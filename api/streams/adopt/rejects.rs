@@ -2,7 +2,7 @@
 //!
 //! `{"_id": ..., "place": 3, "source": "...", "reason": "...", "document": {...}}`: `document` is the item with its owner, as it
 //! is in the source. `_id`, `place` and the name of the source are its identity: however often a line is adopted, it is stored
-//! once. Lines of earlier versions do not name their source.
+//! once.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -85,9 +85,10 @@ pub(super) fn read(
             Some(Bson::Int64(place)) => u32::try_from(*place).ok(),
             Some(_) => return Err(wrong("`place` must be a whole number")),
         };
-        if let Some(source) = line.get("source").filter(|source| source.as_str() != Some(&reader.source)) {
-            let source = source.as_str().map_or_else(|| source.to_string(), str::to_owned);
-            return Err(wrong(&format!("is of {source}, and not of {}", reader.source)));
+        match line.get_str("source") {
+            Ok(source) if source == reader.source => {}
+            Ok(source) => return Err(wrong(&format!("is of {source}, and not of {}", reader.source))),
+            Err(_) => return Err(wrong("must name its `source`, as --rejects writes it")),
         }
         let part = part(&line, place, reader);
         part.ok_or_else(|| wrong("must have `_id` and `document`, as --rejects writes them"))

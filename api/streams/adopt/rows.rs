@@ -5,42 +5,42 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Timestamp, doc};
-use pagebucket_engine::Error;
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
-use tokio::time::{Instant, sleep};
 
 use super::identities::Identities;
 use super::item::DocumentReader;
 use super::shape::{SourcePlace, sorted};
-use super::sort::{Sorter, Start, Unsorted};
+use super::sort::{Sorter, Start};
 use super::source::{BATCH, Source, SourceError};
 use super::source_item::SizedItem;
+use crate::patience::{OUTAGE, Patience};
 
 /// Parts in their order; an error is the last item.
 pub(super) type Parts = mpsc::Receiver<Result<Vec<SizedItem>, SourceError>>;
 
 /// Reads the source as it is at `after` or later, sorted, in a task of its own. When the source fails for a passing reason, for
-/// no longer than `patience`, it is read again from the last owner on: items may then come twice.
+/// no longer than `outage`, it is read again from the last owner on: items may then come twice.
 pub(super) fn read(
     source: Arc<Source>,
     reader: Arc<DocumentReader>,
     after: Option<Timestamp>,
-    patience: Duration,
+    outage: Duration,
 ) -> Parts {
     task(async move |send| {
         // A path into a document is the server's to follow.
         let mut start = Start { owner: None, by_server: reader.order.contains('.') };
-        let mut last = Instant::now();
+        let mut patience = Patience::of(outage);
         loop {
-            match read_from(&source, &reader, after, &mut start, &mut last, &send).await {
-                Err(SourceError::Database(Error::Unavailable(why))) if last.elapsed() < patience => {
-                    tracing::warn!(why, "the source does not answer; it is read again");
-                    sleep(Duration::from_secs(1)).await;
+            match read_from(&source, &reader, after, &mut start, &mut patience, &send).await {
+                Err(SourceError::Database(error)) => {
+                    if let Err(error) = patience.after(error).await {
+                        return drop(send.send(Err(error.into())).await);
+                    }
                 }
                 Err(error) => return drop(send.send(Err(error)).await),
-                Ok(Ok(())) => return,
-                Ok(Err(Unsorted)) => start.by_server = true,
+                Ok(ReadTo::End) => return,
+                Ok(ReadTo::Unsorted) => start.by_server = true,
             }
         }
     })
@@ -51,12 +51,8 @@ pub(super) fn read(
 ///
 /// # Errors
 /// An `_id` does not identify an item, or the source does not answer.
-pub(super) async fn identify(
-    source: &Arc<Source>,
-    reader: &Arc<DocumentReader>,
-    patience: Duration,
-) -> Result<(), SourceError> {
-    let mut parts = read(Arc::clone(source), Arc::clone(reader), source.now().await?, patience);
+pub(super) async fn identify(source: &Arc<Source>, reader: &Arc<DocumentReader>) -> Result<(), SourceError> {
+    let mut parts = read(Arc::clone(source), Arc::clone(reader), source.now().await?, OUTAGE);
     while let Some(batch) = parts.recv().await {
         batch?;
     }
@@ -82,15 +78,23 @@ where
     receive
 }
 
-/// Reads from an owner to the end, or to one whose items the server has to sort. Notes how far it has come.
+/// How far a reading has come.
+enum ReadTo {
+    /// All is read, or nothing more is wanted.
+    End,
+    /// The server has to sort the items of the next owner.
+    Unsorted,
+}
+
+/// Reads from an owner on. Notes how far it has come.
 async fn read_from(
     source: &Source,
     reader: &DocumentReader,
     after: Option<Timestamp>,
     start: &mut Start,
-    last: &mut Instant,
+    patience: &mut Patience,
     send: &mpsc::Sender<Result<Vec<SizedItem>, SourceError>>,
-) -> Result<Result<(), Unsorted>, SourceError> {
+) -> Result<ReadTo, SourceError> {
     let order = start.by_server.then_some(&*reader.order);
     let pipeline = sorted(reader.shape, &reader.owner, order, start.owner.clone());
     let options = doc! { "allowDiskUse": true, "collation": { "locale": "simple" } };
@@ -118,11 +122,11 @@ async fn read_from(
             parts.iter().try_for_each(|(found, _)| identities.add(found, reader))?;
         }
         if send.send(Ok(parts)).await.is_err() || batch.is_none() {
-            return Ok(Ok(()));
+            return Ok(ReadTo::End);
         }
-        *last = Instant::now();
+        patience.renew();
         if read.is_err() {
-            return Ok(read);
+            return Ok(ReadTo::Unsorted);
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Rows go to the database.
 
-use std::time::Duration;
-
 use pagebucket_engine::Engine;
 use pagebucket_model::domain::Clock;
 use tokio::sync::mpsc;
@@ -11,6 +9,7 @@ use super::watch::{AdoptionCounts, AdoptionWatch, NotStored};
 use crate::ingest::{
     self, Budget, Destination, IncomingRows, Phase, Report, StreamEvent, StreamOptions, StreamWatch,
 };
+use crate::patience::OUTAGE;
 
 /// Bytes of rows that wait.
 const BUDGET: usize = 64 * 1024 * 1024;
@@ -21,9 +20,6 @@ const WAITING: usize = 40_000;
 
 /// Owners that a report tells apart.
 const OWNERS: usize = 1_000_000;
-
-/// How long the database may fail.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where items go, and what became of those so far.
 #[derive(Debug)]
@@ -43,7 +39,7 @@ impl<T: AdoptionWatch> Storing<'_, T> {
     ) -> Report {
         let to = Destination { engine: self.engine.clone(), key: None, began: Clock::system().now() };
         let options =
-            StreamOptions { strict: false, many: true, waiting: WAITING, patience: PATIENCE, owners: OWNERS };
+            StreamOptions { strict: false, many: true, waiting: WAITING, patience: OUTAGE, owners: OWNERS };
         let mut report = ingest::run(rows, &to, options, &Budget::of(BUDGET), interrupts, self).await;
         self.counts.stored += report.stored;
         // Rows that are no items count as refused there.

@@ -19,9 +19,14 @@ pub enum OpenError {
     /// A sentence about the file, which it calls "it".
     #[error("{0}")]
     File(String),
-    /// A sentence about a flag: a name that the user gives for a column makes no sense.
-    #[error("{0}")]
-    Flag(String),
+    /// A name that the user gives for a column makes no sense.
+    #[error("the column of {property} {rule}")]
+    Column {
+        /// The property, or the owner.
+        property: String,
+        /// What is wrong, after the flag that names it.
+        rule: String,
+    },
 }
 
 /// The name that a property, or the owner, has in a file.
@@ -91,7 +96,7 @@ impl Columns {
             } else {
                 continue;
             };
-            return Err(OpenError::Flag(format!("--column {property}=… {rule}")));
+            return Err(OpenError::Column { property: property.clone(), rule });
         }
         let column = |property: &str, values, required| {
             let given = names.iter().find(|given| given.property == property);

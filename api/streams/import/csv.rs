@@ -87,26 +87,57 @@ impl CsvRecord {
     }
 }
 
-/// The next record, which must have `width` fields; `None` at the end of the file. Blank lines are skipped.
-pub(super) fn read(
-    lines: &mut FileLines,
-    width: Option<usize>,
-) -> io::Result<Option<Result<CsvRecord, Bad<String>>>> {
+/// Why lines are no record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum CsvFault {
+    #[error("is longer than {LONGEST_ROW} bytes")]
+    TooLong,
+    #[error("opens a quote that is not closed before the end of the file")]
+    OpenAtEnd,
+    #[error("opens a quote that is not closed within {LONGEST_ROW} bytes")]
+    OpenTooLong,
+    #[error("has text after a closing quote")]
+    TextAfterQuote,
+    #[error("has {fields} fields, and the header has {header}")]
+    Width { fields: usize, header: usize },
+}
+
+/// What comes next in a file.
+#[derive(Debug)]
+pub(super) enum CsvRead {
+    Record(CsvRecord),
+    Broken(Bad<CsvFault>),
+    End,
+}
+
+/// Why no record was read.
+#[derive(Debug, derive_more::From)]
+enum CsvError {
+    Broken(CsvFault),
+    Unreadable(io::Error),
+}
+
+/// The next record, which must have `width` fields. Blank lines are skipped.
+///
+/// # Errors
+/// The file cannot be read any further.
+pub(super) fn read(lines: &mut FileLines, width: Option<usize>) -> io::Result<CsvRead> {
     let first = loop {
         match lines.read()? {
-            None => return Ok(None),
+            None => return Ok(CsvRead::End),
             Some(line) if line.bytes.is_empty() => {}
             Some(line) => break line,
         }
     };
     let mut further = Vec::new();
-    match assemble(&first, &mut further, lines, width)? {
-        Ok(record) => Ok(Some(Ok(record))),
-        Err(why) => {
+    match assemble(&first, &mut further, lines, width) {
+        Ok(record) => Ok(CsvRead::Record(record)),
+        Err(CsvError::Broken(why)) => {
             // What looked like the rest of this record is read again, each line as a row.
             lines.read_again(further);
-            Ok(Some(Err(Bad { line: first.number, size: first.size, why })))
+            Ok(CsvRead::Broken(Bad { line: first.number, size: first.size, why }))
         }
+        Err(CsvError::Unreadable(error)) => Err(error),
     }
 }
 
@@ -116,31 +147,30 @@ fn assemble(
     further: &mut Vec<Line>,
     lines: &mut FileLines,
     width: Option<usize>,
-) -> io::Result<Result<CsvRecord, String>> {
+) -> Result<CsvRecord, CsvError> {
     if first.cut {
-        return Ok(Err(format!("is longer than {LONGEST_ROW} bytes")));
+        return Err(CsvFault::TooLong.into());
     }
     let mut record = CsvRecord { line: first.number, size: first.size, ..CsvRecord::default() };
     let mut state = CsvState::FieldStart;
     loop {
-        state = match record.split(state, further.last().unwrap_or(first)) {
-            Ok(CsvState::Quoted) => CsvState::Quoted,
-            Ok(_) => break,
-            Err(reason) => return Ok(Err(reason.to_owned())),
-        };
-        let Some(next) = lines.read()? else {
-            return Ok(Err("opens a quote that is not closed before the end of the file".to_owned()));
-        };
+        state = record.split(state, further.last().unwrap_or(first))?;
+        if state != CsvState::Quoted {
+            break;
+        }
+        let next = lines.read()?.ok_or(CsvFault::OpenAtEnd)?;
         record.size += next.size;
         further.push(next);
         if record.size > LONGEST_ROW as u64 {
-            return Ok(Err(format!("opens a quote that is not closed within {LONGEST_ROW} bytes")));
+            return Err(CsvFault::OpenTooLong.into());
         }
     }
-    Ok(match width.filter(|width| *width != record.width()) {
-        Some(width) => Err(format!("has {} fields, and the header has {width}", record.width())),
-        None => Ok(record),
-    })
+    match width {
+        Some(header) if header != record.width() => {
+            Err(CsvFault::Width { fields: record.width(), header }.into())
+        }
+        _ => Ok(record),
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -154,7 +184,7 @@ enum CsvState {
 
 impl CsvRecord {
     /// Adds one line. The state after it is `Quoted` when the record continues on the next line.
-    fn split(&mut self, mut state: CsvState, line: &Line) -> Result<CsvState, &'static str> {
+    fn split(&mut self, mut state: CsvState, line: &Line) -> Result<CsvState, CsvFault> {
         for &byte in &line.bytes {
             state = match (state, byte) {
                 (CsvState::FieldStart, b'"') => CsvState::Quoted,
@@ -171,7 +201,7 @@ impl CsvRecord {
                     self.text.push(byte);
                     CsvState::Bare
                 }
-                (CsvState::Closed, _) => return Err("has text after a closing quote"),
+                (CsvState::Closed, _) => return Err(CsvFault::TextAfterQuote),
             };
         }
         if state == CsvState::Quoted {
@@ -192,15 +222,15 @@ mod tests {
 
     fn records(text: &str, width: usize) -> Vec<FieldsOrMistake> {
         let mut lines = FileLines::new(Box::new(io::Cursor::new(text.to_owned())));
-        std::iter::from_fn(|| read(&mut lines, Some(width)).unwrap())
-            .map(|read| match read {
-                Ok(record) => {
-                    let field = |index| String::from_utf8(record.field(index).0.to_vec()).unwrap();
-                    Ok((record.line, (0..record.width()).map(field).collect()))
-                }
-                Err(bad) => Err((bad.line, bad.why)),
-            })
-            .collect()
+        let next = || match read(&mut lines, Some(width)).unwrap() {
+            CsvRead::Record(record) => {
+                let field = |index| String::from_utf8(record.field(index).0.to_vec()).unwrap();
+                Some(Ok((record.line, (0..record.width()).map(field).collect())))
+            }
+            CsvRead::Broken(bad) => Some(Err((bad.line, bad.why.to_string()))),
+            CsvRead::End => None,
+        };
+        std::iter::from_fn(next).collect()
     }
 
     fn row(line: u64, fields: &[&str]) -> Result<(u64, Vec<String>), (u64, String)> {

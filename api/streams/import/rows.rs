@@ -9,7 +9,7 @@ use pagebucket_model::domain::OwnerId;
 use tokio::sync::mpsc;
 
 use super::columns::{ColumnName, Columns, OpenError};
-use super::csv::{self, FileLines};
+use super::csv::{self, CsvRead, FileLines};
 use super::row_faults::RowFaults;
 use crate::format::Format;
 use crate::ingest::{BATCH, Bad, Chunk, IncomingRows, LONGEST_ROW, Row, Unreadable};
@@ -52,11 +52,11 @@ impl RowReader {
             Format::Csv => {
                 let header = match csv::read(&mut lines, None)? {
                     // Names that are not UTF-8 can be shown, but not given.
-                    Some(Ok(record)) => (0..record.width())
+                    CsvRead::Record(record) => (0..record.width())
                         .map(|index| String::from_utf8_lossy(record.field(index).0).into_owned())
                         .collect::<Vec<_>>(),
-                    Some(Err(bad)) => return Err(file(&format!("it has no header row: {bad}"))),
-                    None => return Err(file("it has no header row: it is empty")),
+                    CsvRead::Broken(bad) => return Err(file(&format!("it has no header row: {bad}"))),
+                    CsvRead::End => return Err(file("it has no header row: it is empty")),
                 };
                 let places = columns.locate(&header)?;
                 Some((header, places))
@@ -81,11 +81,11 @@ impl RowReader {
         loop {
             let (line, size, item) = match &self.table {
                 Some((header, places)) => match csv::read(&mut self.lines, Some(header.len()))? {
-                    Some(Ok(record)) => {
+                    CsvRead::Record(record) => {
                         (record.line, record.size, columns.of_record(&record, header, places).map_err(words))
                     }
-                    Some(Err(Bad { line, size, why })) => (line, size, Err(why)),
-                    None => return Ok(None),
+                    CsvRead::Broken(Bad { line, size, why }) => (line, size, Err(why.to_string())),
+                    CsvRead::End => return Ok(None),
                 },
                 None => match self.lines.read()? {
                     Some(line) if line.is_blank() => continue,

@@ -94,8 +94,16 @@ struct OwnerQueue {
 impl PendingRows {
     /// Nothing yet, of histories with this page size.
     pub fn of(page_size: PageSize) -> Self {
-        let (owners, waiting, filled, keyed) = Default::default();
-        Self { page_size, owners, waiting, filled, keyed, rows: 0, capacity: 0, heap: 0 }
+        Self {
+            page_size,
+            owners: HashMap::new(),
+            waiting: Default::default(),
+            filled: HashMap::new(),
+            keyed: HashMap::new(),
+            rows: 0,
+            capacity: 0,
+            heap: 0,
+        }
     }
 
     /// Number of waiting rows.

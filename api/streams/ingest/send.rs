@@ -233,14 +233,17 @@ fn passing(cause: &AppendCause, keyed: bool) -> Result<&'static str, Option<RowR
     match cause {
         AppendCause::OutcomeUnknown if keyed => Ok("it gave no answer to trust"),
         AppendCause::Contended => Ok("too many others append to the same history"),
-        AppendCause::Overloaded | AppendCause::Late => Ok("too many appends are waiting"),
+        AppendCause::Overloaded | AppendCause::ClientOverloaded | AppendCause::Late => {
+            Ok("too many appends are waiting")
+        }
         AppendCause::Database(Error::Unavailable(_)) => Ok("it does not answer"),
         AppendCause::Database(Error::DiskFull) => Ok("its disk is full"),
         AppendCause::SecondsExhausted(_) => Err(Some(RowRefusal::HistoryExhausted)),
         AppendCause::KeyReused => Err(Some(RowRefusal::KeyReused)),
-        AppendCause::OutcomeUnknown | AppendCause::Database(Error::Corrupt(_) | Error::Internal(_)) => {
-            Err(None)
-        }
+        // No row expects a total.
+        AppendCause::UnexpectedTotal(_)
+        | AppendCause::OutcomeUnknown
+        | AppendCause::Database(Error::Corrupt(_) | Error::Internal(_)) => Err(None),
         AppendCause::Database(Error::Gone(gone)) => Err(Some(RowRefusal::Gone(*gone))),
     }
 }

@@ -30,6 +30,7 @@ const VIEWS: &str = "path=%2Findex.htm";
 
 pub const ROWS: &[Row] = &[
     ("post", "/v1/customers/{customerId}/trades", "append", Owner),
+    ("post", "/v1/customers/{customerId}/trades/batch", "append", Owner),
     ("get", "/v1/customers/{customerId}/trades", "read", Owner),
     ("post", "/v1/customers/{customerId}/trades/upload", "append", Owner),
     ("post", "/v1/customers/{customerId}/trades/upload.ndjson", "append", Owner),
@@ -37,14 +38,19 @@ pub const ROWS: &[Row] = &[
     ("post", "/v1/trades/upload.ndjson", "append", AllOwners),
     ("get", "/v1/customers/{customerId}/trades/export.ndjson", "read", Owner),
     ("get", "/v1/customers/{customerId}/trades/export.csv", "read", Owner),
+    ("get", "/v1/customers/{customerId}/trades/live", "read", Owner),
+    ("get", "/v1/trades/live", "list", AllOwners),
+    ("get", "/v1/customers/{customerId}/trades/summary", "read", Owner),
     ("get", "/v1/customers/{customerId}/trades/pages/{page}", "read", Owner),
     ("get", "/v1/customers/{customerId}/trades/{seq}", "read", Owner),
     ("get", "/v1/customers", "list", AllOwners),
     ("get", "/v1/customers/{customerId}", "read", Owner),
     // An owner of its own: the other rows need theirs.
     ("delete", "/v1/customers/{customerId}", "admin", Erased),
+    ("get", "/v1/live", "read", Owner),
     ("post", "/v1/page-views", "views", Scoped),
     ("get", "/v1/page-views", "views", Scoped),
+    ("post", "/v1/page-views/batch", "views", Scoped),
     ("post", "/v1/page-views/upload", "views", Scoped),
     ("get", "/v1/page-views/buckets", "views", Scoped),
     ("get", "/v1/page-views/top", "views", Scoped),
@@ -82,6 +88,8 @@ pub async fn status(service: &Service, row: &Row, token: Option<String>) -> u16 
     };
     let hour = "2014-01-01T10:00:00Z";
     let query = match (method, address) {
+        ("get", "/v1/live") => "?watch=customers/1/trades".to_owned(),
+        ("get", address) if address.ends_with("/summary") => "?by=1d".to_owned(),
         ("get", "/v1/page-views/buckets") => format!("?{VIEWS}&timestamp={hour}"),
         ("get", "/v1/page-views") => format!("?{VIEWS}&from={hour}&to=2014-01-01T11:00:00Z"),
         ("get", "/v1/page-views/top") => format!("?from={hour}&to=2014-01-01T11:00:00Z"),
@@ -91,17 +99,23 @@ pub async fn status(service: &Service, row: &Row, token: Option<String>) -> u16 
     line["customerId"] = json!(1);
     let (media_type, body) = match address {
         "/v1/page-views" => ("application/json", json!({ "path": "/index.htm", "at": hour }).to_string()),
+        "/v1/page-views/batch" => {
+            ("application/json", json!([{ "path": "/index.htm", "at": hour }]).to_string())
+        }
         "/v1/page-views/upload" => {
             ("application/x-ndjson", json!({ "path": "/index.htm", "at": hour }).to_string())
         }
         "/v1/page-views/preallocations" => {
             ("application/json", json!({ "path": "/index.htm", "hour": hour }).to_string())
         }
+        address if address.ends_with("/batch") => ("application/json", json!([trade(1)]).to_string()),
         address if address.contains("/upload") => ("application/x-ndjson", line.to_string()),
         _ => ("application/json", trade(1).to_string()),
     };
     let address = format!("{address}{query}");
     let answer = match method {
+        // The answer has no end.
+        "get" if row.1.ends_with("/live") => client.send(Method::HEAD, &address, |request| request).await,
         "get" => client.get(&address).await,
         "delete" => client.send(Method::DELETE, &address, |request| request).await,
         _ => {
@@ -182,7 +196,6 @@ async fn a_row_that_is_missing_is_found() {
 async fn documentation_and_metrics_may_be_open() {
     let issuer = Issuer::start().await;
     let pages = [
-        "/",
         "/docs/",
         "/docs/swagger-ui.css",
         "/openapi.json",
@@ -194,6 +207,7 @@ async fn documentation_and_metrics_may_be_open() {
     for (docs, metrics) in [(false, false), (true, false), (false, true)] {
         let mut setup = Setup::on(shared().await);
         setup.gate = issuer.gate(OpenParts { docs, metrics }).await;
+        setup.args.no_explorer = metrics;
         let service = setup.start().await;
         let status = |open: bool| if open { 200 } else { 401 };
         for page in pages {
@@ -203,6 +217,8 @@ async fn documentation_and_metrics_may_be_open() {
         for icon in ["/favicon.ico", "/icon.svg"] {
             assert_eq!(service.client.get(icon).await.status, 200, "{icon}");
         }
+        // The explorer asks for a token itself. Without it the first page tells of the histories.
+        assert_eq!(service.client.get("/").await.status, status(docs || !metrics));
         assert_eq!(service.client.get("/metrics").await.status, status(metrics));
         assert_eq!(service.client.get("/v1/customers").await.status, 401);
         assert_eq!(service.client.get("/nowhere").await.status, 404);

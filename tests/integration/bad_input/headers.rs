@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::refused;
-use crate::harness::{Answer, Service, test, trade};
+use crate::harness::{Answer, Service, Setup, shared, test, trade};
 
 #[test]
 async fn request_ids() {
@@ -214,7 +214,7 @@ const SITE: [&str; 15] = [
     "/docs/index.css",
     "/docs/swagger-ui.css",
     "/docs/swagger-ui-bundle.js",
-    "/docs/swagger-ui-standalone-preset.js",
+    "/docs/docs.css",
     "/docs/docs.js",
     "/icon.svg",
     "/favicon.ico",
@@ -284,6 +284,57 @@ async fn the_site_is_compressed() {
     let none =
         service.client.send(Method::GET, "/docs/none.js", |request| request.header("if-none-match", "*"));
     none.await.problem(404, "not-found");
+}
+
+/// Its page at each address, and what the page loads.
+#[test]
+async fn the_explorer_is_kept() {
+    let service = Service::start().await;
+    let mut assets = Vec::new();
+    for (path, root) in [
+        ("/", "./"),
+        ("/explorer", "./"),
+        ("/explorer/", "../"),
+        ("/explorer/customers", "../"),
+        ("/explorer/customers/7", "../../"),
+        ("/explorer/customers/7/trades?page=937", "../../../"),
+        ("/explorer/customers/7/trades/", "../../../../"),
+        ("/explorer/customers/7/trades/24", "../../../../"),
+    ] {
+        let page = service.client.get(path).await;
+        assert_eq!((page.status.as_u16(), page.header("cache-control")), (200, "no-cache"), "{path}");
+        let page = String::from_utf8(page.body.to_vec()).expect("text");
+        let begin = format!("\"{root}assets/");
+        let of_page = page.split(&begin).skip(1).filter_map(|rest| rest.split('"').next().map(str::to_owned));
+        let of_page: Vec<_> = of_page.collect();
+        assert_eq!(of_page.len(), 2, "a script and a style sheet: {page}");
+        assets.extend(of_page);
+    }
+    assets.sort_unstable();
+    assets.dedup();
+    assert_eq!(assets.len(), 2, "the same at each address: {assets:?}");
+    for asset in assets {
+        let answer = service.client.get(&format!("/assets/{asset}")).await;
+        assert_eq!(answer.status, 200, "{asset}");
+        assert_eq!(answer.header("cache-control"), "public, max-age=31536000, immutable");
+        assert!(answer.header("content-type").starts_with("text/"), "{answer:?}");
+        let takes_gzip = |request: reqwest::RequestBuilder| request.header("accept-encoding", "gzip");
+        let gzip = service.client.send(Method::GET, &format!("/assets/{asset}"), takes_gzip).await;
+        assert_eq!(gzip.header("content-encoding"), "gzip", "as the build has compressed it");
+        assert!(gzip.body.len() * 2 < answer.body.len(), "{asset}: {} bytes", gzip.body.len());
+        let mut plain = Vec::new();
+        flate2::read::GzDecoder::new(&gzip.body[..]).read_to_end(&mut plain).expect("gzip");
+        assert_eq!(plain, answer.body, "{asset} is the same for a client that takes no gzip");
+    }
+    for nowhere in ["/assets/none.js", "/explorer/customers/7/trades/24/1", "/explorers"] {
+        service.client.get(nowhere).await.problem(404, "not-found");
+    }
+    let mut setup = Setup::on(shared().await);
+    setup.args.no_explorer = true;
+    let service = setup.start().await;
+    service.client.get("/explorer/customers/7/trades").await.problem(404, "not-found");
+    let page = String::from_utf8(service.client.get("/").await.body.to_vec()).expect("text");
+    assert!(page.contains("/v1/customers/7/trades") && !page.contains("assets/"), "{page}");
 }
 
 /// What a browser does under it, `browser` shows.

@@ -142,6 +142,21 @@ async fn queries() {
         ("offset=0&from=2004-01-09T00:00:00Z", "offset"),
         ("offset=0&to=2004-01-09T00:00:00Z&limit=5", "offset"),
         ("offset=0&asOf=1&from=2004-01-09T00:00:00Z", "offset"),
+        ("after=1&wait=", "wait"),
+        ("after=1&wait=0", "wait"),
+        ("after=1&wait=61", "wait"),
+        ("after=1&wait=1.5", "wait"),
+        ("after=1&wait=1&wait=1", "wait"),
+        ("after=1&w%61it=-1", "wait"),
+        ("wait=1", "wait"),
+        ("wait=1&limit=5", "wait"),
+        ("wait=1&page=1", "wait"),
+        ("wait=1&before=9", "wait"),
+        ("wait=1&offset=0", "wait"),
+        ("wait=1&after=1&asOf=1", "wait"),
+        ("wait=1&after=1&from=2004-01-09T00:00:00Z", "wait"),
+        ("wait=1&after=1&to=2004-01-09T00:00:00Z", "wait"),
+        ("wait=1&after=1&ticker=AMD", "wait"),
         ("Offset=0", "Offset"),
         ("skip=0", "skip"),
         ("asof=1&after=0", "asof"),
@@ -166,6 +181,57 @@ async fn queries() {
     for query in ["", "&", "page=1&", "&&order=asc", "page=%31", "p%61ge=1"] {
         service.client.get(&format!("/v1/customers/1/trades?{query}")).await.expect(200);
     }
+}
+
+#[test]
+async fn summaries() {
+    let service = Service::start().await;
+    service.client.append(1, &trade(1)).await.expect(201);
+    let [from, to] = ["from=2004-01-09T00:00:00Z", "to=2004-01-12T00:00:00Z"];
+    for (query, parameter, detail) in [
+        ("", "by", "is required"),
+        ("by=", "by", "must be \"15m\""),
+        ("by=1y", "by", "must be \"15m\", \"30m\", \"1h\", \"4h\", \"1d\", \"1w\" or \"1M\""),
+        ("by=1m", "by", "must be"),
+        ("by=1d&by=1d", "by", "must not be given more than once"),
+        ("by=1d&tz=", "tz", "must be the name of an IANA time zone, such as \"Europe/Berlin\""),
+        ("by=1d&tz=Mars", "tz", "must be the name of an IANA time zone"),
+        ("by=1h&tz=%2B02:00", "tz", "must be the name of an IANA time zone"),
+        ("by=1d&tz=..%2F..%2Fetc%2Fpasswd", "tz", "must be the name"),
+        (
+            "by=1d&group=",
+            "group",
+            "must name properties that the definition declares as groups: `ticker` and `type`",
+        ),
+        ("by=1d&group=qty", "group", "must name properties"),
+        ("by=1d&group=ticker,", "group", "must name properties"),
+        ("by=1d&group=ticker&group=ticker", "group", "must not name a property twice"),
+        (&format!("by=1d&{from}&to=2004-01-08T00:00:00Z"), "to", "must not be before `from`"),
+        ("by=1d&from=yesterday", "from", "must be an RFC 3339"),
+        ("by=1d&fill=yes", "fill", "must be \"none\" or \"zero\""),
+        ("by=1d&fill=zero", "fill", "must not be \"zero\" without `from` and `to`"),
+        (&format!("by=1d&fill=zero&{to}"), "fill", "must not be \"zero\" without `from` and `to`"),
+        ("by=1d&asOf=0", "asOf", "must be a whole number from 1"),
+        ("by=1d&limit=0", "limit", "must be a whole number from 1 to 1000"),
+        ("by=1d&limit=1001", "limit", "must be a whole number from 1 to 1000"),
+        ("by=1d&limit=%2B5", "limit", "must be a whole number"),
+        ("by=1d&limit=05", "limit", "must be a whole number"),
+        ("by=1d&ticker=mdb", "ticker", "must be"),
+        ("by=1d&after=1", "after", "is not a parameter of this address"),
+        ("by=1d&order=desc", "order", "is not a parameter of this address"),
+    ] {
+        let path = format!("/v1/customers/1/trades/summary?{query}");
+        let problem = refused(&service.client.get(&path).await, 400, "invalid-parameter", &path);
+        assert_eq!(problem["errors"][0]["parameter"], parameter, "{path}: {problem}");
+        assert_eq!(problem["errors"].as_array().map(Vec::len), Some(1), "{path}: {problem}");
+        let given = problem["errors"][0]["detail"].as_str().expect("a text");
+        assert!(given.starts_with(detail), "{path}: {given}");
+    }
+    service
+        .client
+        .get(&format!("/v1/customers/1/trades/summary?by=1d&{from}&{to}&group=ticker,type"))
+        .await
+        .expect(200);
 }
 
 /// `Range` in the unit that is served: malformed, more than one, or beside parameters that select something else.

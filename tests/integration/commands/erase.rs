@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::keys::keys;
 use super::program::{Place, Serving, run, signal};
-use crate::harness::{eventually, test, trade};
+use crate::harness::{NOTES, eventually, test, trade};
 
 crate::harness::named!("commands::erase");
 
@@ -123,7 +123,21 @@ async fn flags_of_retention_are_checked_at_the_start() {
     assert_eq!(unknown.sentence(2), "--retain-pages trade: there is no such history (there are trades)");
     let twice = serve(&["--retain-days", "trades=1", "--retain-days", "trades=2"]).await;
     assert_eq!(twice.sentence(2), "--retain-days trades: is given more than once");
+    for (names, sentence) in [
+        ("trades,trade", "--keep-summaries trade: there is no such history (there are trades)"),
+        ("trades,trades", "--keep-summaries trades: is given more than once"),
+    ] {
+        assert_eq!(serve(&["--keep-summaries", names]).await.sentence(2), sentence);
+    }
+    let notes = Place::of(NOTES).await;
+    let without =
+        run(&mut notes.pagebucket("serve", &["--listen", "127.0.0.1:0", "--keep-summaries", "notes"])).await;
+    assert_eq!(without.sentence(2), "--keep-summaries notes: its definition has no summaries");
     let made = place.database().await.list_collection_names().await.expect("names");
     assert_eq!(made, [""; 0], "nothing is made by refusing");
-    place.serve(&["--retain-pages", "trades=5", "--retain-days", "trades=1"]).await.stop().await;
+    place
+        .serve(&["--retain-pages", "trades=5", "--retain-days", "trades=1", "--keep-summaries", "trades"])
+        .await
+        .stop()
+        .await;
 }

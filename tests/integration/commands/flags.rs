@@ -32,6 +32,7 @@ const SERVER: &[Flag] = &[
     ("--tls-key", "PAGEBUCKET_TLS_KEY", ""),
     ("--cors-origins", "PAGEBUCKET_CORS_ORIGINS", "localhost"),
     ("--allowed-hosts", "PAGEBUCKET_ALLOWED_HOSTS", ""),
+    ("--no-explorer", "PAGEBUCKET_NO_EXPLORER", ""),
     ("--max-requests", "PAGEBUCKET_MAX_REQUESTS", "1024"),
     ("--max-connections", "PAGEBUCKET_MAX_CONNECTIONS", "4096"),
     ("--max-connections-per-address", "PAGEBUCKET_MAX_CONNECTIONS_PER_ADDRESS", "1024"),
@@ -43,6 +44,8 @@ const SERVER: &[Flag] = &[
     ("--write-timeout", "PAGEBUCKET_WRITE_TIMEOUT", "60"),
     ("--max-uploads", "PAGEBUCKET_MAX_UPLOADS", "64"),
     ("--max-exports", "PAGEBUCKET_MAX_EXPORTS", "64"),
+    ("--max-live", "PAGEBUCKET_MAX_LIVE", "10000"),
+    ("--live-max-age", "PAGEBUCKET_LIVE_MAX_AGE", "3600"),
     ("--max-scans", "PAGEBUCKET_MAX_SCANS", "8"),
     ("--rate-limit", "PAGEBUCKET_RATE_LIMIT", ""),
     ("--rate-burst", "PAGEBUCKET_RATE_BURST", ""),
@@ -50,6 +53,7 @@ const SERVER: &[Flag] = &[
     ("--forwarded-header", "PAGEBUCKET_FORWARDED_HEADER", "x-forwarded-for"),
     ("--retain-pages", "PAGEBUCKET_RETAIN_PAGES", ""),
     ("--retain-days", "PAGEBUCKET_RETAIN_DAYS", ""),
+    ("--keep-summaries", "PAGEBUCKET_KEEP_SUMMARIES", ""),
     ("--drain-delay", "PAGEBUCKET_DRAIN_DELAY", "0"),
     ("--read-preference", "PAGEBUCKET_READ_PREFERENCE", "primary"),
     ("--no-migrate", "PAGEBUCKET_NO_MIGRATE", ""),
@@ -109,6 +113,13 @@ const EXPORT: &[Flag] = &[
     ("--output", "", ""),
     ("--read-preference", "PAGEBUCKET_READ_PREFERENCE", "primary"),
 ];
+const TAIL: &[Flag] = &[
+    ("--history", "", ""),
+    ("--owner", "", ""),
+    ("--items", "", "10"),
+    ("--after", "", ""),
+    ("--follow", "", ""),
+];
 const KEYS: &[Flag] = &[("--key-retention", "PAGEBUCKET_KEY_RETENTION", "24")];
 const VIEWS: &[Flag] = &[("--view-retention", "PAGEBUCKET_VIEW_RETENTION", "0")];
 const ERASE: &[Flag] = &[("--owner", "", ""), ("--reopen", "", ""), ("--replay", "", "")];
@@ -120,8 +131,14 @@ const CREATE_KEY: &[Flag] = &[
     ("--expires-in", "", ""),
     ("--expires", "", ""),
 ];
-const VERIFY: &[Flag] =
-    &[("--history", "", ""), ("--owner", "", ""), ("--repair", "", ""), ("--pages-per-second", "", "5000")];
+const VERIFY: &[Flag] = &[
+    ("--history", "", ""),
+    ("--owner", "", ""),
+    ("--series", "", ""),
+    ("--repair", "", ""),
+    ("--pages-per-second", "", "5000"),
+];
+const SERIES: &[Flag] = &[("--history", "", "")];
 const OPENAPI: &[Flag] = &[("--spec", "", "3.1")];
 const HEALTHCHECK: &[Flag] =
     &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080"), ("--tls-cert", "PAGEBUCKET_TLS_CERT", "")];
@@ -134,7 +151,10 @@ async fn help_shows_every_flag() {
         ("import", vec![LOG, DATABASE, IMPORT]),
         ("adopt", vec![LOG, DATABASE, ADOPT]),
         ("export", vec![LOG, DATABASE, EXPORT]),
+        ("tail", vec![LOG, DATABASE, TAIL]),
         ("verify", vec![LOG, DATABASE, VERIFY]),
+        ("series rebuild", vec![LOG, DATABASE, SERIES]),
+        ("series drop", vec![LOG, DATABASE, SERIES]),
         ("erase", vec![LOG, DATABASE, ERASE]),
         ("preallocate", vec![LOG, DATABASE, PREALLOCATE]),
         ("openapi", vec![LOG, HISTORIES, OPENAPI]),
@@ -179,6 +199,7 @@ async fn help_shows_every_flag() {
         "migrate",
         "import",
         "export",
+        "tail",
         "verify",
         "erase",
         "preallocate",
@@ -269,6 +290,7 @@ async fn wrong_flags_are_usage() {
         &["serve", "--retain-pages", "trades=0"],
         &["serve", "--retain-days", "trades=1", "--retain-days", "trades=2"],
         &["serve", "--retain-pages", "trade=100"],
+        &["serve", "--keep-summaries", "trade"],
         &["erase"],
         &["erase", "--owner", "0"],
         &["erase", "--owner", "rooms=7"],

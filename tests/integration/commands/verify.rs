@@ -5,15 +5,17 @@ mod deletions;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
 use mongodb::{Collection, Database};
 
 use self::damages::{DAMAGES, Damage, harm};
 use self::deletions::{bury, deleted_in_all_ways};
 use super::program::{Ended, Place, run};
-use crate::harness::{Client, History, NOTES, TRADES, fill, stored, test, test_over};
+use crate::harness::{Client, History, NOTES, TRADES, eventually, fill, stored, test, test_over};
 
 /// Pages of each history that is damaged.
 const PAGES: u64 = 5;
@@ -181,6 +183,49 @@ async fn a_repair_gives_back_what_was_appended() {
 async fn sorted(buckets: &Collection<Document>, owner: u64) -> Vec<Document> {
     let found = buckets.find(doc! { "customerId": owner as i64 }).sort(doc! { "_id": 1 });
     futures_util::TryStreamExt::try_collect(found.await.expect("an answer")).await.expect("buckets")
+}
+
+/// A tile is a function of its pages: whatever else is in it is found, and made again.
+#[test]
+async fn verify_compares_tiles_with_their_pages() {
+    let place = Place::new().await;
+    let serving = place.serve(&[]).await;
+    let items: Vec<_> = (1..=641).map(|n| TRADES.item(n)).collect();
+    serving.client.append(7, &serde_json::json!(items)).await.expect(201);
+    let path = "/v1/customers/7/trades/summary?by=1M&limit=1000";
+    serving.client.get(path).await.expect(200);
+    let tiles = place.database().await.collection::<Document>("summary_tiles");
+    eventually("the tile is made", Duration::from_secs(60), async || {
+        tiles.count_documents(doc! {}).await.expect("an answer") == 1
+    })
+    .await;
+    let before = tiles.find_one(doc! {}).await.expect("an answer").expect("a tile");
+    let healthy = verify(&place, &[]).await;
+    assert_eq!((healthy.status, healthy.out.as_str()), (Some(0), ""), "{healthy:?}");
+    let other = Binary { subtype: BinarySubtype::Generic, bytes: vec![7; 12] };
+    for damage in [
+        doc! { "$set": { "points": other } },
+        doc! { "$set": { "last": DateTime::from_millis(7) } },
+        doc! { "$set": { "size": 7 }, "$unset": { "points": 1 } },
+        doc! { "$set": { "more": 7 } },
+    ] {
+        tiles.update_one(doc! {}, damage.clone()).await.expect("an answer");
+        let line = format!(
+            "summary_tiles {}: data model: is not what its pages add up to",
+            before.get_str("_id").expect("a text")
+        );
+        for arguments in [&[][..], &["--owner", "7"], &["--repair"]] {
+            let found = verify(&place, arguments).await;
+            assert!(found.out.starts_with(&line), "{damage}: {found:?}");
+            let status = if arguments.contains(&"--repair") { 0 } else { 1 };
+            assert_eq!(found.status, Some(status), "{damage}: {found:?}");
+        }
+        let after = tiles.find_one(doc! {}).await.expect("an answer").expect("a tile");
+        assert_eq!(after, before, "{damage}");
+    }
+    let healthy = verify(&place, &["--owner", "7"]).await;
+    assert_eq!((healthy.status, healthy.out.as_str()), (Some(0), ""), "{healthy:?}");
+    serving.stop().await;
 }
 
 /// The database alone does not show that the last page is gone, but the answers that it remembers do.

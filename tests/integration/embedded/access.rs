@@ -9,8 +9,8 @@ use bson::{Document, doc};
 use mongodb::error::ErrorKind;
 use pagebucket::embedded::Role;
 
-use super::{Access, Orphan, Place, client, command, is_primary, signal, store, stored, until};
-use crate::harness::{free_port, skip, test};
+use super::{Place, client, command, is_primary, store, stored, until};
+use crate::harness::{skip, test};
 
 /// The server's codes.
 const AUTHENTICATION_FAILED: i32 = 18;
@@ -88,32 +88,6 @@ async fn secrets_stay_in_their_files() {
         assert!(!format!("{mongod:?}").contains(&secret));
     }
     mongod.stop().await;
-}
-
-#[test]
-async fn data_without_authentication_get_it() {
-    for left_running in [false, true] {
-        let Some(place) = Place::new() else { return };
-        directory(&place.path().join("db"));
-        fs::write(place.path().join("port"), format!("{}\n", free_port())).expect("a file");
-        let former = Orphan::run(&place, Access::Open).await;
-        store(&place.open_uri(), 1).await;
-        if !left_running {
-            signal("TERM", former.pid());
-            until("it stops", || async { place.mongod_is_gone() }).await;
-        }
-
-        for number in 2..=3 {
-            let mongod = place.serve().await;
-            assert_eq!(
-                code(command(&place.open_uri(), doc! { "listDatabases": 1 }).await),
-                Some(UNAUTHORIZED)
-            );
-            store(mongod.uri(), number).await;
-            assert_eq!(stored(mongod.uri()).await, (1..=number).collect::<Vec<_>>());
-            mongod.stop().await;
-        }
-    }
 }
 
 #[test]

@@ -37,6 +37,11 @@ impl ApiProcess {
         Client::new(self.history, format!("http://{}", self.address))
     }
 
+    /// The number of the process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().and_then(Child::id).expect("it runs")
+    }
+
     /// `kill -9`.
     pub async fn kill(&mut self) {
         let mut child = self.child.take().expect("it runs");

@@ -11,15 +11,15 @@ async fn a_cut_wire_loses_and_doubles_nothing(history: &'static History) {
     let proxy = Proxy::before(&mongod).await;
     let rig = Rig::through(history, &proxy, &mongod).await;
     let mut told: Vec<Told> = Vec::new();
-    let mut next = 1;
+    let (mut next, mut total) = (1, 0);
     for way in [Way::There, Way::Back] {
         for times in [1, 3] {
             for count in [1, history.pages(2.5)] {
                 rig.sent.forget();
                 proxy.harm("update", way, Harm::Cut, times);
-                told.push(rig.append(7, next, count, LONG).await);
+                told.push(rig.append_after(7, total, next, count).await);
                 told.last().expect("one").stored();
-                next += count;
+                (next, total) = (next + count, total + count);
                 assert_eq!(
                     rig.sent.nothing_is_placed_anew(),
                     [times as usize + 1],

@@ -12,7 +12,7 @@ use pagebucket_model::domain::{Clock, IdempotencyKey};
 use tokio::sync::oneshot;
 
 use super::rig::{LONG, Rig, Told, Update};
-use crate::harness::{ALL, Harm, History, Proxy, Setup, Way, engine, shared, test_over};
+use crate::harness::{ALL, Harm, History, NOTES, Proxy, Setup, TRADES, Way, engine, shared, test_over};
 
 /// Owners of one committer, however many committers there are, if their number divides 64.
 fn of_one_committer(history: &History, count: usize) -> Vec<u64> {
@@ -74,6 +74,73 @@ async fn a_stale_tail_costs_its_owner_one_retry(history: &'static History) {
     }
     let stored = first.check(&told).await;
     assert_eq!(stored.len(), told.iter().map(|told| told.seqs().len()).sum::<usize>());
+}
+
+/// Each request of a commit is judged in its turn, by the tail of its own attempt: also if that of the catalogue is old.
+#[test_over(&[TRADES, NOTES])]
+async fn an_expected_total_is_judged_in_its_turn(history: &'static History) {
+    let mongod = shared().await;
+    let proxy = Proxy::before(mongod).await;
+    let rig = Rig::through(history, &proxy, mongod).await;
+    let other = rig.sibling(mongod).await;
+    let owners = of_one_committer(history, 2);
+    let (busy, own) = (owners[0], owners[1]);
+    let mut told = rig.append_to_all(owners.clone(), 1, 1, LONG).await;
+    let mut known = 1;
+    // What the other instance has appended meanwhile: nothing, on the same page, and further.
+    for (turn, behind) in (1..).zip([0, 1, history.pages(1.5)]) {
+        let base = turn * 10_000;
+        if behind > 0 {
+            told.push(other.append(own, base + 1_000, behind, LONG).await);
+        }
+        let total = known + behind;
+        rig.sent.forget();
+        let appends = join_all([
+            // Two items, then those that expect them, and those that do not.
+            rig.append_after(own, total, base, 2),
+            rig.append_after(own, total, base + 10, 1),
+            rig.append_after(own, total + 2, base + 20, 1),
+            rig.append_after(own, total + 2, base + 30, 1),
+            rig.append_after(own, total + 3, base + 100, history.pages(2.2)),
+        ]);
+        let unconditional = rig.append(own, base + 50, 1, LONG);
+        let never = rig.append_after(own, 9_000_000, base + 60, 1);
+        let appends = join3(appends, unconditional, never);
+        let before = rig.append(busy, base, 1, LONG);
+        let (before, (all, unconditional, never)) =
+            in_one_commit(&proxy, before, appends, async { proxy.relent() }).await;
+        known = total + 4 + history.pages(2.2);
+        for (index, first) in [(0, total + 1), (2, total + 3), (4, total + 4)] {
+            all[index].stored();
+            assert_eq!(all[index].seqs()[0], first);
+        }
+        assert_eq!(unconditional.seqs(), [known]);
+        all[1].unexpected(known);
+        all[3].unexpected(total);
+        never.unexpected(total);
+        assert_eq!(rig.stored(own).await.numbers.len() as u64, known);
+        let placed = rig.sent.updates();
+        let refused = |number: u64| !placed.iter().any(|update| update.places(number as i64));
+        assert!(refused(base + 10) && refused(base + 30) && refused(base + 60), "they are never sent");
+        // A request that expects more than was read may have seen what the primary does not know yet that a majority has.
+        assert_eq!(rig.sent.tail_levels(), ["majority", "linearizable", "majority"]);
+        told.extend([before, unconditional, never]);
+        told.extend(all);
+    }
+    rig.check(&told).await;
+    // What is expected is not what is remembered: the tail is read before anything is sent, and nothing is refused.
+    told.push(other.append(own, 90_000, 1, LONG).await);
+    rig.sent.forget();
+    let after = rig.append_after(own, known + 1, 90_001, 1).await;
+    assert_eq!(after.seqs(), [known + 2]);
+    assert_eq!((rig.sent.updates().len(), rig.sent.tail_reads().len()), (1, 1));
+    // What is remembered is what is expected, and is old: the database refuses it, and it is judged by what is read then.
+    told.push(other.append(own, 90_002, 1, LONG).await);
+    rig.sent.forget();
+    rig.append_after(own, known + 2, 90_003, 1).await.unexpected(known + 3);
+    assert_eq!((rig.sent.updates().len(), rig.sent.tail_reads().len()), (1, 1));
+    told.push(after);
+    rig.check(&told).await;
 }
 
 /// The number of an item that the validator refuses.

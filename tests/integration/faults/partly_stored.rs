@@ -57,7 +57,8 @@ async fn another_writer_between_two_buckets(history: &'static History) {
     let rig = Rig::on(history, &mongod).await;
     obstructed(&rig).await;
     let (count, page, half) = (history.pages(2.5), history.page_size, history.pages(0.5));
-    let told = rig.append(7, 1_001, count, LONG).await;
+    // The first item alone is judged.
+    let told = rig.append_after(7, half, 1_001, count).await;
     told.stored();
     let around: Vec<_> = (half + 1..=page).chain(page + 2..=half + count + 1).collect();
     assert_eq!(told.seqs(), around, "around the other's item");

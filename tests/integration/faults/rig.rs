@@ -8,8 +8,8 @@ use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document};
 use pagebucket_engine::internal::CommandObserver;
-use pagebucket_engine::{AppendCause, AppendError, AppendProgress, Deadline, Store};
-use pagebucket_model::domain::{Seq, SeqRange};
+use pagebucket_engine::{AppendCause, AppendError, AppendProgress, AppendTerms, Deadline, Store};
+use pagebucket_model::domain::{Position, Seq, SeqRange};
 
 use crate::harness::{History, Mongod, Proxy, Setup, Stored, engine, stored};
 
@@ -75,10 +75,20 @@ impl Rig {
 
     /// Appends `count` items, which are numbered from `first` on.
     pub async fn append(&self, owner: u64, first: u64, count: u64, within: Duration) -> Told {
+        self.append_on(owner, first, count, Deadline::within(within).into()).await
+    }
+
+    /// The same, if the history has this total.
+    pub async fn append_after(&self, owner: u64, total: u64, first: u64, count: u64) -> Told {
+        let expected = Some(Position::parse(&total.to_string()).expect("a total"));
+        self.append_on(owner, first, count, AppendTerms { deadline: Deadline::within(LONG), expected }).await
+    }
+
+    async fn append_on(&self, owner: u64, first: u64, count: u64, terms: AppendTerms) -> Told {
         let items = (first..first + count).map(|number| engine::dated(self.history, number, DATE));
         let histories = engine::histories(&self.store, self.history);
         let id = engine::owner(self.history, owner);
-        let outcome = histories.append(id, items.collect(), Deadline::within(within)).await;
+        let outcome = histories.append(id, items.collect(), terms).await;
         Told { owner, first, count, outcome }
     }
 
@@ -172,6 +182,17 @@ impl Told {
         assert_eq!(self.seqs().len() as u64, self.count, "{self:?}");
     }
 
+    /// Nothing is stored: the history has this total, and another one was expected.
+    #[track_caller]
+    pub fn unexpected(&self, total: u64) {
+        let Err(error) = &self.outcome else { panic!("{self:?}") };
+        assert!(
+            matches!(error.cause, AppendCause::UnexpectedTotal(found) if found == total),
+            "{total}: {self:?}"
+        );
+        assert_eq!((self.seqs().len(), error.unknown), (0, 0), "{self:?}");
+    }
+
     /// So many stored, and of all the others nothing is known.
     #[track_caller]
     pub fn unknown_after(&self, stored: u64) {
@@ -243,6 +264,17 @@ impl Sent {
             ids.iter().map(|id| self.history.owner_of(id)).collect()
         };
         self.named("aggregate").iter().map(owners).collect()
+    }
+
+    /// The read concern of each read of tails.
+    pub fn tail_levels(&self) -> Vec<String> {
+        let level = |command: &Document| {
+            command
+                .get_document("readConcern")
+                .and_then(|concern| concern.get_str("level"))
+                .map(str::to_owned)
+        };
+        self.named("aggregate").iter().map(|command| level(command).expect("a level")).collect()
     }
 
     pub fn updates(&self) -> Vec<Update> {
@@ -324,6 +356,11 @@ impl Update {
             ),
             statements: updates.iter().map(statement).collect(),
         }
+    }
+
+    /// Whether it has an item with this number.
+    pub fn places(&self, number: i64) -> bool {
+        self.statements.iter().any(|(_, items)| items.contains(&number))
     }
 
     pub fn owners(&self) -> BTreeSet<u64> {

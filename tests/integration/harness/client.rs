@@ -93,6 +93,17 @@ impl Client {
         self.send(Method::POST, &self.history.path(owner), with).await
     }
 
+    /// Appends one item, or an array of them, if the history has this total; under a key, if there is one.
+    pub async fn append_after(&self, owner: u64, total: u64, key: Option<&str>, items: &Value) -> Answer {
+        let body = items.to_string();
+        let with = |request: reqwest::RequestBuilder| {
+            let request = request.header("content-type", "application/json").body(body);
+            key.into_iter().fold(request, |request, key| request.header("idempotency-key", key))
+        };
+        let path = self.history.at(owner, &format!("?expectedSeq={total}"));
+        self.send(Method::POST, &path, with).await
+    }
+
     /// Appends generated items, in as few arrays as may be.
     pub async fn append_all(&self, owner: u64, numbers: RangeInclusive<u64>) {
         let (first, last) = numbers.into_inner();
@@ -123,13 +134,23 @@ impl Client {
         path: &str,
         with: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
     ) -> reqwest::Result<Answer> {
+        let response = self.begin(method, path, with).await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        Ok(Answer { status, headers, body: response.bytes().await?.to_vec() })
+    }
+
+    /// An answer whose body is not read yet.
+    pub async fn begin(
+        &self,
+        method: Method,
+        path: &str,
+        with: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
+    ) -> reqwest::Result<reqwest::Response> {
         let mut request = self.http.request(method, self.url(path));
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
-        let response = with(request).send().await?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Answer { status, headers, body: response.bytes().await?.to_vec() })
+        with(request).send().await
     }
 }
 

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use serde_json::{Value, json};
 
-pub use known::{ALL, ENABLED, NOTES, READINGS, SMALL, TRACES, TRADES};
+pub use known::{ALL, ENABLED, NOTES, READINGS, SERIES, SMALL, TRACES, TRADES};
 
 /// The member of a listing that tells how many items a history has.
 pub const TOTAL: &str = "totalItems";
@@ -142,8 +142,10 @@ impl History {
     pub fn flags(&self, command: &str) -> Vec<&'static str> {
         let Some(directory) = self.definitions else { return Vec::new() };
         match command {
-            "serve" | "adopt" | "migrate" | "openapi" | "verify" | "erase" => vec!["--histories", directory],
-            "import" | "export" => vec!["--histories", directory, "--history", self.name],
+            "serve" | "adopt" | "migrate" | "openapi" | "verify" | "erase" | "series" => {
+                vec!["--histories", directory]
+            }
+            "import" | "export" | "tail" => vec!["--histories", directory, "--history", self.name],
             _ => Vec::new(),
         }
     }

@@ -1,8 +1,11 @@
 //! The numbered invariants, checked on what the database holds, with nothing of the store's own.
 
+use std::time::Duration;
+
 use futures_util::TryStreamExt;
-use mongodb::Database;
 use mongodb::bson::{Document, doc};
+use mongodb::{Collection, Database};
+use tokio::time::timeout;
 
 use super::History;
 
@@ -35,9 +38,7 @@ pub fn try_stored(
     let collection = database.collection::<Document>(history.name);
     async move {
         let page_size = history.page_size as i32;
-        let buckets = collection.find(doc! { history.owner_field: history.owner_bson(owner) });
-        let buckets = buckets.sort(doc! { "_id": 1 }).await.expect("buckets");
-        let buckets: Vec<Document> = buckets.try_collect().await.expect("buckets");
+        let buckets = buckets(&collection, doc! { history.owner_field: history.owner_bson(owner) }).await;
         let is_marker = |bucket: &&Document| bucket.get_i64("firstPage").is_ok();
         let (marker, buckets) = match buckets.split_first().filter(|(first, _)| is_marker(first)) {
             Some((marker, buckets)) => (Some(marker), buckets),
@@ -89,6 +90,21 @@ pub fn try_stored(
         }
         Ok(stored)
     }
+}
+
+/// The buckets that this filter finds, in the order of `_id`. A driver whose server was killed and started may leave a command without an
+/// answer, for good: then it is asked again.
+async fn buckets(collection: &Collection<Document>, filter: Document) -> Vec<Document> {
+    for _ in 0..3 {
+        let read = async {
+            let found = collection.find(filter.clone()).sort(doc! { "_id": 1 }).await.expect("buckets");
+            found.try_collect().await.expect("buckets")
+        };
+        if let Ok(buckets) = timeout(Duration::from_secs(60), read).await {
+            return buckets;
+        }
+    }
+    panic!("the buckets were not read");
 }
 
 impl Stored {

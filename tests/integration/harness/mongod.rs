@@ -37,20 +37,41 @@ const TEST_COMMANDS: &[&str] = &["--setParameter", "enableTestCommands=1"];
 const REPLICATION_AND_TEST_COMMANDS: &[&str] =
     &["--replSet", "rs0", "--setParameter", QUICK_CLOCK, "--setParameter", "enableTestCommands=1"];
 
-/// A member of several waits one second, not five, for a silent member from which it copies the log: while
-/// it waits for a frozen primary, a set of three has no majority.
-const MEMBER: &[&str] = &["--replSet", "rs0", "--setParameter", "oplogNetworkTimeoutBufferSeconds=1"];
+/// Its log is truncated after each megabyte, as soon as a checkpoint of every second no longer needs it.
+const SMALL_OPLOG: &[&str] = &[
+    "--replSet",
+    "rs0",
+    "--setParameter",
+    QUICK_CLOCK,
+    "--setParameter",
+    "enableTestCommands=1",
+    "--oplogSize",
+    "1",
+    "--syncdelay",
+    "1",
+];
+
+/// A member of several waits one second, not five, for a silent member from which it copies the log, and does not ask it
+/// again: while it waits for a frozen primary, a set of three has no majority.
+const MEMBER: &[&str] = &["--replSet", "rs0", "--setParameter", SHORT_WAIT, "--setParameter", NO_RESTART];
 const MEMBER_AND_TEST_COMMANDS: &[&str] = &[
     "--replSet",
     "rs0",
     "--setParameter",
-    "oplogNetworkTimeoutBufferSeconds=1",
+    SHORT_WAIT,
+    "--setParameter",
+    NO_RESTART,
     "--setParameter",
     "enableTestCommands=1",
 ];
+const SHORT_WAIT: &str = "oplogNetworkTimeoutBufferSeconds=1";
+const NO_RESTART: &str = "oplogFetcherSteadyStateMaxFetcherRestarts=0";
+
+/// Counters that each mongod would write to its files once a second, which no test reads.
+const NO_DIAGNOSTICS: &str = "diagnosticDataCollectionEnabled=false";
 
 /// Used where `MONGO_IMAGE` names none.
-const DEFAULT_IMAGE: &str = "mongo:6.0.5";
+const DEFAULT_IMAGE: &str = "mongo:6.0.27";
 
 /// Cache of each mongod of the tests, in GB: several run at once.
 const CACHE: &str = "0.3";
@@ -159,6 +180,13 @@ impl Mongod {
     /// One whose commands a test may let fail. It has to be removed.
     pub async fn failing() -> Self {
         let mongod = Self::launch(REPLICATION_AND_TEST_COMMANDS).await;
+        mongod.until_primary().await;
+        mongod
+    }
+
+    /// The same with a log that is soon rolled over.
+    pub async fn with_small_oplog() -> Self {
+        let mongod = Self::launch(SMALL_OPLOG).await;
         mongod.until_primary().await;
         mongod
     }
@@ -351,8 +379,9 @@ fn container(image: &str, port: u16, arguments: &[&'static str]) -> ContainerReq
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     let run = std::env::var("PAGEBUCKET_TEST_RUN").unwrap_or_else(|_| "none".to_owned());
     let port = port.to_string();
+    let own = ["--bind_ip_all", "--port", &port, "--wiredTigerCacheSizeGB", CACHE];
     GenericImage::new(name, tag)
-        .with_cmd([arguments, &["--bind_ip_all", "--port", &port, "--wiredTigerCacheSizeGB", CACHE]].concat())
+        .with_cmd([arguments, &own, &["--setParameter", NO_DIAGNOSTICS]].concat())
         .with_label("pagebucket.test-run", run)
         .with_startup_timeout(Duration::from_secs(60))
 }

@@ -195,18 +195,43 @@ impl ReplicaSet {
     /// Lets a primary without a majority go on as primary for the rest of a test, and no member call for an
     /// election by itself.
     pub async fn hold_elections(&self) {
+        // A member that lags keeps no other behind.
+        self.configure(doc! { "electionTimeoutMillis": 600_000, "chainingAllowed": false }).await;
+    }
+
+    /// Lets a new primary begin at once. Otherwise it waits for what a silent member might have that it has not: nothing
+    /// that a majority has.
+    pub async fn skip_catch_up(&self) {
+        self.configure(doc! { "catchUpTimeoutMillis": 0 }).await;
+    }
+
+    /// Changes settings of the set.
+    async fn configure(&self, changed: Document) {
         let primary = self.primary().await;
         let config = self.members[primary].ask(doc! { "replSetGetConfig": 1 }).await.expect("its config");
         let mut config = config.get_document("config").expect("a config").clone();
         let version = config.get_i32("version").expect("a version");
         config.insert("version", version + 1);
-        let settings = config.get_document_mut("settings").expect("settings");
-        settings.insert("electionTimeoutMillis", 600_000);
-        // A member that lags keeps no other behind.
-        settings.insert("chainingAllowed", false);
+        config.get_document_mut("settings").expect("settings").extend(changed);
         let client = self.mongod(primary).client().await;
         let reconfig = client.database("admin").run_command(doc! { "replSetReconfig": config }).await;
         reconfig.expect("a new config");
+    }
+
+    /// Ends the primary as `kill -9` does, and waits for another one. Returns the former one.
+    pub async fn kill_primary(&self) -> usize {
+        let primary = self.primary().await;
+        self.mongod(primary).kill().await;
+        self.until_primary_is_not(primary).await;
+        primary
+    }
+
+    /// Freezes the primary, and waits for another one. Returns the former one.
+    pub async fn freeze_primary(&self) -> usize {
+        let primary = self.primary().await;
+        self.mongod(primary).freeze().await;
+        self.until_primary_is_not(primary).await;
+        primary
     }
 
     /// Tells the primary to hand over, until another has taken over.

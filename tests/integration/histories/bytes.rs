@@ -232,8 +232,8 @@ async fn what_does_not_fit_into_one_command_is_written_in_several(history: &'sta
     let (sent, largest) = tokio::sync::watch::channel(0);
     let mut setup = Setup::on(shared().await).of(history.holding_any());
     setup.args.max_body = 64 * 1024 * 1024;
-    // Room for all of them at once.
-    setup.capacity.queued_bytes = 256 * 1024 * 1024;
+    // Room for all of them at once, in the quarter of one client.
+    setup.capacity.queued_bytes = 1024 * 1024 * 1024;
     let setup = setup.observed(move |name, command| {
         if name == "update" {
             let bytes = mongodb::bson::serialize_to_vec(command).expect("a command").len();

@@ -40,6 +40,13 @@ async fn either_case_is_the_same_owner(history: &'static History) {
     ann.get(&path(&LOWER.replace("ab", "ac"))).await.problem(403, "forbidden");
     everyone.get(&path("general")).await.problem(400, "invalid-parameter");
 
+    let watched = format!("/v1/live?watch={}", path(UPPER).trim_start_matches("/v1/"));
+    assert_eq!(ann.send(reqwest::Method::HEAD, &watched, |request| request).await.status, 200);
+    let twice = format!("{watched}&watch={}", path(LOWER).trim_start_matches("/v1/"));
+    ann.get(&twice).await.problem(400, "invalid-parameter");
+    let other = watched.replace("AB", "AC");
+    ann.get(&other).await.problem(403, "forbidden");
+
     let mut line = history.item(3);
     line[history.owner_field] = UPPER.into();
     let summary = upload(&everyone, &history.of_many(), line.to_string()).await.expect(200);

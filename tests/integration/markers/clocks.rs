@@ -13,7 +13,7 @@ use crate::harness::{Proxy, Setup, TRADES, engine, eventually, fill, shared, tes
 const DAY: u32 = 86_400;
 
 fn retention() -> BTreeMap<Box<str>, Retention> {
-    [("trades".into(), Retention { pages: None, days: NonZero::new(30) })].into()
+    [("trades".into(), Retention { days: NonZero::new(30), ..Default::default() })].into()
 }
 
 /// Keeps house once. Returns whether it waits because of the time.

@@ -4,14 +4,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mongodb::bson::{Document, doc};
-use pagebucket_engine::{Deadline, Erasure, Reopening, Store};
-use pagebucket_model::domain::{Instant, Limit, Seq};
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, DateTime, Document, doc};
+use pagebucket_engine::internal::Ages;
+use pagebucket_engine::{AppendCause, AppendTerms, Deadline, Erasure, Reopening, Store};
+use pagebucket_model::domain::{Instant, Limit, Position, Seq};
 use pagebucket_model::item::Draft;
 
 use super::{
-    PATIENCE, Place, SHORT, append, engine_of, erase, is_erased, is_retired, page, refused_as_erased, seqs,
-    soon,
+    DATE, PATIENCE, Place, SHORT, append, engine_of, erase, is_erased, is_retired, page, refused_as_erased,
+    seqs, soon,
 };
 use crate::harness::{
     ALL, Harm, History, NOTES, Nth, Proxy, READINGS, Setup, Way, engine, eventually, fill, shared, stored,
@@ -139,9 +141,21 @@ async fn numbers_go_on_after_a_reopening(history: &'static History) {
             }
             assert!(items.page(&owner, page(first), soon()).await.expect("an answer").is_none());
         }
+        let after = async |total: u64| {
+            let items = (100..=100 + size).map(|number| engine::dated(history, number, DATE));
+            let expected = Position::parse(&total.to_string()).ok();
+            let terms = AppendTerms { deadline: soon(), expected };
+            engine_of(&other, &place).append(owner.clone(), items.collect(), terms).await
+        };
+        let refused = after(0).await.expect_err("the total goes on");
+        let total = (first - 1) * size;
+        assert!(
+            matches!(refused.cause, AppendCause::UnexpectedTotal(found) if found == total),
+            "{refused:?}"
+        );
         if round > 1 {
-            let told = append(&place, &other, 1, 100, size + 1).await.expect("stored");
-            assert_eq!(seqs(&told)[0], (first - 1) * size + 1);
+            let told = after(total).await.expect("stored");
+            assert_eq!(told.ranges()[0].first.get(), total + 1);
             assert_eq!(stored(&place.database, history, 1).await.first_page, first);
             let last = items.history(owner.clone(), soon()).await.expect("a history");
             assert_eq!(last.totals().last_seq(), Seq::new(first * size + 1).ok());
@@ -152,7 +166,7 @@ async fn numbers_go_on_after_a_reopening(history: &'static History) {
 async fn append_once(place: &Place, store: &Store, owner: u64, key: &str) -> Result<Vec<u64>, String> {
     let drafts: Vec<Draft> = vec![engine::draft(place.history, 1)];
     let key = pagebucket_model::domain::IdempotencyKey::parse(key.as_bytes()).expect("a key");
-    let now = Instant::from_millis(super::DATE).unwrap();
+    let now = Instant::from_millis(DATE).unwrap();
     let owner = place.owner(owner);
     let stored = engine_of(store, place).append_once(owner, key, drafts, &[vec![1]], now, soon()).await;
     stored.map(|(progress, _)| seqs(&progress)).map_err(|error| error.to_string())
@@ -212,6 +226,51 @@ async fn keys_are_examined_for_one_erasure_at_a_time() {
     for (items, owner) in others {
         assert_ne!(items.go_on_erasing(owner, soon()).await.expect("an answer"), Erasure::Erasing);
     }
+}
+
+/// A first erasure examines the records of all owners, a bounded number with each command: no index has their owners.
+#[test]
+async fn a_first_erasure_examines_all_records_of_keys() {
+    const RECORDS: u64 = 45_000;
+    const OF_OWNER: u64 = 9;
+    let proxy = Proxy::before(shared().await).await;
+    // Its tombstone does not age meanwhile: the sweep examines all of them again.
+    let setup = Setup::at(&proxy.uri()).of(NOTES).aging(Ages::default());
+    let store = setup.store().await;
+    let database = shared().await.client().await.database(&setup.connection.database);
+    let records = database.collection::<Document>("idempotency_keys");
+    let record = |number: u64| {
+        // Among those of others, from the first to the last.
+        let owner = if number.is_multiple_of(RECORDS / OF_OWNER) { 1 } else { 2 };
+        let mut id = vec![0; 32];
+        id[..8].copy_from_slice(&(number * (u64::MAX / RECORDS)).to_be_bytes());
+        let id = Binary { subtype: BinarySubtype::Generic, bytes: id };
+        doc! {
+            "_id": id, NOTES.owner_field: NOTES.owner_bson(owner), "from": 0_i64, "touched": DateTime::from_millis(DATE)
+        }
+    };
+    records.insert_many((0..RECORDS).map(record)).bypass_document_validation(true).await.expect("records");
+    let (items, owner) = (engine::histories(&store, NOTES), engine::owner(NOTES, 1));
+    assert_eq!(items.erase(&owner, soon()).await.expect("a tombstone"), Erasure::Nothing);
+    proxy.forget();
+    eventually("all records are examined", PATIENCE, async || {
+        items.go_on_erasing(&owner, soon()).await.expect("an answer") == Erasure::Erased
+    })
+    .await;
+    // Once it is done, further steps examine nothing.
+    assert_eq!(items.go_on_erasing(&owner, soon()).await.expect("an answer"), Erasure::Erased);
+    let examined = proxy.commands().into_iter().filter(|Nth(name, _)| name.ends_with("idempotency_keys"));
+    let each = |nth| [Nth("find idempotency_keys".into(), nth), Nth("delete idempotency_keys".into(), nth)];
+    assert_eq!(
+        examined.collect::<Vec<_>>(),
+        (0..3).flat_map(each).collect::<Vec<_>>(),
+        "20,000 with each command"
+    );
+    let left = async |owner| {
+        let of = doc! { NOTES.owner_field: NOTES.owner_bson(owner) };
+        records.count_documents(of).await.expect("an answer")
+    };
+    assert_eq!((left(1).await, left(2).await), (0, RECORDS - OF_OWNER));
 }
 
 #[test_over(ALL)]

@@ -57,14 +57,16 @@ async fn erased_meanwhile(
     let (proxy, late) = delayed(place, ages).await;
     append(place, &late, 1, 1, place.history.page_size).await.expect("stored");
     hold(place, &proxy);
-    let meanwhile = async {
-        proxy.struck(1).await;
-        let other = place.store_with(LATE).await;
-        erase(place, &other, 1).await;
-        place.is_erased(1).await;
-        proxy.relent();
-    };
-    tokio::join!(held(place, &late, 1, 1_000), meanwhile).0
+    tokio::join!(held(place, &late, 1, 1_000), erased_while_held(place, &proxy)).0
+}
+
+/// Erases owner 1 as soon as the proxy holds a command back, which it lets go then.
+pub(super) async fn erased_while_held(place: &Place, proxy: &Proxy) {
+    proxy.struck(1).await;
+    let other = place.store_with(LATE).await;
+    erase(place, &other, 1).await;
+    place.is_erased(1).await;
+    proxy.relent();
 }
 
 #[test_over(ALL)]

@@ -59,7 +59,7 @@ macro_rules! at_every_command {
     };
 }
 
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn an_eraser_ends_at_any_command(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -89,7 +89,7 @@ async fn an_eraser_ends_at_any_command(history: &'static History) {
     });
 }
 
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn one_that_reopens_ends_at_any_command(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -115,7 +115,7 @@ async fn one_that_reopens_ends_at_any_command(history: &'static History) {
     });
 }
 
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[TRADES])]
 async fn a_housekeeper_ends_at_any_command(history: &'static History) {
     // One owner that is being erased, and one whose pages are retired; in a new database, because its round is of all owners.
     let (erased, retired) = (1, 2);

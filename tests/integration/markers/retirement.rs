@@ -120,11 +120,11 @@ async fn pages_go_by_their_dates(history: &'static History) {
         .update_one(doc! { "page": 4_i64 }, doc! { "$set": { "last": DateTime::now() } })
         .await
         .expect("an answer");
-    let old = Retention { pages: None, days: NonZero::new(365) };
+    let old = Retention { days: NonZero::new(365), ..Default::default() };
     retire_to(&place, &store, 1, old, 4).await;
     assert_eq!(pages_left(&place, 1).await[..2], [1, 4]);
     // Kept by either.
-    let both = Retention { pages: NonZero::new(6), days: NonZero::new(365) };
+    let both = Retention { pages: NonZero::new(6), days: NonZero::new(365), ..Default::default() };
     buckets
         .update_one(doc! { "page": 4_i64 }, doc! { "$set": { "last": DateTime::from_millis(0) } })
         .await
@@ -322,7 +322,7 @@ async fn a_round_deletes_more_than_one_batch() {
     let place = Place::new(TRADES).await;
     let store = place.store().await;
     fill(&place.database, TRADES, 1, PAGES, 1).await;
-    let old = [("trades".into(), Retention { pages: None, days: NonZero::new(365) })].into();
+    let old = [("trades".into(), Retention { days: NonZero::new(365), ..Default::default() })].into();
     assert_eq!(store.run_housekeeping(&old).await.expect("an answer").unwrap_or_default().retired_pages, 0);
     let history = engine_of(&store, &place).history(place.owner(1), soon()).await.expect("a history");
     assert_eq!(history.first_page(), page(PAGES), "all are too old");

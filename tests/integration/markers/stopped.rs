@@ -11,7 +11,9 @@ use reqwest::Method;
 use tokio::time::sleep;
 
 use crate::commands::program::{Place, Serving, run, signal};
-use crate::harness::{Client, TRADES, amount, eventually, leave_out, stored, test};
+use crate::harness::{
+    Client, Harm, Proxy, TRADES, Way, amount, eventually, fill, leave_out, shared, stored, test,
+};
 
 /// An instance is stopped for longer than the two minutes after which a marker is aged.
 const STOPPED: Duration = Duration::from_secs(125);
@@ -147,6 +149,55 @@ async fn an_instance_that_was_stopped_opens_no_retired_page_again() {
     for owner in OWNERS {
         let whole = stored(&database, TRADES, owner).await;
         assert!(whole.first_page > 1, "owner {owner} has all its pages, in order");
+    }
+    is_sound(&place).await;
+    stopped.stop().await;
+    other.stop().await;
+}
+
+/// The command that stores a tile is under way when its maker is stopped, and the tiles of other owners wait.
+#[test]
+async fn a_maker_of_tiles_that_was_stopped_brings_nothing_of_erased_owners_back() {
+    const ERASED: std::ops::RangeInclusive<u64> = 1..=3;
+    const ANOTHER: u64 = 4;
+    if !is_long() {
+        return;
+    }
+    let place = Place::new().await;
+    let proxy = Proxy::before(shared().await).await;
+    let delayed = Place { history: place.history, uri: proxy.uri(), name: place.name.clone() };
+    let (stopped, other) = (delayed.serve(&[]).await, place.serve(&["--allow-erase"]).await);
+    let database = place.database().await;
+    let tiles = database.collection::<Document>("summary_tiles");
+    let summary = |owner: u64| TRADES.at(owner, "/summary?by=1M&limit=1000");
+    proxy.harm("update summary_tiles", Way::There, Harm::Hold, 1);
+    for owner in ERASED {
+        fill(&database, TRADES, owner, 200, 1).await;
+        stopped.client.get(&summary(owner)).await.expect(200);
+    }
+    proxy.struck(1).await;
+    signal("STOP", stopped.pid());
+    join_all(ERASED.map(|owner| erase(&other.client, owner))).await;
+    proxy.relent();
+    signal("CONT", stopped.pid());
+    for owner in ERASED {
+        stopped.client.get(&summary(owner)).await.problem(410, "erased");
+    }
+    // When it makes tiles again, it has made those that waited, or has given them up.
+    fill(&database, TRADES, ANOTHER, 200, 1).await;
+    eventually("it makes tiles again", PATIENCE, async || {
+        sleep(Duration::from_millis(100)).await;
+        stopped.client.get(&summary(ANOTHER)).await.expect(200);
+        let made = doc! { "customerId": ANOTHER as i64 };
+        tiles.count_documents(made).await.expect("a number") == 3
+    })
+    .await;
+    let left = tiles.count_documents(doc! { "customerId": { "$ne": ANOTHER as i64 } }).await;
+    assert_eq!(left.expect("a number"), 0, "no tile of an erased owner");
+    let trades = database.collection::<Document>("trades");
+    for owner in ERASED {
+        let left = trades.count_documents(doc! { "customerId": owner as i64 }).await.expect("a number");
+        assert_eq!(left, 1, "owner {owner} has a tombstone, and nothing else");
     }
     is_sound(&place).await;
     stopped.stop().await;

@@ -6,21 +6,24 @@ use pagebucket_http::OpenParts;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::PATIENCE;
+use super::{PATIENCE, TRADE, overloaded, trades};
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Service, Setup, TRADES, eventually, fill, shared, test};
+use crate::harness::{Harm, Proxy, Service, Setup, TRADES, Way, eventually, fill, shared, test, trade};
+use crate::uploads::{lines, upload};
 
 /// Places of each kind, and how many of them one client may take.
 const PLACES: u32 = 8;
 const SHARE: usize = 2;
 
 /// Requests that keep their place for as long as their clients want, and what they are called.
-fn kinds() -> [(&'static str, String); 3] {
+fn kinds() -> [(&'static str, String); 4] {
     [
         ("uploads", format!("POST {}", TRADES.outcomes(1))),
         ("exports", format!("GET {}", TRADES.at(7, "/export.ndjson"))),
+        ("live streams and long polls", format!("GET {}", TRADES.at(7, "/live"))),
         ("requests", format!("POST {}", TRADES.path(1))),
     ]
 }
@@ -33,7 +36,7 @@ fn setup(setup: Setup) -> Setup {
     let mut setup = setup;
     // More requests, because an export is one of them until its answer begins.
     setup.args.max_requests = 2 * PLACES;
-    (setup.args.max_uploads, setup.args.max_exports) = (PLACES, PLACES);
+    (setup.args.max_uploads, setup.args.max_exports, setup.args.max_live) = (PLACES, PLACES, PLACES);
     // What has begun is slow for longer than the test lasts.
     setup.args.body_timeout = 20;
     setup
@@ -133,4 +136,49 @@ async fn of_the_client_of_a_proxy() {
         }
     };
     assert_eq!(held.len(), SHARE, "{problem}");
+}
+
+/// A quarter of the queue, whatever the number of owners.
+#[test]
+async fn of_the_queue() {
+    const OWNERS: u64 = 5;
+    const EACH: u64 = 5;
+    let issuer = Issuer::start().await;
+    let proxy = Proxy::before(shared().await).await;
+    let mut setup = Setup::on(shared().await);
+    setup.connection.uri = proxy.uri();
+    setup.capacity.queued_bytes = (4 * OWNERS * EACH) as usize * TRADE;
+    setup.gate = issuer.gate(OpenParts::default()).await;
+    let service = setup.start().await;
+    let client =
+        |name| service.client.with_token(issuer.signer.sign(&claims(name, "append read", json!("*"))));
+    let (ann, bob) = (client("ann"), client("bob"));
+    // Each in a command of its own, whose answer does not come.
+    proxy.harm("update trades", Way::There, Harm::Hold, OWNERS as u32);
+    let mut held = JoinSet::new();
+    for (customer, commands) in (1..=OWNERS).zip(1..) {
+        let ann = ann.clone();
+        held.spawn(async move { ann.append(customer, &trades(1, EACH)).await });
+        proxy.struck(commands).await;
+    }
+    for refused in [ann.append(6, &trade(1)).await, ann.append_once(6, "key", &trade(1)).await] {
+        overloaded(&refused);
+        let detail = refused.json()["detail"].to_string();
+        assert!(detail.contains("Too many appends of this client are waiting."), "{detail}");
+    }
+    let waiting = ann.clone();
+    let waiting = tokio::spawn(async move { upload(&waiting, &TRADES.uploads(6), lines(1..=30)).await });
+    for customer in [1 + OWNERS, 2 + OWNERS] {
+        bob.append(customer, &trade(101)).await.expect(201);
+        assert_eq!(upload(&bob, &TRADES.uploads(customer), lines(102..=140)).await.expect(200)["stored"], 39);
+    }
+    assert!(!waiting.is_finished() && held.try_join_next().is_none(), "they wait");
+    assert_eq!(proxy.strikes(), OWNERS as u32);
+    proxy.relent();
+    for answer in held.join_all().await {
+        answer.expect(201);
+    }
+    assert_eq!(waiting.await.expect("no panic").expect(200)["stored"], 30);
+    ann.append(6, &trade(31)).await.expect(201);
+    service.stored(6).await.holds_exactly((1..=31).chain(101..=140));
 }

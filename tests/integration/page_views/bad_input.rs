@@ -52,6 +52,15 @@ async fn all_the_faults_are_told_and_nothing_is_counted() {
     let many = Value::Array(vec![json!({ "path": "/" }); 1_001]);
     let problem = count(&service.client, &many).await.problem(422, "invalid-page-view");
     assert_eq!(problem["errors"], json!([{ "pointer": "", "detail": "must have at most 1000 page views" }]));
+    let batch = format!("{PATH}/batch");
+    for (body, detail) in [
+        (many, "must have at most 1000 page views"),
+        (json!({ "path": "/" }), "must be an array of page views, not an object"),
+    ] {
+        let answer = service.client.post_text(&batch, body.to_string()).await;
+        let problem = answer.problem(422, "invalid-page-view");
+        assert_eq!(problem["errors"], json!([{ "pointer": "", "detail": detail }]));
+    }
     for (text, pointer) in [
         (r#"{"path":"/\ud800"}"#, "/path"),
         (r#"{"path":"/","path":"/"}"#, "/path"),

@@ -34,6 +34,10 @@ async fn a_moment_belongs_to_its_second() {
     assert_eq!(before["seconds"], json!({ "59": 1 }));
     let behind = bucket(&service, "/index.htm", "2014-01-01T10:02:00Z").await;
     assert_eq!(behind["seconds"], json!({ "0": 32 }));
+    // An array has an address of its own, too.
+    let array = json!([view("/batch", "2014-01-01T10:01:00Z", 1), view("/batch", "2014-01-01T10:01:00Z", 2)]);
+    counted(&service.client.post_text(&format!("{PATH}/batch"), array.to_string()).await);
+    assert_eq!(bucket(&service, "/batch", "2014-01-01T10:01:00Z").await["totalViews"], 3);
     // Paths are what their bytes are.
     counted(&count(&service.client, &view("/Index.htm", "2014-01-01T10:01:00Z", 1)).await);
     counted(&count(&service.client, &view("/ä?".trim_end_matches('?'), "2014-01-01T10:01:00Z", 1)).await);

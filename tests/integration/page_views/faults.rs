@@ -206,6 +206,16 @@ async fn a_wire_that_stays_cut() {
     answer.problem(503, "outcome-unknown");
     told.learn(&answer, 3);
     assert_eq!(told.unknown, 3, "{told:?}");
+    // The answer does not wait for that.
+    eventually("a session is given up", Duration::from_secs(60), async || {
+        let exposition = service.client.get("/metrics").await;
+        let abandoned = String::from_utf8_lossy(&exposition.body).lines().find_map(|line| {
+            let series = "pagebucket_sessions_abandoned_total{collection=\"page_views\"} ";
+            line.strip_prefix(series)?.parse::<f64>().ok()
+        });
+        abandoned.is_some_and(|sessions| sessions >= 1.0)
+    })
+    .await;
     proxy.relent();
     let again = || async { count(&service.client, &two_views(0, 2)).await.status == 204 };
     eventually("counts again", Duration::from_secs(60), again).await;

@@ -41,19 +41,22 @@ impl Log {
         self.refused += 1;
     }
 
-    fn add(&mut self, line: usize, text: &str, definitions: &Definitions) -> Result<(), String> {
+    fn add(&mut self, line: usize, text: &str, definitions: &Definitions) -> Result<(), Invalid> {
         let Some(ErasureLine { owners, owner, history, erasure, reopened }) = ErasureLine::parse(text)?
         else {
             return Ok(());
         };
         let Some(definition) = definitions.get(&history) else {
-            return Err(format!("there is no history {history}: name its definition by --histories"));
+            return Err(Invalid(format!(
+                "there is no history {history}: name its definition by --histories"
+            )));
         };
         if definition.owner.collection != owners {
-            return Err(format!("{history} has the owners {}, not {owners}", definition.owner.collection));
+            let known = &definition.owner.collection;
+            return Err(Invalid(format!("{history} has the owners {known}, not {owners}")));
         }
         let owner = definition.owner.kind.parse(&owner);
-        let owner = owner.map_err(|Invalid(rule)| format!("is damaged: `owner` {rule}"))?;
+        let owner = owner.map_err(|rule| Invalid(format!("is damaged: `owner` {rule}")))?;
         let last = self.last.entry((history, owner)).or_insert(LastErasure { line, erasure, reopened });
         let LoggedErasure { first_page, second, .. } = last.erasure;
         if last.erasure.erased < erasure.erased {
@@ -81,7 +84,7 @@ pub(super) fn read(path: &Path, definitions: &Definitions) -> Result<Log, Failur
     let mut log = Log { last: BTreeMap::new(), refused: 0 };
     for (index, line) in BufReader::new(file).split(b'\n').enumerate() {
         let line = line.map_err(failed)?;
-        if let Err(why) = log.add(index + 1, &String::from_utf8_lossy(&line), definitions) {
+        if let Err(Invalid(why)) = log.add(index + 1, &String::from_utf8_lossy(&line), definitions) {
             log.refuse(index + 1, &why);
         }
     }
@@ -102,21 +105,21 @@ pub(super) async fn run(mut log: Log, store: &Store, signals: &mut Signals) -> R
     for ((history, owner), last) in &all {
         let engine = store.history(history).expect("a store has an engine for each of its definitions");
         let refusal = match signals.unless(erase(engine, owner, last)).await? {
-            Ok(Replay::Known) => {
+            Replayed::Done(Replay::Known) => {
                 known += 1;
                 continue;
             }
-            Ok(Replay::Erasing) => {
+            Replayed::Done(Replay::Erasing) => {
                 print(format_args!("{}: erased", name(engine, owner)));
                 erased.push(Erased { engine, owner, reopened: last.reopened });
                 continue;
             }
-            Ok(Replay::WrittenSince) => {
+            Replayed::Done(Replay::WrittenSince) => {
                 "has pages from after the erasure, but was not reopened: a server has written to the \
                                          restored database; erase all of it with --owner"
                     .to_owned()
             }
-            Err(error) => error.to_string(),
+            Replayed::Damaged(error) => error.to_string(),
         };
         log.refuse(last.line, &format!("{}: {refusal}", name(engine, owner)));
     }
@@ -137,12 +140,15 @@ pub(super) async fn run(mut log: Log, store: &Store, signals: &mut Signals) -> R
     }
 }
 
+/// What became of an erasure that was read from a log.
+enum Replayed {
+    Done(Replay),
+    /// The history is damaged.
+    Damaged(Error),
+}
+
 /// Writes the tombstone, and deletes what the history has of the owner. A damaged history keeps no other from being erased.
-async fn erase(
-    engine: &Engine,
-    owner: &OwnerId,
-    last: &LastErasure,
-) -> Result<Result<Replay, Error>, Failure> {
+async fn erase(engine: &Engine, owner: &OwnerId, last: &LastErasure) -> Result<Replayed, Failure> {
     let erase = async {
         let replay = engine.replay(owner, &last.erasure, last.reopened, Deadline::within(COMMAND)).await?;
         while replay == Replay::Erasing
@@ -151,8 +157,9 @@ async fn erase(
         Ok(replay)
     };
     match erase.await {
-        Err(error) if !matches!(error, Error::Corrupt(_)) => Err(failed(engine, owner, &error)),
-        replayed => Ok(replayed),
+        Ok(replay) => Ok(Replayed::Done(replay)),
+        Err(error @ Error::Corrupt(_)) => Ok(Replayed::Damaged(error)),
+        Err(error) => Err(failed(engine, owner, &error)),
     }
 }
 

@@ -8,9 +8,9 @@ use pagebucket_engine::{Deadline, Engine, Error, Gone};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{DateRange, Limit, OwnerId, Position};
 use pagebucket_streams::export::Writer;
+use pagebucket_streams::patience::{OUTAGE, Patience};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
-use tokio::time::Instant;
 
 use crate::commands::exit::Signals;
 use crate::commands::terminal::{ProgressLine, count, speed};
@@ -26,10 +26,6 @@ pub(super) enum ExportedOwners {
     One(OwnerId, Position),
     After(Option<OwnerId>),
 }
-
-/// How long an export waits for a database that does not answer, as an import does.
-const PATIENCE: Duration = Duration::from_secs(60);
-const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
 /// What was exported.
 #[derive(Debug, Default)]
@@ -166,21 +162,23 @@ impl Running<'_> {
     }
 }
 
-/// Asks the database until it answers, for [`PATIENCE`] after the first failure.
+/// Asks the database until it answers, for [`OUTAGE`] after the first failure.
 async fn patiently<T>(
     progress: &mut ProgressLine,
     mut ask: impl AsyncFnMut() -> Result<T, Error>,
 ) -> Result<T, ExportEnd> {
-    let mut since = None;
+    let mut failing = None;
     loop {
-        match ask().await {
+        let error = match ask().await {
             Ok(answer) => return Ok(answer),
-            Err(Error::Unavailable(_)) if since.get_or_insert_with(Instant::now).elapsed() < PATIENCE => {
-                progress.waiting("it does not answer");
-            }
-            Err(error) => return Err(ExportEnd::Database(error)),
+            Err(error) => error,
+        };
+        let patience = failing.get_or_insert_with(|| Patience::of(OUTAGE));
+        if !patience.allows(&error) {
+            return Err(ExportEnd::Database(error));
         }
-        tokio::time::sleep(BETWEEN_ATTEMPTS).await;
+        progress.waiting("it does not answer");
+        patience.pause().await;
     }
 }
 

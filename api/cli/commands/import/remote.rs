@@ -5,6 +5,7 @@
 //! means the same rows even if another row has become bad, and an upload that continues another leaves out the rows that
 //! have an outcome.
 
+mod send_window;
 mod server;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,9 +25,10 @@ use reqwest::header::HeaderValue;
 use reqwest::{Client, Response, Url};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::progress::ImportProgress;
+use send_window::SendWindow;
 use server::{Broken, begin, kind, uploader, uploads, words};
 pub(super) use server::{Token, address};
 
@@ -35,10 +37,6 @@ const PIECE: usize = 64 * 1024;
 
 /// The longest line of an answer, in bytes: the last one may list a range for every second row that waits.
 const LONGEST_OUTCOME: usize = 16 * 1024 * 1024;
-
-/// Maximum number of rows without an outcome: then reading stops. Rows that were sent cannot be called back, so after an interrupt
-/// their outcomes are awaited: a server stores this many in less than a second.
-const MOST_UNANSWERED: usize = 16_000;
 
 /// Maximum number of owners that an import tells apart.
 pub(super) const MOST_OWNERS: usize = 1_000_000;
@@ -63,6 +61,8 @@ struct RemoteImport<'a> {
     waiting: VecDeque<Row>,
     /// Number of them, from the first, that were handed on as lines of this upload: they may be stored.
     handed_on: usize,
+    /// How many they may be.
+    window: SendWindow,
     /// Rows that this upload did not store, or (true) may have stored: they come before those that wait.
     again: Vec<(Row, bool)>,
     /// The number of the next line.
@@ -89,7 +89,7 @@ pub(super) async fn run(
 ) -> Report {
     let client = match uploader(token) {
         Ok(client) => client,
-        Err(words) => return Report { end: Some(End::Server(words)), ..Report::default() },
+        Err(end) => return Report { end: Some(end), ..Report::default() },
     };
     let mut sending = RemoteImport {
         client,
@@ -99,6 +99,7 @@ pub(super) async fn run(
         intake: Intake::new(rows, interrupts, watch, strict, MOST_OWNERS),
         waiting: VecDeque::new(),
         handed_on: 0,
+        window: SendWindow::from(Instant::now()),
         again: Vec::new(),
         next: 1,
         in_doubt: 0,
@@ -156,7 +157,8 @@ impl RemoteImport<'_> {
             }
             // The server may read no more; its answer then says why.
             let refused = lines.as_ref().is_some_and(mpsc::Sender::is_closed);
-            let room = !refused && all_sent && self.waiting.len() < MOST_UNANSWERED;
+            let may_send = self.handed_on < self.window.most();
+            let room = !refused && all_sent && may_send;
             // A new upload begins when there is something to send: a server has a timeout for the next line.
             let begins = !self.answered || !reading || !self.waiting.is_empty();
             tokio::select! {
@@ -182,7 +184,7 @@ impl RemoteImport<'_> {
                         line.map_or(Ok(()), |line| self.outcome(&line.bytes))?;
                     }
                 }
-                Some(Ok(place)) = OptionFuture::from(lines.as_ref().map(mpsc::Sender::reserve)), if !all_sent => {
+                Some(Ok(place)) = OptionFuture::from(lines.as_ref().map(mpsc::Sender::reserve)), if !all_sent && may_send => {
                     place.send(self.piece().into());
                 }
                 rows = self.intake.next(room) => self.waiting.extend(rows),
@@ -201,6 +203,7 @@ impl RemoteImport<'_> {
     fn piece(&mut self) -> Vec<u8> {
         let mut text = Vec::new();
         while text.len() < PIECE
+            && self.handed_on < self.window.most()
             && let Some(row) = self.waiting.get(self.handed_on)
         {
             // Blank lines keep the numbers right: the server skips them, and counts them.
@@ -233,6 +236,7 @@ impl RemoteImport<'_> {
             return Err(Broken::off(format!("the server sends the outcome of line {number} out of order")));
         };
         self.handed_on -= 1;
+        self.window.answered(Instant::now());
         let seq = outcome.get("seq").and_then(Value::as_u64).and_then(|seq| Seq::new(seq).ok());
         match (seq, problem) {
             (Some(seq), _) => {

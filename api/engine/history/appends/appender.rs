@@ -14,19 +14,30 @@ use tokio::sync::oneshot;
 use super::batch::Appends;
 use super::policy::AppendPolicy;
 use super::queue::{AppendQueue, Waiting};
-use super::request::{AppendCause, AppendError, AppendProgress, Appended, Keyed, Placement, Request, weight};
-use crate::group_commit::{COMMITTERS, Committers, Full, NoAnswer, QueueReservation, Ticket};
+use super::request::{
+    AppendCause, AppendError, AppendProgress, AppendTerms, Appended, Keyed, Placement, Request, weight,
+};
+use crate::group_commit::{COMMITTERS, Committers, Full, NoAnswer, QueueClient, QueueReservation, Ticket};
 use crate::history::buckets::catalog::{self, Catalog};
 use crate::history::collection::{HistoryCollection, OfOwner};
 use crate::history::dedup::{
     KeySearch, Record, Registered, Registration, query, registrar, search_to_end, set_outcome, updates,
 };
+use crate::history::expectation::Expectation;
 use crate::history::identity::{Fingerprint, ItemKey, RecordId};
 use crate::history::placed::Placed;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// How long the registration of a key may take. The time left afterwards is enough for a commit.
 const REGISTER: Duration = Duration::from_secs(10);
+
+/// When a request arrived, and on which terms it is appended. Its client, if clients share the queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AppendArrival {
+    pub(crate) at: Instant,
+    pub(crate) terms: AppendTerms,
+    pub(crate) client: Option<QueueClient>,
+}
 
 /// The answer to an append with a key, and when the first request with the key arrived.
 type AppendedOnce = Result<(AppendProgress, Instant), AppendError>;
@@ -59,18 +70,29 @@ impl Appender {
     }
 
     /// Stores at least one item at the end of a history, in the given order.
-    pub(crate) async fn append(&self, owner: OwnerId, items: Vec<Item>, deadline: Deadline) -> Appended {
-        let room = self.room(&owner, items.iter().map(Item::size)).map_err(AppendError::nothing)?;
-        self.enqueue(owner, items, Placement::new(), room, deadline).await
+    pub(crate) async fn append(
+        &self,
+        owner: OwnerId,
+        client: Option<QueueClient>,
+        items: Vec<Item>,
+        terms: AppendTerms,
+    ) -> Appended {
+        let room = self.room(&owner, client, items.iter().map(Item::size)).map_err(AppendError::nothing)?;
+        self.enqueue(owner, items, Placement::new(), room, terms).await
     }
 
     /// Takes room in the queue for items of these sizes.
     ///
     /// # Errors
-    /// The queue is full, or the owner's part of it.
-    fn room(&self, owner: &OwnerId, sizes: impl Iterator<Item = usize>) -> Result<QueueReservation, Full> {
+    /// The queue is full, or the owner's part of it, or the client's.
+    fn room(
+        &self,
+        owner: &OwnerId,
+        client: Option<QueueClient>,
+        sizes: impl Iterator<Item = usize>,
+    ) -> Result<QueueReservation, Full> {
         let all = &self.queue.all;
-        all.room(owner.spread(), weight(sizes), all.most_of_a_key())
+        all.room(owner.spread(), client, weight(sizes), all.most_of_a_key())
     }
 
     /// The most bytes of items that an upload may append at once, unless a single item has more: [`Item::size`] and 64
@@ -84,23 +106,25 @@ impl Appender {
     pub(crate) fn append_part(
         &self,
         owner: OwnerId,
+        client: Option<QueueClient>,
         items: Vec<Item>,
         waiting: &mut Waiting,
     ) -> impl Future<Output = Appended> + Send {
-        self.enqueue_part(owner, items, Placement::new(), waiting)
+        self.enqueue_part(owner, client, items, Placement::new(), waiting)
     }
 
     /// Same as [`Appender::enqueue`] for items of an upload of which none is placed, as soon as there is room in the queue.
     pub(crate) async fn enqueue_part(
         &self,
         owner: OwnerId,
+        client: Option<QueueClient>,
         items: Vec<Item>,
         stage: Placement,
         waiting: &mut Waiting,
     ) -> Appended {
         let rest = weight(items.iter().map(Item::size));
-        match self.queue.room_of_an_upload(&owner, rest, waiting).await {
-            Ok(room) => self.enqueue(owner, items, stage, room, Deadline::within(COMMAND)).await,
+        match self.queue.room_of_an_upload(&owner, client, rest, waiting).await {
+            Ok(room) => self.enqueue(owner, items, stage, room, Deadline::within(COMMAND).into()).await,
             Err(cause) => Err(AppendError::nothing(cause)),
         }
     }
@@ -112,11 +136,11 @@ impl Appender {
         items: Vec<Item>,
         stage: Placement,
         room: QueueReservation,
-        deadline: Deadline,
+        AppendTerms { deadline, expected }: AppendTerms,
     ) -> impl Future<Output = Appended> + use<> {
         let (ticket, pending) = Ticket::new(deadline, room);
-        let (refused_at, attempts, alone) = (None, 0, false);
-        let request = Request { owner, refused_at, attempts, alone, items, stage, ticket };
+        let (expectation, refused_at, attempts, alone) = (Expectation(expected), None, 0, false);
+        let request = Request { owner, expectation, refused_at, attempts, alone, items, stage, ticket };
         let (placed, rest) = (request.stage.placed().clone(), request.rest().len());
         let committer = self.committers.by_hash(request.owner.spread());
         let taken = committer.request(request);
@@ -137,22 +161,20 @@ impl Appender {
 
     /// Stores at least one item at the end of a history, unless a request with the same key has already stored
     /// the items. `canonical` has the canonical form of each ([`pagebucket_model::item::canonical`]), by which a repeat is known.
-    /// `now` is the time at which the request arrived.
     pub(crate) async fn append_once(
         self: &Arc<Self>,
         owner: OwnerId,
         key: IdempotencyKey,
         drafts: Vec<Draft>,
         canonical: &[Vec<u8>],
-        now: Instant,
-        deadline: Deadline,
+        arrival: AppendArrival,
     ) -> Result<(AppendProgress, Instant), AppendError> {
         let count = drafts.len();
         let fingerprint = Fingerprint::of(&self.source.definition, &drafts, canonical);
-        let proposed = Record { from: 0, fingerprint, date: now, outcome: None };
+        let proposed = Record { from: 0, fingerprint, date: arrival.at, outcome: None };
         // A separate task, because a client that disconnects would otherwise stop the attempt between two
         // steps. Each step keeps the deadline.
-        let outcome = match tokio::spawn(self.clone().attempt(owner, key, drafts, proposed, deadline)).await {
+        let outcome = match tokio::spawn(self.clone().attempt(owner, key, drafts, proposed, arrival)).await {
             Ok(outcome) => outcome,
             Err(_panicked) => Err(AppendError::after(Placed::default(), count, AppendCause::OutcomeUnknown)),
         };
@@ -160,6 +182,7 @@ impl Appender {
             Ok((progress, _)) if progress.is_replayed() => "replayed",
             Ok(_) => "stored",
             Err(AppendError { cause: AppendCause::KeyReused, .. }) => "reused",
+            Err(AppendError { cause: AppendCause::UnexpectedTotal(_), .. }) => "unexpected",
             Err(_) => "failed",
         };
         metrics::counter!(KEYED_APPENDS, "result" => result).increment(1);
@@ -172,10 +195,11 @@ impl Appender {
         key: IdempotencyKey,
         drafts: Vec<Draft>,
         proposed: Record,
-        deadline: Deadline,
+        AppendArrival { terms, client, .. }: AppendArrival,
     ) -> AppendedOnce {
+        let deadline = terms.deadline;
         let (definition, fingerprint) = (&self.source.definition, proposed.fingerprint);
-        let room = self.room(&owner, drafts.iter().map(Draft::size)).map_err(AppendError::nothing)?;
+        let room = self.room(&owner, client, drafts.iter().map(Draft::size)).map_err(AppendError::nothing)?;
         let id = RecordId::new(definition, &owner, &key);
         let registered = self.register(&owner, id, proposed, false, deadline).await;
         let registered = registered.map_err(AppendError::nothing)?;
@@ -198,7 +222,7 @@ impl Appender {
         let items = drafts.iter().map(|draft| draft.dated(date)).collect();
         let keyed = Keyed { id, stored: false, registered: Some(registered) };
         let stage = Placement::once(search, Some(keyed));
-        let progress = self.enqueue(owner.clone(), items, stage, room, deadline).await?;
+        let progress = self.enqueue(owner.clone(), items, stage, room, terms).await?;
         match progress.is_replayed() {
             true => tell(of, id, progress.placed.ranges, date).await,
             false => Ok((progress, date)),

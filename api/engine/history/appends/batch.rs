@@ -14,6 +14,7 @@ use crate::history::buckets::catalog::KnownTail;
 use crate::history::buckets::document::Marked;
 use crate::history::collection::fence::ReadTime;
 use crate::history::dedup::{KeySearch, Run};
+use crate::history::expectation::{Judgement, PlannedPlace};
 use crate::mongo::Error;
 use crate::mongo::reply::Verdict;
 
@@ -40,6 +41,8 @@ pub(crate) struct Batch {
     /// When the tail, or what it follows from, was read. Otherwise nothing is known of it: it must be read at the time of the last
     /// refusal or later.
     pub(crate) read: Option<ReadTime>,
+    /// Whether the tail was read by this commit. Only then it shows that the history has another total than a request expects.
+    pub(crate) is_read: bool,
     pub(crate) requests: Vec<Request>,
     pub(crate) statements: Vec<Statement>,
     /// Whether the keys of the stored items are to be remembered.
@@ -89,6 +92,35 @@ impl Batch {
     pub(crate) fn searches_behind(&mut self, last: u64) -> Vec<&mut KeySearch> {
         let behind = self.requests.iter_mut().filter(|request| request.is_behind(last));
         behind.filter_map(Request::once_mut).map(|once| &mut once.search).collect()
+    }
+
+    /// Whether a request expects a greater total than the tail has, and the requests before it do not add up to.
+    pub(crate) fn expects_more(&self) -> bool {
+        let total = Tail::items(self.tail);
+        !are_expected(&self.requests, total)
+            && self.requests.iter().any(|request| request.expected().is_some_and(|expected| expected > total))
+    }
+
+    /// Answers the requests that expect another total than they would find, and returns those that a later commit judges. What is
+    /// left is placed in its order. Items that are stored already are found before.
+    pub(crate) fn judge(&mut self) -> Vec<Request> {
+        let mut later = Vec::new();
+        if self.requests.iter().all(|request| request.expected().is_none()) {
+            return later;
+        }
+        let (total, is_read) = (Tail::items(self.tail), self.is_read);
+        let mut after = total;
+        for request in std::mem::take(&mut self.requests) {
+            match request.judge(PlannedPlace { after, total, is_read }) {
+                Judgement::Sent => {
+                    after += request.rest().len() as u64;
+                    self.requests.push(request);
+                }
+                Judgement::Unexpected => request.fail(0, AppendCause::UnexpectedTotal(total)),
+                Judgement::Later => later.push(request),
+            }
+        }
+        later
     }
 
     /// Answers the requests for which `fails` holds.
@@ -204,6 +236,16 @@ impl Batch {
         self.requests.into_iter().for_each(|request| request.fail(0, cause()));
         Settled::ended(self.owner)
     }
+}
+
+/// Whether each request finds the total that it expects, if they are placed one after the other from this total on.
+pub(crate) fn are_expected(requests: &[Request], total: u64) -> bool {
+    let mut after = total;
+    requests.iter().all(|request| {
+        let found = after;
+        after += request.rest().len() as u64;
+        request.expected().is_none_or(|expected| expected == found)
+    })
 }
 
 /// How many of the statements fit into one command, at least one.

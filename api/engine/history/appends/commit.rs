@@ -96,7 +96,7 @@ async fn plan(
     for mut batch in batches {
         if let Some(found) = found.as_ref().filter(|_| batch.read.is_none()) {
             match found.of(&batch.owner) {
-                Ok(tail) => (batch.tail, batch.read) = (tail, read),
+                Ok(tail) => (batch.tail, batch.read, batch.is_read) = (tail, read, true),
                 Err(error) => {
                     report(batch.fail(|| error.clone().into()));
                     continue;
@@ -105,15 +105,41 @@ async fn plan(
         }
         ready.push(batch);
     }
+    let ready = confirm_tails(source, ready).await;
     let now = source.clock.now();
     let mut planned = Vec::with_capacity(ready.len());
-    for batch in search(source, ready, committer).await {
+    for mut batch in search(source, ready, committer).await {
+        // They wait for the end of this commit, because a key has at most one.
+        batch.judge().into_iter().rev().for_each(|request| committer.put_back(request));
         match batch.plan(&source.definition, now) {
             Ok(batch) => planned.push(batch),
             Err(settled) => report(*settled),
         }
     }
     planned
+}
+
+/// Reads once more the tails of those batches of which a request expects a greater total than was read. Its client may have seen what
+/// a new primary does not know yet that a majority has. If that fails, only the requests that expect more fail.
+async fn confirm_tails(source: &HistoryCollection, mut batches: Vec<Batch>) -> Vec<Batch> {
+    let doubted = |batch: &Batch| batch.is_read && batch.expects_more();
+    if !batches.iter().any(doubted) {
+        return batches;
+    }
+    let owners = batches.iter().filter(|batch| doubted(batch)).map(|batch| &batch.owner);
+    let found = Tails::read_latest(source, owners, deadline(&batches)).await;
+    for batch in batches.iter_mut().filter(|batch| doubted(batch)) {
+        match found.of(&batch.owner) {
+            Ok(tail) => batch.tail = tail,
+            Err(error) => {
+                let total = Tail::items(batch.tail);
+                let expects_more =
+                    |request: &Request| request.expected().is_some_and(|expected| expected > total);
+                batch.fail_if(expects_more, || error.clone().into());
+            }
+        }
+    }
+    batches
 }
 
 /// Searches the items that were added since the requests whose items are stored once last searched. A request's items that are

@@ -21,6 +21,7 @@ use pagebucket_model::item::Item;
 use super::appender::Appender;
 use super::queue::Waiting;
 use super::request::{AppendError, AppendProgress, Appended, Placement};
+use crate::group_commit::QueueClient;
 use crate::history::buckets::tails::Tails;
 use crate::history::dedup::{Goal, KeySearch, scan};
 use crate::history::identity::ItemKey;
@@ -83,6 +84,7 @@ impl Appender {
         &self,
         so_far: &mut MarkedSoFar,
         owner: &OwnerId,
+        client: Option<QueueClient>,
         items: Vec<(Item, Mark)>,
         waiting: &mut Waiting,
     ) -> Appended {
@@ -110,7 +112,7 @@ impl Appender {
             let own = so_far.own.filter(|(own, _)| *own == group).map_or(0, |(_, end)| end);
             let from = looked.max(searched).max(own);
             let stage = Placement::once(KeySearch::of_marked(keys.into(), from), None);
-            let appended = self.enqueue_part(owner.clone(), batch, stage, waiting).await;
+            let appended = self.enqueue_part(owner.clone(), client, batch, stage, waiting).await;
             let (placed, failed) = match appended {
                 Ok(done) => (done.placed, None),
                 Err(AppendError { progress, unknown, cause }) => (progress.placed, Some((unknown, cause))),

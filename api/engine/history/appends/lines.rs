@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::appender::Appender;
 use super::queue::{Waiting, stopped};
 use super::request::{AppendCause, AppendError, AppendProgress, Appended, Keyed, Placement, weight};
+use crate::group_commit::QueueClient;
 use crate::history::dedup::{KeySearch, NumberedItem, Record, Registered, Tag, search_to_end};
 use crate::history::identity::{Fingerprint, RecordId};
 use crate::history::placed::LineRefusal;
@@ -67,6 +68,7 @@ impl Appender {
     pub(crate) async fn append_lines(
         &self,
         so_far: &mut UploadedSoFar,
+        client: Option<QueueClient>,
         lines: impl IntoIterator<Item = (u64, Draft)>,
         now: Instant,
         waiting: &mut Waiting,
@@ -76,7 +78,7 @@ impl Appender {
         let beyond = lines.split_off(beyond).len();
         let mut progress = match lines.is_empty() {
             true => AppendProgress::default(),
-            false => self.append_numbered(so_far, lines, now, waiting).await?,
+            false => self.append_numbered(so_far, client, lines, now, waiting).await?,
         };
         (0..beyond).for_each(|_| progress.placed.refuse(LineRefusal::BeyondNumbers));
         Ok(progress)
@@ -85,6 +87,7 @@ impl Appender {
     async fn append_numbered(
         &self,
         so_far: &mut UploadedSoFar,
+        client: Option<QueueClient>,
         lines: Vec<(u64, Draft)>,
         now: Instant,
         waiting: &mut Waiting,
@@ -116,13 +119,13 @@ impl Appender {
         }
         let rest = weight(lines[search.placed.count..].iter().map(|line| line.item.size()));
         // Without room nothing was sent: the next attempt need not search.
-        let room = match self.queue.room_of_an_upload(&owner, rest, waiting).await {
+        let room = match self.queue.room_of_an_upload(&owner, client, rest, waiting).await {
             Ok(room) => room,
             Err(cause) => return Err(AppendError::after(search.placed, 0, cause)),
         };
         let items = lines.iter().map(|line| line.item.clone()).collect();
         let stage = Placement::once(search, Some(Keyed { id, stored: false, registered }));
-        let answer = self.enqueue(owner, items, stage, room, Deadline::within(COMMAND)).await;
+        let answer = self.enqueue(owner, items, stage, room, Deadline::within(COMMAND).into()).await;
         match &answer {
             Ok(progress) => begun.looked = progress.looked,
             // Lines with an unknown outcome may be stored: the next search must look for them.

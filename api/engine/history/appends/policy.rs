@@ -11,10 +11,11 @@ use std::sync::Arc;
 use pagebucket_model::domain::OwnerId;
 use pagebucket_model::metric::{CATALOG_LOOKUPS, CATALOG_OWNERS};
 
-use super::batch::{Appends, Batch, MOST_BYTES, Settled};
+use super::batch::{Appends, Batch, MOST_BYTES, Settled, are_expected};
 use super::commit;
 use super::request::{AppendCause, Request};
 use crate::group_commit::{BatchPolicy, Handle};
+use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::catalog::Catalog;
 use crate::history::collection::HistoryCollection;
 use crate::history::collection::fence::ReadTime;
@@ -59,16 +60,24 @@ impl BatchPolicy<Appends> for AppendPolicy {
         let (source, known) = (&self.source, self.catalog.lock().get(owner).copied());
         let may_open = |read: &ReadTime| source.markers.open_until(*read, &source.clock).is_some();
         let items = || requests.iter().map(|request| request.rest().len()).sum::<usize>();
+        // A tail that is only remembered may be old, so it shows no request that it expects too much or too little.
+        let expected = |tail: Option<Tail>| are_expected(&requests, Tail::items(tail));
         let begun = || {
             let begun: Option<Vec<ReadTime>> = requests.iter().map(Request::begins).collect();
             begun.filter(|begun| begun.iter().all(may_open))?.first().copied()
         };
         let (tail, read) = match known {
-            Some(known) if items() <= known.tail.room() || may_open(&known.read) => {
+            Some(known)
+                if (items() <= known.tail.room() || may_open(&known.read)) && expected(Some(known.tail)) =>
+            {
                 metrics::counter!(CATALOG_LOOKUPS, "result" => "hit").increment(1);
                 (Some(known.tail), Some(known.read))
             }
-            None if let Some(read) = begun() => (None, Some(read)),
+            None if expected(None)
+                && let Some(read) = begun() =>
+            {
+                (None, Some(read))
+            }
             _ => {
                 metrics::counter!(CATALOG_LOOKUPS, "result" => "miss").increment(1);
                 (None, None)
@@ -80,8 +89,8 @@ impl BatchPolicy<Appends> for AppendPolicy {
         }
         let keyed = self.recent.as_ref().is_some_and(|recent| recent.knows(owner))
             || requests.iter().any(|request| request.keyed().is_some());
-        let (owner, statements) = (owner.clone(), Vec::new());
-        Some((Batch { owner, tail, read, requests, statements, keyed }, bytes))
+        let (owner, statements, is_read) = (owner.clone(), Vec::new(), false);
+        Some((Batch { owner, tail, read, is_read, requests, statements, keyed }, bytes))
     }
 
     fn commit(
@@ -96,6 +105,9 @@ impl BatchPolicy<Appends> for AppendPolicy {
         let Settled { owner, tail, again, run, .. } = settled;
         if let Some(run) = run {
             self.recent.get_or_insert_default().put(owner.clone(), run);
+        }
+        if let Some(known) = tail {
+            self.source.watched.appended(&owner, known.tail.last_seq());
         }
         let mut catalog = self.catalog.lock();
         match tail {
@@ -140,6 +152,7 @@ mod tests {
     use crate::group_commit::{NoAnswer, Pending, Queue, Ticket};
     use crate::history::appends::request::{AppendError, Appended, Keyed, Placement};
     use crate::history::dedup::KeySearch;
+    use crate::history::expectation::Expectation;
     use crate::history::identity::{ItemKey, RecordId};
     use crate::mongo::{COMMAND, COMMIT, Deadline};
     use pagebucket_model::definition::Definition;
@@ -158,11 +171,13 @@ mod tests {
 
     fn request(items: usize, stage: Placement, ticket: Ticket<Appended>) -> Request {
         let (items, refused_at, attempts, alone) = (vec![item(); items], None, 0, false);
-        Request { owner: owner(), refused_at, attempts, alone, items, stage, ticket }
+        let expectation = Expectation::default();
+        Request { owner: owner(), expectation, refused_at, attempts, alone, items, stage, ticket }
     }
 
     fn plain(queue: &Queue, items: usize, within: Duration) -> (Request, Pending<Appended>) {
-        let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, items, 10).unwrap());
+        let (ticket, pending) =
+            Ticket::new(Deadline::within(within), queue.room(1, None, items, 10).unwrap());
         (request(items, Placement::new(), ticket), pending)
     }
 
@@ -171,7 +186,7 @@ mod tests {
         let keys = [ItemKey::new(&Definition::trades(), &owner(), &key, 0)];
         let id = RecordId::new(&Definition::trades(), &owner(), &key);
         let keyed = Keyed { id, stored: false, registered: None };
-        let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, 1, 10).unwrap());
+        let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, None, 1, 10).unwrap());
         let stage = Placement::once(KeySearch::of_items(keys.into(), 0), Some(keyed));
         (request(1, stage, ticket), pending)
     }

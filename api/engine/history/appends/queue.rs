@@ -5,8 +5,8 @@
 //! uploads there are. Waiting uploads are served in order. Single appends may also take the uploads' half. Then
 //! an upload looks for room at intervals and reserves no room meanwhile.
 //!
-//! The same holds for each owner's part of the queue: uploads wait if, together with the owner's single
-//! appends, they would hold more than half of it.
+//! The same holds for each owner's part of the queue, and for each client's: uploads wait if, together with the single appends
+//! of the owner or of the client, they would hold more than half of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::request::AppendCause;
 use crate::capacity::Capacity;
-use crate::group_commit::{Full, Queue, QueueReservation};
+use crate::group_commit::{Full, Queue, QueueClient, QueueReservation};
 use crate::mongo::Error;
 
 /// The longest wait of an upload for room: longer than it takes to commit all that the largest number of
@@ -53,8 +53,8 @@ impl AppendQueue {
         Self { all, uploads }
     }
 
-    /// The most bytes that an upload may append at once, unless a single item has more: half of what an owner may hold
-    /// in the queue.
+    /// The most bytes that an upload may append at once, unless a single item has more: half of what an owner, or a client, may
+    /// hold in the queue.
     pub(crate) fn most_of_an_upload(&self) -> usize {
         (self.all.most_of_a_key() / 2).max(1)
     }
@@ -66,6 +66,7 @@ impl AppendQueue {
     pub(crate) async fn room_of_an_upload(
         &self,
         owner: &OwnerId,
+        client: Option<QueueClient>,
         bytes: usize,
         waiting: &mut Waiting,
     ) -> Result<QueueReservation, AppendCause> {
@@ -73,7 +74,7 @@ impl AppendQueue {
         let room = tokio::select! {
             biased;
             () = waiting.stop.cancelled() => Err(stopped().into()),
-            room = self.wait_for_room(owner, bytes, began + LONGEST) => room,
+            room = self.wait_for_room(owner, client, bytes, began + LONGEST) => room,
         };
         waiting.waited += began.elapsed();
         room
@@ -82,6 +83,7 @@ impl AppendQueue {
     async fn wait_for_room(
         &self,
         owner: &OwnerId,
+        client: Option<QueueClient>,
         bytes: usize,
         until: Instant,
     ) -> Result<QueueReservation, AppendCause> {
@@ -96,13 +98,13 @@ impl AppendQueue {
                 };
                 part = Some(acquired);
             }
-            match self.all.room(owner.spread(), bytes, self.most_of_an_upload()) {
+            match self.all.room(owner.spread(), client, bytes, self.most_of_an_upload()) {
                 Ok(room) => return Ok(room.with(part)),
                 Err(full) if Instant::now() + BETWEEN_LOOKS >= until => return Err(full.into()),
                 // Keeps its turn among the uploads.
                 Err(Full::Queue) => {}
-                // The owner's commit may take long: uploads of other owners may use this part meanwhile.
-                Err(Full::Key) => part = None,
+                // The owner's commit may take long: uploads of other owners and clients may use this part meanwhile.
+                Err(Full::Key | Full::Client) => part = None,
             }
             sleep(BETWEEN_LOOKS).await;
         }
@@ -131,16 +133,25 @@ mod tests {
         let queue = AppendQueue::new(Capacity { queued_bytes: 100, ..Capacity::default() });
         for bytes in [50, 60, 1_000] {
             let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
-            let room = queue.room_of_an_upload(&OwnerId::Integer(1), bytes, &mut waiting);
+            let room = queue.room_of_an_upload(&OwnerId::Integer(1), client("ann"), bytes, &mut waiting);
             let room = timeout_at(Instant::now() + Duration::from_secs(10), room).await.expect("at once");
             drop(room.unwrap());
         }
     }
 
+    fn client(name: &str) -> Option<QueueClient> {
+        Some(QueueClient::new(&name))
+    }
+
     /// Room that an upload finds at once.
-    fn at_once(queue: &AppendQueue, owner: &OwnerId, bytes: usize) -> Option<QueueReservation> {
+    fn at_once(
+        queue: &AppendQueue,
+        owner: &OwnerId,
+        client: Option<QueueClient>,
+        bytes: usize,
+    ) -> Option<QueueReservation> {
         let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
-        queue.room_of_an_upload(owner, bytes, &mut waiting).now_or_never().map(Result::unwrap)
+        queue.room_of_an_upload(owner, client, bytes, &mut waiting).now_or_never().map(Result::unwrap)
     }
 
     #[tokio::test]
@@ -148,18 +159,33 @@ mod tests {
         let queue = AppendQueue::new(Capacity { queued_bytes: 800, ..Capacity::default() });
         let (one, other) = (OwnerId::Integer(1), OwnerId::Integer(2));
         // An eighth of the queue.
-        let mut held: Vec<_> = std::iter::from_fn(|| at_once(&queue, &one, 10)).collect();
+        let mut held: Vec<_> = std::iter::from_fn(|| at_once(&queue, &one, None, 10)).collect();
         assert_eq!(held.len(), 10);
-        held.extend(at_once(&queue, &other, 10));
+        held.extend(at_once(&queue, &other, None, 10));
         assert_eq!(held.len(), 11, "uploads to others do not wait for it");
         // Together a quarter.
-        let single = || queue.all.room(one.spread(), 10, queue.all.most_of_a_key()).ok();
+        let single = || queue.all.room(one.spread(), None, 10, queue.all.most_of_a_key()).ok();
         held.extend(std::iter::from_fn(single));
         assert_eq!(held.len(), 11 + 10);
         held.clear();
         // The single appends of the owner count, too.
         held.extend(std::iter::from_fn(single));
         assert_eq!(held.len(), 20);
-        assert!(at_once(&queue, &one, 10).is_none() && at_once(&queue, &other, 10).is_some());
+        assert!(at_once(&queue, &one, None, 10).is_none() && at_once(&queue, &other, None, 10).is_some());
+    }
+    /// An eighth of the queue, however many owners they have.
+    #[tokio::test]
+    async fn uploads_of_one_client_leave_room_for_others_and_for_its_single_appends() {
+        let queue = AppendQueue::new(Capacity { queued_bytes: 800, ..Capacity::default() });
+        let [ann, bob] = ["ann", "bob"].map(client);
+        let mut owners = (1..).map(OwnerId::Integer);
+        let mut next = || owners.next().unwrap();
+        let mut held: Vec<_> = std::iter::from_fn(|| at_once(&queue, &next(), ann, 10)).collect();
+        assert_eq!(held.len(), 10);
+        held.extend(std::iter::from_fn(|| at_once(&queue, &next(), bob, 10)));
+        assert_eq!(held.len(), 20);
+        let most = queue.all.most_of_a_key();
+        held.extend(std::iter::from_fn(|| queue.all.room(next().spread(), ann, 10, most).ok()));
+        assert_eq!(held.len(), 20 + 10);
     }
 }

@@ -1,7 +1,7 @@
 //! An append, from the queue to its outcome.
 
 use mongodb::bson::Timestamp;
-use pagebucket_model::domain::{OwnerId, Seq, SeqRange};
+use pagebucket_model::domain::{OwnerId, Position, Seq, SeqRange};
 use pagebucket_model::item::Item;
 
 use super::statement::SecondsExhausted;
@@ -9,14 +9,33 @@ use crate::group_commit::{Full, Ticket};
 use crate::history::buckets::document::Marked;
 use crate::history::collection::fence::ReadTime;
 use crate::history::dedup::{KeySearch, Registered};
+use crate::history::expectation::{Expectation, Judgement, PlannedPlace};
 use crate::history::identity::RecordId;
 use crate::history::placed::{LineRefusal, Placed};
-use crate::mongo::Error;
+use crate::mongo::{Deadline, Error};
+
+/// On which terms items are appended.
+#[derive(Debug, Clone, Copy)]
+pub struct AppendTerms {
+    /// Until when an answer is waited for.
+    pub deadline: Deadline,
+    /// The total that the history must have right before the first item: the items are stored only if the first one gets the
+    /// next sequence number. `None`: whatever the total is.
+    pub expected: Option<Position>,
+}
+
+impl From<Deadline> for AppendTerms {
+    /// Whatever the total is.
+    fn from(deadline: Deadline) -> Self {
+        Self { deadline, expected: None }
+    }
+}
 
 /// Items to append to one history.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) owner: OwnerId,
+    pub(crate) expectation: Expectation,
     /// The cluster time at which a statement of this request was last refused.
     pub(crate) refused_at: Option<Timestamp>,
     /// How often a statement of this request was refused.
@@ -135,6 +154,16 @@ impl Request {
                 }
             }
         }
+    }
+
+    /// The total that the history must have right before the next item.
+    pub(crate) fn expected(&self) -> Option<u64> {
+        self.expectation.of_next(self.stage.placed())
+    }
+
+    /// What a commit makes of the request that would place its next item there.
+    pub(crate) fn judge(&self, place: PlannedPlace) -> Judgement {
+        self.expectation.judge(self.stage.placed(), place)
     }
 
     /// When the request's history was empty, if it may be tried without reading a tail: its key was registered then.
@@ -267,10 +296,16 @@ pub enum AppendCause {
     /// Too many items are waiting to be committed.
     #[error("too many appends are waiting")]
     Overloaded,
+    /// Too many items of the client wait: it has at most a part of the queue.
+    #[error("too many appends of one client are waiting")]
+    ClientOverloaded,
     /// The append waited too long for a commit, or had less time left than a commit needs
     /// ([`COMMIT`](crate::mongo::COMMIT)).
     #[error("it could not be committed in time")]
     Late,
+    /// The history has another total than the append expects ([`AppendTerms::expected`]). A majority has these items.
+    #[error("the history has {0} items, not as many as expected")]
+    UnexpectedTotal(u64),
     /// Another request has the same key.
     #[error("the idempotency key was used for another request")]
     KeyReused,
@@ -291,6 +326,7 @@ impl From<Full> for AppendCause {
         match full {
             Full::Queue => Self::Overloaded,
             Full::Key => Self::Contended,
+            Full::Client => Self::ClientOverloaded,
         }
     }
 }

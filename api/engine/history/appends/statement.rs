@@ -9,7 +9,7 @@ use pagebucket_model::domain::{Instant, OwnerId, PageNumber, PageSize, SeqRange}
 use crate::history::buckets::bucket_id::{BucketId, Tail};
 use crate::history::buckets::document::Marked;
 use crate::history::collection::fence::Fence;
-use crate::mongo::bson_writer::{DocumentWriter, document};
+use crate::mongo::values::{DocumentWriter, document};
 
 /// One conditional upsert: appends items to a bucket that holds exactly as many as it expects.
 #[derive(Debug, Clone, PartialEq, Eq)]

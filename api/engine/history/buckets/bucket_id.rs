@@ -1,7 +1,7 @@
 //! The `_id` of a bucket.
 
 use mongodb::bson::{Document, doc};
-use pagebucket_model::domain::{OwnerId, PageNumber, PageSize, Seq};
+use pagebucket_model::domain::{OwnerId, OwnerType, PageNumber, PageSize, Seq};
 
 /// The `_id` of a bucket: `owner_second`. The second has ten digits, zero-padded, so the order of the
 /// texts is the order of the seconds.
@@ -38,6 +38,11 @@ impl BucketId {
         let digits = second.len() == 10 && second.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| second.parse().ok().map(|second| Self { owner: owner.clone(), second }))?
     }
+}
+
+/// The owner of a bucket or a marker with this `_id`. No id of an owner has `_`. `None` if it is not the `_id` of either.
+pub(crate) fn owner_of(id: &str, kind: OwnerType) -> Option<OwnerId> {
+    id.split_once('_').and_then(|(owner, _)| kind.parse_stored(owner))
 }
 
 /// The last bucket of a history.
@@ -87,9 +92,14 @@ mod tests {
         for (id, second) in ids.iter().zip(seconds) {
             assert_eq!(BucketId::parse(id, &owner), Some(BucketId { owner: owner.clone(), second }));
             assert!(id.as_str() < "5_:");
+            assert_eq!(owner_of(id, OwnerType::Integer), Some(owner.clone()));
         }
         for id in ["51_0000000001", "5_1", "5_000000000x", "5_00000000010", "5"] {
             assert_eq!(BucketId::parse(id, &owner), None, "{id}");
+        }
+        assert_eq!(owner_of("5_:", OwnerType::Integer), Some(owner));
+        for id in ["", "5", "_0000000001", "05_0000000001", "a_0000000001"] {
+            assert_eq!(owner_of(id, OwnerType::Integer), None, "{id}");
         }
     }
 }

@@ -10,7 +10,7 @@ use pagebucket_model::domain::{Instant, OwnerId, PageNumber, Seq, Totals};
 use pagebucket_model::item::{self, Item};
 
 use super::bucket_id::{BucketId, NO_ID, Tail};
-use crate::history::collection::{owner_in, page_of};
+use crate::history::collection::{NO_PAGE, owner_in, page_of};
 use crate::history::identity::ItemKey;
 use crate::mongo::Corruption;
 
@@ -105,6 +105,11 @@ impl Bucket {
         })
     }
 
+    /// Bytes of the items in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.history.as_bytes().len()
+    }
+
     /// The item at this address, if it is in this bucket.
     pub fn item(&self, seq: Seq) -> Option<StoredItem<'_>> {
         self.items().find(|item| item.seq == seq)
@@ -136,7 +141,7 @@ impl Bucket {
         if owner_in(document, &definition.owner).as_ref() != Some(owner) {
             return Err(corrupt(&definition.owner.field, "is not what _id begins with"));
         }
-        let page = page_of(document).map_err(|why| corrupt("page", why))?;
+        let page = page_of(document).ok_or_else(|| corrupt("page", NO_PAGE))?;
         let history = document.get("history").ok().flatten();
         let Some(RawBsonRef::Array(history)) = history else {
             return Err(corrupt("history", "is not an array"));

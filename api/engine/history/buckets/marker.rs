@@ -9,7 +9,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use pagebucket_model::domain::{MAX_SAFE_INTEGER, OwnerId, PageNumber, PageSize};
 
 use super::bucket_id::Tail;
-use crate::history::collection::{OfOwner, page_of};
+use crate::history::collection::{NO_PAGE, OfOwner, page_of};
 use crate::mongo::{COMMAND, Corruption, Gone, Result};
 
 /// The page number of a tombstone. No page has it: its items would have no sequence numbers.
@@ -45,7 +45,7 @@ impl Marker {
             return Ok(None);
         }
         let corrupt = |field, why| Corruption::of(bucket, field, why);
-        let page = page_of(bucket).map_err(|why| corrupt("page", why))?;
+        let page = page_of(bucket).ok_or_else(|| corrupt("page", NO_PAGE))?;
         let number = |field| bucket.get_i64(field).ok().and_then(|number| u64::try_from(number).ok());
         let first_page = number("firstPage").and_then(|page| PageNumber::new(page).ok());
         let is_known = page == PageNumber::FIRST || page.get() == MAX_SAFE_INTEGER;

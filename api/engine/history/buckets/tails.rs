@@ -2,17 +2,21 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
-use mongodb::bson::{Bson, Timestamp, doc};
+use mongodb::bson::{Bson, Document, Timestamp, doc};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, OwnerType};
 
 use super::bucket_id::{BucketId, NO_ID, Tail};
 use super::marker::Marker;
-use crate::history::collection::{HistoryCollection, owner_bson, owner_of, page_of};
-use crate::mongo::majority::Query;
-use crate::mongo::{Corruption, Deadline, Error, Result};
+use crate::history::collection::{HistoryCollection, NO_PAGE, owner_bson, owner_of, page_of};
+use crate::mongo::majority::{Level, Query};
+use crate::mongo::{Corruption, Deadline, Error, Result, Topology};
+
+/// The most owners whose tails are read by one command, where there may be many.
+pub(crate) const AT_ONCE: usize = 1_000;
 
 /// The last buckets of some owners, or why they could not be read.
 pub(crate) struct Tails(Result<HashMap<OwnerId, Result<Option<Tail>>>>);
@@ -23,16 +27,55 @@ impl Tails {
         Self(Err(error))
     }
 
-    /// Reads the last buckets of these owners at majority, if there are any owners. A corrupt bucket is an error for
-    /// its own owner only.
-    ///
-    /// Sorted in descending order with `$first`, the query is a DISTINCT_SCAN: one key and one document an owner.
-    /// Sorted in ascending order with `$last`, it would read every page. (Server manual, "$group Optimizations".)
+    /// Reads the last buckets of these owners at majority, if there are any owners, at the time `after` or later. A corrupt bucket is
+    /// an error for its own owner only.
     pub(crate) async fn read(
         source: &HistoryCollection,
         owners: impl IntoIterator<Item = &OwnerId>,
         after: Option<Timestamp>,
         deadline: Deadline,
+    ) -> Self {
+        Self::find(source, owners, |query| Query { after, ..Query::new(query, deadline) }).await
+    }
+
+    /// Reads the last buckets of many owners at majority, [`AT_ONCE`] with one command, and hands each one to `take`.
+    ///
+    /// # Errors
+    /// The first error of `take`.
+    pub(crate) async fn read_each(
+        source: &HistoryCollection,
+        owners: &[OwnerId],
+        limit: Duration,
+        mut take: impl FnMut(&OwnerId, Result<Option<Tail>>) -> Result<()>,
+    ) -> Result<()> {
+        for owners in owners.chunks(AT_ONCE) {
+            let tails = Self::read(source, owners, None, Deadline::within(limit)).await;
+            owners.iter().try_for_each(|owner| take(owner, tails.of(owner)))?;
+        }
+        Ok(())
+    }
+
+    /// The same of this moment: not older than anything that any client was answered before ([`Level::Linearizable`]). It costs a
+    /// write.
+    pub(crate) async fn read_latest(
+        source: &HistoryCollection,
+        owners: impl IntoIterator<Item = &OwnerId>,
+        deadline: Deadline,
+    ) -> Self {
+        let level = match source.topology() {
+            // It has one member, and refuses that level.
+            Topology::Standalone => Level::Majority,
+            Topology::Replicated | Topology::Sharded => Level::Linearizable,
+        };
+        Self::find(source, owners, |query| Query { level, ..Query::new(query, deadline) }).await
+    }
+
+    /// Sorted in descending order with `$first`, the query is a DISTINCT_SCAN: one key and one document an owner.
+    /// Sorted in ascending order with `$last`, it would read every page. (Server manual, "$group Optimizations".)
+    async fn find(
+        source: &HistoryCollection,
+        owners: impl IntoIterator<Item = &OwnerId>,
+        terms: impl FnOnce(Document) -> Query,
     ) -> Self {
         let owners: BTreeSet<&OwnerId> = owners.into_iter().collect();
         if owners.is_empty() {
@@ -62,7 +105,7 @@ impl Tails {
             "hint": source.by_page(),
             "cursor": { "batchSize": most },
         };
-        let found = source.reads.find(Query { after, ..Query::new(query, deadline) }, tail).await;
+        let found = source.reads.find(terms(query), tail).await;
         Self(found.map(|found| found.into_iter().flatten().collect()))
     }
 
@@ -106,7 +149,7 @@ fn tail(group: &RawDocument, owner: &OwnerId, definition: &Definition) -> Result
     let count = count.filter(|&count| (1..=page_size.get()).contains(&count.into()));
     Ok(Some(Tail {
         second: bucket.ok_or_else(|| corrupt("_id", NO_ID))?.second,
-        page: page_of(group).map_err(|why| corrupt("page", why))?,
+        page: page_of(group).ok_or_else(|| corrupt("page", NO_PAGE))?,
         count: count.ok_or_else(|| corrupt("count", "is not an int32 from 1 to the page size"))?,
         page_size,
     }))

@@ -5,6 +5,8 @@
 //! decides which stored items belong to the request, what counts as examined, whether the next item may be appended
 //! right after a tail, and whether all items are stored. The model runs the same code as the service.
 //!
+//! Also [`Expectation`](crate::history::expectation::Expectation): what becomes of a request that expects a total.
+//!
 //! **Code of the model**: everything around it. The database ([`database`]): a history in pages of two, the
 //! record of the key and its expiry, what is at majority and what may still be lost. The steps of an attempt
 //! ([`steps`]): `from`, the record, tails, scans, commands and their answers. They restate what `register.rs`,
@@ -23,9 +25,10 @@
 //! that is cut off by a crash, a deadline or an unknown outcome takes no further step. Every attempt may stop
 //! so at any time. What it has sent runs later, in part, again after a failover, or never.
 //!
-//! Two more explorations have one item of another writer each. In one, time passes: records expire, and may be
-//! inserted with an old time. In the other, attempts raise `from`: to a total while no other attempt has found
-//! the record, or to the position of a search.
+//! Three more explorations have one item of another writer each. In one, time passes: records expire, and may be
+//! inserted with an old time. In another, attempts raise `from`: to a total while no other attempt has found
+//! the record, or to the position of a search. In the third, the request expects a total: its first item is stored after that
+//! total or never, and an attempt that finds a part of it stored places the rest.
 //!
 //! Then each rule is relaxed, one at a time, and the same exploration must find a doubled or lost item.
 //! Otherwise the exploration would prove nothing.
@@ -70,6 +73,25 @@ fn a_from_that_is_raised_doubles_nothing() {
         assert!(taken.contains(step), "{step}: {taken:?}");
     }
     assert!(ends > 0);
+}
+
+#[test]
+fn a_request_that_expects_a_total_is_stored_after_it_or_refused() {
+    let Explored { states, broken, taken, ends, parts } = explore(None, 1, Besides::Expecting);
+    println!("{states} states");
+    assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
+    for step in [
+        "failover",
+        "is refused",
+        "is refused for its total",
+        "sends, after another's item",
+        "has stored the rest",
+        "finds all",
+        "finds some, sends the rest",
+    ] {
+        assert!(taken.contains(step), "{step}: {taken:?}");
+    }
+    assert!(ends > 0 && parts == 2, "{ends} ends, {parts} parts");
 }
 
 fn assert_breaks(relaxed: Relaxed, how: &str) {
@@ -144,4 +166,29 @@ fn a_from_that_is_raised_beyond_what_was_looked_at_doubles() {
 #[test]
 fn a_from_that_is_raised_past_an_item_of_the_request_doubles() {
     assert_breaks(Relaxed::RaisedPastFound, "doubled");
+}
+
+#[test]
+fn a_judgement_before_the_look_up_refuses_what_is_stored() {
+    assert_breaks(Relaxed::JudgedBeforeLooking, "refused, though an item is stored");
+}
+
+#[test]
+fn a_judgement_of_the_rest_refuses_what_is_partly_stored() {
+    assert_breaks(Relaxed::RestJudged, "refused, though an item is stored");
+}
+
+#[test]
+fn a_judgement_by_another_tail_stores_after_another_total() {
+    assert_breaks(Relaxed::JudgedByAnotherTail, "unexpected");
+}
+
+#[test]
+fn items_of_another_request_that_are_not_counted_come_before() {
+    assert_breaks(Relaxed::OthersNotCounted, "unexpected");
+}
+
+#[test]
+fn an_old_tail_refuses_what_is_expected() {
+    assert_breaks(Relaxed::OldTailRefuses, "refused, though the history had");
 }

@@ -159,7 +159,8 @@ fn range(range: &RawDocument) -> Option<SeqRange> {
 pub async fn confirm(of: OfOwner<'_>, records: impl Iterator<Item = (RecordId, i64)>, last: u64) -> bool {
     let update = |(id, inserted)| {
         let mut query = query(of.source, id, of.owner);
-        // The time of the insert also detects a touch by an earlier version, which does not set `found`.
+        // The time of the insert shows that it is the same record: an erasure may have removed it, and another attempt
+        // inserted its own.
         query.insert("touched", DateTime::from_millis(inserted));
         query.insert("found", doc! { "$exists": false });
         raise(query, last)

@@ -30,7 +30,7 @@ use crate::mongo::{Deadline, Error, Result};
 const MOST: usize = 1_000;
 
 /// How long a registration may take before the next begins beside it. An ordinary one takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TURN: Duration = Duration::from_secs(1);
 
 /// Two attempts that insert the same record at once refuse each other a few times. More refusals have another
 /// cause.
@@ -88,7 +88,7 @@ pub fn registrar(source: Arc<HistoryCollection>, catalog: Catalog) -> UnboundedS
             let Some(own) = own.upgrade() else { return };
             let work = register(Arc::clone(&source), catalog.clone(), std::mem::take(&mut keys), own);
             // One after the other, unless one takes long.
-            let _ = timeout(PATIENCE, tokio::spawn(work)).await;
+            let _ = timeout(TURN, tokio::spawn(work)).await;
         }
     });
     sender
@@ -187,8 +187,10 @@ async fn insert(source: &HistoryCollection, registrations: Vec<Registration>) ->
     let Answer { verdicts, at, .. } = loop {
         // A frozen server never answers, and at the next attempt another server may be primary.
         let reply = source.run(command.clone(), deadline.or_within(ATTEMPT)).await;
-        let judged =
-            reply.and_then(|reply| judge(&reply, registrations.len(), false).map_err(Error::Unavailable));
+        let judged = reply.and_then(|reply| {
+            judge(&reply, registrations.len(), false)
+                .map_err(|unjudged| Error::Unavailable(unjudged.to_string()))
+        });
         let why = match judged {
             Ok(answer) => break answer,
             Err(Error::Unavailable(why)) if !deadline.passed() => why,

@@ -12,7 +12,7 @@ use super::key_search::KeySearch;
 use super::record::keep_looked;
 use crate::history::buckets::document::Marked;
 use crate::history::buckets::marker::{self, Marker};
-use crate::history::collection::{HistoryCollection, OfOwner, page_of};
+use crate::history::collection::{HistoryCollection, NO_PAGE, OfOwner, page_of};
 use crate::history::identity::{ItemKey, RecordId};
 use crate::mongo::majority::Patient;
 use crate::mongo::{Corruption, Error, Result};
@@ -175,7 +175,7 @@ impl ItemScan<'_> {
     /// Examines a page. Returns false if the page before it has grown since it was read.
     fn look_at(&mut self, bucket: &RawDocument) -> Result<bool> {
         let corrupt = |field, detail: &str| Corruption::of(bucket, field, detail);
-        let page = page_of(bucket).map_err(|why| corrupt("page", why))?.get();
+        let page = page_of(bucket).ok_or_else(|| corrupt("page", NO_PAGE))?.get();
         let begun = (self.looked % self.of.source.page_size().get() as u64) as usize;
         if page != self.first_page() {
             let missing = format!("is {page}, right after item {}", self.looked);

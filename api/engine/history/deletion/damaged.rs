@@ -34,7 +34,7 @@ pub(crate) fn numbers() -> Document {
 
 /// The numbers that follow those of a bucket, as far as they are readable.
 pub(crate) fn used(bucket: &RawDocument, owner: &OwnerId) -> Numbers {
-    let page = page_of(bucket).ok().filter(|page| page.get() < MAX_SAFE_INTEGER).map(PageNumber::next);
+    let page = page_of(bucket).filter(|page| page.get() < MAX_SAFE_INTEGER).map(PageNumber::next);
     let number = |field| bucket.get_i64(field).ok().and_then(|number| u64::try_from(number).ok());
     let first_page = number("firstPage").and_then(|page| PageNumber::new(page).ok());
     let id = BucketId::parse(bucket.get_str("_id").unwrap_or_default(), owner).map(|id| id.second);

@@ -6,6 +6,9 @@
 //! *sweep*. Before a page is deleted, the tombstone says that later pages follow it: a page that was opened after the tombstone
 //! was written has used its number.
 //!
+//! What summaries have stored of the pages goes with them ([`tiles`]): a maker that stood still is refused as an append is. So does what a native
+//! time series has of the owner ([`series`](mod@crate::history::series::forget)): what comes late does not count, and is deleted.
+//!
 //! Every step may be repeated, and any instance may go on where another has stopped. An erasure that is late, because its
 //! instance stood still, must not delete what was appended after a reopening: it deletes only pages up to one that a tombstone,
 //! not yet swept, has just covered. Damage does not keep an owner from being erased ([`damaged`]).
@@ -26,6 +29,8 @@ use crate::history::buckets::bucket_id::BucketId;
 use crate::history::buckets::marker::{self, Marker, TOMBSTONE, tombstone_id};
 use crate::history::collection::fence::{self, Fence, ReadTime};
 use crate::history::collection::{HistoryCollection, OfOwner, owner_in};
+use crate::history::series::forget::forget as forget_series;
+use crate::history::summaries::tiles;
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::values::{date, whole_number};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
@@ -107,6 +112,7 @@ impl Erasures {
         }
         if tombstone.swept {
             self.key_scans.forget(owner);
+            forget_projections(of, &tombstone).await?;
             let is_clean = match begins {
                 Some(_) => look_behind(of, &tombstone, None).await?,
                 // What came late all the same. A reopening may be under way.
@@ -116,7 +122,12 @@ impl Erasures {
         }
         let aged = of.source.is_aged(tombstone.since);
         let scan = (owner.clone(), tombstone.since, aged);
-        let done = delete_pages(of, &tombstone, None).await? && self.key_scans.go_on(of, scan, began).await?;
+        let mut done = delete_pages(of, &tombstone, None).await?;
+        if done {
+            // After the pages: what is made later is made by an instance that does not know the tombstone yet. The sweep comes after that.
+            forget_projections(of, &tombstone).await?;
+            done = self.key_scans.go_on(of, scan, began).await?;
+        }
         match (done, aged) {
             (false, _) => Ok(Erasure::Erasing),
             (true, false) => Ok(Erasure::Erased),
@@ -171,6 +182,7 @@ impl Erasures {
         if !tombstone.swept || !look_behind(of, &tombstone, Some(reopening(&tombstone))).await? {
             return Ok(Reopening::NotSwept);
         }
+        forget_projections(of, &tombstone).await?;
         let erasure = LoggedErasure::read(of).await?;
         source.raise_markers(deadline).await?;
         // Without a page before it the history is as if it had never been.
@@ -229,6 +241,12 @@ async fn tombstone(of: OfOwner<'_>) -> Result<Option<Marker>> {
         Ok(Marker::read(bucket)?.ok_or_else(damage)?)
     };
     Ok(of.find(command, read).await?.pop())
+}
+
+/// Deletes what is computed from the pages, when they are deleted.
+async fn forget_projections(of: OfOwner<'_>, tombstone: &Marker) -> Result<()> {
+    tiles::forget_erased(of, tombstone.first_page).await?;
+    forget_series(of).await
 }
 
 /// The marker of the beginning that a reopening writes before it lifts this tombstone.

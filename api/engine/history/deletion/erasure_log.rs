@@ -13,7 +13,7 @@
 
 use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
-use pagebucket_model::domain::{Instant, PageNumber};
+use pagebucket_model::domain::{Instant, Invalid, PageNumber};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -120,22 +120,23 @@ impl ErasureLine {
     /// Reads a line of a log. `None` if it is about something else.
     ///
     /// # Errors
-    /// The line names an erasure, and cannot be read. The sentence says why; its subject is the line.
-    pub fn parse(line: &str) -> Result<Option<Self>, String> {
+    /// The line names an erasure, and cannot be read.
+    pub fn parse(line: &str) -> Result<Option<Self>, Invalid> {
+        let damaged = |why: String| Invalid(format!("is damaged: {why}"));
         if ![ERASED, REOPENED].iter().any(|event| line.contains(event)) {
             return Ok(None);
         }
         let members = if line.trim_start().starts_with('{') { of_json(line)? } else { of_pretty(line)? };
         let Some(members) = members else { return Ok(None) };
         let LoggedFields { event, owners, owner, history, first_page, second, erased } =
-            serde_json::from_value(members.into()).map_err(|error| format!("is damaged: {error}"))?;
-        let erased =
-            Instant::parse_rfc3339(&erased).map_err(|rule| format!("is damaged: `erased` {rule}"))?;
+            serde_json::from_value(members.into()).map_err(|error| damaged(error.to_string()))?;
+        let erased = Instant::parse_rfc3339(&erased).map_err(|rule| damaged(format!("`erased` {rule}")))?;
         // After it there must be one for a page.
         let first_page = PageNumber::new(first_page).ok().filter(|page| page.get() < TOMBSTONE as u64);
-        let first_page = first_page.ok_or("is damaged: `first_page` must be the number of a page")?;
+        let first_page =
+            first_page.ok_or_else(|| damaged("`first_page` must be the number of a page".to_owned()))?;
         if second > BucketId::LAST_SECOND {
-            return Err("is damaged: `second` must have at most ten digits".to_owned());
+            return Err(damaged("`second` must have at most ten digits".to_owned()));
         }
         let erasure = LoggedErasure { erased, first_page, second };
         Ok(Some(Self { owners, owner, history, erasure, reopened: event == REOPENED }))
@@ -145,26 +146,26 @@ impl ErasureLine {
 type LineMembers = serde_json::Map<String, Value>;
 
 /// The members of a line in JSON; `None` if it is another one of ours.
-fn of_json(line: &str) -> Result<Option<LineMembers>, String> {
+fn of_json(line: &str) -> Result<Option<LineMembers>, Invalid> {
     let members: LineMembers =
-        serde_json::from_str(line).map_err(|_| "names an erasure, but is not a JSON object".to_owned())?;
+        serde_json::from_str(line).map_err(|_| Invalid::new("names an erasure, but is not a JSON object"))?;
     match members.get("event").and_then(Value::as_str) {
         Some(ERASED | REOPENED) => Ok(Some(members)),
         // One that quotes the name, such as the path of a request.
         _ if members.contains_key("target") => Ok(None),
-        _ => Err("names an erasure, but not as its `event`".to_owned()),
+        _ => Err(Invalid::new("names an erasure, but not as its `event`")),
     }
 }
 
 /// The same of a line in the format for people: `… WARN pagebucket::audit::erasures: an owner is erased event="owner-erased" …`.
-fn of_pretty(line: &str) -> Result<Option<LineMembers>, String> {
+fn of_pretty(line: &str) -> Result<Option<LineMembers>, Invalid> {
     const LEVELS: [&str; 5] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR"];
     let Some((_, line)) = line.trim_end().rsplit_once(&format!("{TARGET}: an owner is ")) else {
         let is_ours = line.split_whitespace().nth(1).is_some_and(|level| LEVELS.contains(&level));
         return if is_ours {
             Ok(None)
         } else {
-            Err("names an erasure, but is no line of the log".to_owned())
+            Err(Invalid::new("names an erasure, but is no line of the log"))
         };
     };
     // No value has a space.
@@ -177,7 +178,7 @@ fn of_pretty(line: &str) -> Result<Option<LineMembers>, String> {
     let members: Option<LineMembers> = members.collect();
     let members = members
         .filter(|members| matches!(members.get("event").and_then(Value::as_str), Some(ERASED | REOPENED)));
-    members.map(Some).ok_or_else(|| "is damaged: its fields cannot be read".to_owned())
+    members.map(Some).ok_or_else(|| Invalid::new("is damaged: its fields cannot be read"))
 }
 
 #[cfg(test)]
@@ -251,7 +252,7 @@ mod tests {
             (LINE.replace("1698349623", "10000000000"), "`second` must"),
             (LINE.replace("20T12:00:00.000Z", "20"), "`erased` must be"),
         ] {
-            let sentence = ErasureLine::parse(&line).unwrap_err();
+            let Invalid(sentence) = ErasureLine::parse(&line).unwrap_err();
             assert!(sentence.contains(part), "{line}: {sentence}");
         }
     }

@@ -87,16 +87,21 @@ struct Leap {
     at: Option<Instant>,
 }
 
+/// What the clocks say.
+#[derive(Debug)]
+pub(super) enum ClockReading {
+    /// The time, in milliseconds since 1970.
+    Certain(i64),
+    /// It is not certain.
+    InDoubt(Doubt),
+}
+
 impl RetentionClock {
-    /// The time, in milliseconds since 1970, by the server's clock and by that of this instance; or why it is in doubt.
+    /// The time by the server's clock and by that of this instance.
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub(crate) async fn time(
-        &self,
-        source: &HistoryCollection,
-        deadline: Deadline,
-    ) -> Result<Result<i64, Doubt>> {
+    pub(super) async fn time(&self, source: &HistoryCollection, deadline: Deadline) -> Result<ClockReading> {
         if self.0.lock().is_none() {
             let remembered = remembered(source, deadline).await?;
             let last = TrustedTime::begin(remembered, source.clock.now().millis(), Instant::now());
@@ -118,7 +123,7 @@ impl RetentionClock {
             remember(source, changed, deadline).await?;
             self.0.lock().iter_mut().for_each(|known| known.remembered = Some(changed));
         }
-        Ok(time)
+        Ok(time.map_or_else(ClockReading::InDoubt, ClockReading::Certain))
     }
 }
 

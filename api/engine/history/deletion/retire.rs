@@ -6,24 +6,31 @@
 //! refuses. Later the database refuses to open any of them ([`fence`]). `firstPage` is raised again only when all pages before it
 //! are deleted. The last page always stays.
 //!
+//! Where tiles of summaries outlive their pages ([`kept`](crate::history::summaries::kept)), these are stored before the marker is.
+//!
 //! Pages go by their dates only if the time is not in doubt ([`super::retention_clock`]).
 
 use std::collections::HashMap;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::domain::{Limit, OwnerId, PageNumber};
 use parking_lot::Mutex;
 
-use super::retention_clock::{Doubt, RetentionClock};
+use super::retention_clock::{ClockReading, Doubt, RetentionClock};
 use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::marker::{self, Marker};
 use crate::history::buckets::tails::Tails;
 use crate::history::collection::fence;
-use crate::history::collection::{HistoryCollection, OfOwner, owner_bson, owner_in, page_of};
+use crate::history::collection::{HistoryCollection, NO_PAGE, OfOwner, owner_bson, owner_in, page_of};
 use crate::history::reads::owners::owner_ids;
+use crate::history::reads::reader::HistoryReader;
+use crate::history::summaries::kept::has_kept_tiles;
+use crate::history::summaries::make::TileMaker;
+use crate::history::summaries::tiles;
 use crate::mongo::majority::Query;
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
@@ -33,6 +40,9 @@ const MOST_PAGES: u64 = 1_000;
 /// The most commands that look for the first page that is kept, each at [`MOST_PAGES`] pages.
 const MOST_COMMANDS: usize = 20;
 
+/// How long kept tiles are made in a step.
+const KEEPING: Duration = Duration::from_secs(5);
+
 /// How much of each history is kept. With both, a page is kept if either keeps it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
@@ -40,6 +50,8 @@ pub struct Retention {
     pub pages: Option<NonZeroU64>,
     /// The age in days up to which the last date of a page keeps it, and all pages after it.
     pub days: Option<NonZeroU32>,
+    /// Whether tiles of summaries outlive their pages. Then pages are retired only as far as whole tiles of them are, 64 at a time.
+    pub keep_summaries: bool,
 }
 
 /// What a batch of retirement has done.
@@ -56,21 +68,21 @@ pub struct Retired {
 /// Retires pages of the histories of one definition.
 #[derive(Debug)]
 pub(crate) struct Retirement {
-    source: Arc<HistoryCollection>,
+    reader: HistoryReader,
     /// The last owner of the step before.
     walk: Mutex<Option<OwnerId>>,
     clock: RetentionClock,
 }
 
 impl Retirement {
-    pub(crate) fn new(source: Arc<HistoryCollection>) -> Self {
-        Self { source, walk: Mutex::default(), clock: RetentionClock::default() }
+    pub(crate) fn new(reader: HistoryReader) -> Self {
+        Self { reader, walk: Mutex::default(), clock: RetentionClock::default() }
     }
 
     /// Retires pages of the next owners, a bounded number of them, and deletes pages that were retired before, also if nothing
     /// is to be retired now. The walk over all owners goes on with the next call, and then begins again.
     pub(crate) async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired> {
-        let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
+        let (source, deadline) = (&self.reader.source, deadline.or_within(COMMAND));
         let after = self.walk.lock().clone();
         let (ids, more) = owner_ids(source, after, Limit::MOST, deadline).await?;
         // An owner that cannot be retired must not keep the others.
@@ -81,15 +93,25 @@ impl Retirement {
         let mut limits = (retention, None);
         if let Some(days) = retention.days {
             match self.clock.time(source, deadline).await? {
-                Ok(now) => limits.1 = Some(now - i64::from(days.get()) * 86_400_000),
+                ClockReading::Certain(now) => limits.1 = Some(now - i64::from(days.get()) * 86_400_000),
                 // Also where a number of pages is given: a page is kept if either keeps it.
-                Err(doubt) => (limits.0, retired.doubt) = (Retention::default(), Some(doubt)),
+                ClockReading::InDoubt(doubt) => {
+                    (limits.0, retired.doubt) = (Retention::default(), Some(doubt))
+                }
             }
         }
         let mut raised = false;
-        for owner in &ids {
+        let maker = TileMaker::of(&self.reader).filter(|_| retention.keep_summaries);
+        let keeping = maker.map(|maker| (maker, Deadline::within(KEEPING)));
+        for (index, owner) in ids.iter().enumerate() {
+            if index > 0 && keeping.as_ref().is_some_and(|(_, until)| until.passed()) {
+                // The next step begins with this owner.
+                *self.walk.lock() = Some(ids[index - 1].clone());
+                retired.more = true;
+                break;
+            }
             let (of, marker) = (source.of(owner, deadline), markers.remove(owner));
-            match retire_one(of, &tails, marker, limits, &mut raised).await {
+            match retire_one(of, &tails, marker, limits, keeping.as_ref(), &mut raised).await {
                 // A damaged bucket, or an owner that is being erased.
                 Err(error @ (Error::Corrupt(_) | Error::Gone(_))) => {
                     tracing::debug!(%owner, %error, "no page of an owner is retired");
@@ -100,18 +122,27 @@ impl Retirement {
         if raised {
             // Again: an instance may have asked before the last marker was written.
             source.raise_markers(deadline).await?;
+            if keeping.is_none() && has_kept_tiles(source, deadline).await? {
+                let history = source.collection();
+                tracing::warn!(
+                    history,
+                    "pages are retired without their summaries; those of earlier pages are kept"
+                );
+            }
         }
         Ok(retired)
     }
 }
 
 /// Deletes pages of one owner, and returns how many; or marks those that are deleted later. `raised` says whether the number of
-/// markers was raised. `limits` are how much is kept, and the oldest date that is kept.
+/// markers was raised. `limits` are how much is kept, and the oldest date that is kept. `keeping` makes kept tiles, until a time; what is left
+/// is for the next step.
 async fn retire_one(
     of: OfOwner<'_>,
     tails: &Tails,
     marker: Option<Beginning>,
     limits: (Retention, Option<i64>),
+    keeping: Option<&(TileMaker, Deadline)>,
     raised: &mut bool,
 ) -> Result<u64> {
     let Some(tail) = tails.of(of.owner)? else { return Ok(0) };
@@ -120,7 +151,11 @@ async fn retire_one(
         return Ok(deleted);
     }
     let first = marker.map_or(PageNumber::FIRST, |marker| marker.first_page);
-    let Some(keep) = first_kept(of, first, tail, limits).await? else { return Ok(0) };
+    let mut keep = first_kept(of, first, tail, limits).await?;
+    if let Some((end, (maker, until))) = keep.zip(keeping) {
+        keep = maker.keep_before(of, first, end, *until).await?;
+    }
+    let Some(keep) = keep else { return Ok(0) };
     if !std::mem::replace(raised, true) {
         of.source.raise_markers(of.deadline).await?;
     }
@@ -164,6 +199,11 @@ async fn delete(of: OfOwner<'_>, marker: Option<Marker>) -> Result<Option<u64>> 
     let before = doc! { "$gt": 1_i64, "$lt": marker.first_page.get() as i64 };
     let found = pages(of, doc! { "page": before }, MOST_PAGES).await?;
     let (Some(first), Some(last)) = (found.first(), found.last()) else {
+        // Page 1 is deleted with its marker, and an earlier attempt may have ended after the pages. Until then a tile may come late.
+        if marker.since.is_some() && !of.source.is_aged(marker.since) {
+            return Ok(Some(0));
+        }
+        tiles::forget(of, marker.first_page).await?;
         // So that later walks need not look.
         let this = doc! { "page": 1_i64, "firstPage": marker.first_page.get() as i64 };
         of.update(this, doc! { "$set": { "swept": true } }, of.source.by_page()).await?;
@@ -173,6 +213,8 @@ async fn delete(of: OfOwner<'_>, marker: Option<Marker>) -> Result<Option<u64>> 
         return Ok(Some(0));
     }
     of.delete([doc! { "page": { "$gte": first.get() as i64, "$lte": last.get() as i64 } }]).await?;
+    // Also of page 1, whose place the marker has.
+    tiles::forget(of, last.next()).await?;
     Ok(Some(found.len() as u64))
 }
 
@@ -184,7 +226,7 @@ async fn first_kept(
     (retention, oldest): (Retention, Option<i64>),
 ) -> Result<Option<PageNumber>> {
     let by_pages = match retention {
-        Retention { pages: None, days: None } => return Ok(None),
+        Retention { pages: None, days: None, .. } => return Ok(None),
         Retention { pages: Some(pages), .. } => tail.page.get().saturating_sub(pages.get()),
         Retention { pages: None, .. } => tail.page.get(),
     };
@@ -225,7 +267,8 @@ async fn pages(of: OfOwner<'_>, condition: Document, most: u64) -> Result<Vec<Pa
     let mut command = of.at_most(condition, most as usize);
     command.insert("projection", doc! { "_id": 0, "page": 1 });
     let id = format!("{}_", of.owner);
-    let page =
-        move |bucket: &RawDocument| Ok(page_of(bucket).map_err(|why| Corruption::new(&*id, "page", why))?);
+    let page = move |bucket: &RawDocument| {
+        Ok(page_of(bucket).ok_or_else(|| Corruption::new(&*id, "page", NO_PAGE))?)
+    };
     of.find(command, page).await
 }

@@ -17,7 +17,7 @@ use pagebucket_model::domain::{Cursor, DateRange, OwnerId, PageNumber};
 use super::cursor_search::SearchResult;
 use super::reader::History;
 use crate::history::buckets::document::Bucket;
-use crate::history::collection::{HistoryCollection, page_of};
+use crate::history::collection::{HistoryCollection, NO_PAGE, page_of};
 use crate::mongo::majority::Query;
 use crate::mongo::values::date;
 use crate::mongo::{COMMAND, Corruption, Deadline, Result};
@@ -113,7 +113,7 @@ impl DateScan {
         };
         let last = tail.id(&history.owner).to_string();
         let number = move |page: &RawDocument| {
-            page_of(page).map_err(|why| Corruption::new(&last, "page of one before it", why).into())
+            page_of(page).ok_or_else(|| Corruption::new(&last, "page of one before it", NO_PAGE).into())
         };
         let command = self.command(source, &history.owner, low, high);
         let pages = source.reads.find(Query::new(command, deadline.or_within(COMMAND)), number).await?;

@@ -51,6 +51,11 @@ impl HistoryReader {
 }
 
 impl Export {
+    /// The rest of a history after a position.
+    pub(crate) fn of(history: History, at: Position) -> Self {
+        Self { history, at, dated: None }
+    }
+
     /// The totals of the history when the export began.
     pub fn totals(&self) -> Totals {
         self.history.totals()
@@ -128,6 +133,11 @@ impl ExportBatch {
     /// Number of pages that were read.
     pub fn pages(&self) -> usize {
         self.buckets.len()
+    }
+
+    /// The pages, of which the first may have items before the position of the export.
+    pub(crate) fn into_pages(self) -> Vec<Bucket> {
+        self.buckets
     }
 
     /// The items, in order of their addresses.

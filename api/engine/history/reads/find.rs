@@ -80,9 +80,12 @@ pub(crate) async fn find(
     server: Option<SelectionCriteria>,
 ) -> Result<Vec<Bucket>> {
     let (owner, definition) = (owner.clone(), Arc::clone(&source.definition));
-    let bucket = move |bucket: &RawDocument| match Marker::read(bucket)? {
-        Some(marker) => Err(marker.gone(definition.page_size).into()),
-        None => Ok(Bucket::read(bucket, &owner, &definition)?),
+    // A marker has no items, so it is not read as a bucket.
+    let bucket = move |bucket: &RawDocument| {
+        Bucket::read(bucket, &owner, &definition).or_else(|corruption| match Marker::read(bucket)? {
+            Some(marker) => Err(marker.gone(definition.page_size).into()),
+            None => Err(corruption.into()),
+        })
     };
     // What another member shows must not be older than the latest answer about markers.
     let after =

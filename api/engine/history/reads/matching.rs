@@ -164,7 +164,8 @@ impl Candidates {
     }
 }
 
-fn is_wanted(item: &StoredItem<'_>, values: &FilterValues, dates: Option<DateRange>) -> bool {
+/// Whether an item has one of the values of each property, and one of the dates.
+pub(crate) fn is_wanted(item: &StoredItem<'_>, values: &FilterValues, dates: Option<DateRange>) -> bool {
     let text = |name: &str| item.document().get(name).ok().flatten().and_then(RawBsonRef::as_str);
     values.iter().all(|(name, any)| text(name).is_some_and(|text| any.iter().any(|value| value == text)))
         && dates.is_none_or(|dates| dates.contains(item.date()))

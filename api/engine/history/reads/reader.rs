@@ -14,6 +14,7 @@
 
 use std::sync::Arc;
 
+use mongodb::options::SelectionCriteria;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{
     OwnerId, PageNumber, Position, ReadPreference, Seq, SeqRange, Totals, Window,
@@ -37,7 +38,8 @@ use crate::mongo::{COMMAND, Corruption, Deadline, Error, Gone, Result};
 pub struct HistoryReader {
     pub(crate) source: Arc<HistoryCollection>,
     shared: Arc<Shared>,
-    preference: ReadPreference,
+    /// The members that are preferred for full pages; `None` is the primary.
+    preferred: Option<SelectionCriteria>,
 }
 
 #[derive(Debug, Default)]
@@ -75,7 +77,7 @@ pub struct FullPages {
 
 impl HistoryReader {
     pub(crate) fn new(source: Arc<HistoryCollection>) -> Self {
-        Self { source, shared: Arc::default(), preference: ReadPreference::Primary }
+        Self { source, shared: Arc::default(), preferred: None }
     }
 
     /// The definition of these histories.
@@ -238,7 +240,7 @@ impl HistoryReader {
     /// The same histories, with full pages read from the preferred members.
     #[must_use]
     pub(crate) fn preferring(&self, preference: ReadPreference) -> Self {
-        Self { preference, ..self.clone() }
+        Self { preferred: criteria(preference), ..self.clone() }
     }
 
     /// These pages in ascending order, if another member than the primary is preferred and shows them full.
@@ -249,7 +251,7 @@ impl HistoryReader {
         pages: &[PageNumber],
         deadline: Deadline,
     ) -> Option<Vec<Bucket>> {
-        let criteria = criteria(self.preference)?;
+        let criteria = self.preferred.clone()?;
         let mut expected = pages.to_vec();
         expected.sort_unstable();
         let of = self.source.of(owner, deadline.or_within(SOON));
@@ -301,11 +303,14 @@ impl History {
         let first = Position::before(self.first_seq());
         match position {
             Position::BEGINNING => Ok(first),
-            position if position < first => {
-                Err(Gone::Retired { first_page: self.first, first_seq: self.first_seq() })
-            }
+            position if position < first => Err(self.retired()),
             position => Ok(position),
         }
+    }
+
+    /// Why an item before the first one is not there.
+    pub(crate) fn retired(&self) -> Gone {
+        Gone::Retired { first_page: self.first, first_seq: self.first_seq() }
     }
 
     /// The sequence number of the first item that is there, or that the next append stores.

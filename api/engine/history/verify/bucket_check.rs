@@ -50,11 +50,19 @@ impl Seen {
         let owner = owner.and_then(|(owner, _)| definition.owner.kind.parse_stored(owner));
         let is_placed = owner.as_ref().is_some_and(|owner| BucketId::parse(&id, owner).is_some());
         let kind = DocumentKind::of(document, owner.as_ref());
-        let (page, stored_page, filter) =
-            (page_of(document).ok(), value(document, "page"), filter(document, &id));
-        let (items, keys, faults) = Default::default();
-        let mut seen =
-            Self { id, is_text, owner, kind, is_placed, page, stored_page, items, keys, faults, filter };
+        let mut seen = Self {
+            filter: filter(document, &id),
+            id,
+            is_text,
+            owner,
+            kind,
+            is_placed,
+            page: page_of(document),
+            stored_page: value(document, "page"),
+            items: 0,
+            keys: Vec::new(),
+            faults: Vec::new(),
+        };
         let Some(owner) = seen.owner.clone() else { return seen };
         let field = &definition.owner.field;
         // Names the shard of a cluster.

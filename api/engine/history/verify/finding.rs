@@ -43,6 +43,15 @@ impl Finding {
     }
 }
 
+/// What became of a repair.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mended {
+    /// These fields were set.
+    Set(Document),
+    /// Nothing was set: a sentence says why.
+    Left(&'static str),
+}
+
 /// How a bucket can be repaired without loss.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mend {

@@ -61,25 +61,22 @@ struct Unnumbered {
 
 impl Checker {
     pub(super) fn new(definition: &Definition, share: KeyShare) -> Self {
-        let (size, next) = (definition.page_size, 1);
-        let (stays, beginning, left_behind, erased, of_tombstone, gaps) = Default::default();
-        let (previous, misplaced, unnumbered, keys, too_many_keys, findings) = Default::default();
         Self {
-            size,
-            next,
-            stays,
-            beginning,
-            left_behind,
-            erased,
-            of_tombstone,
-            gaps,
-            previous,
-            misplaced,
-            unnumbered,
+            size: definition.page_size,
+            next: 1,
+            stays: None,
+            beginning: None,
+            left_behind: Vec::new(),
+            erased: None,
+            of_tombstone: Vec::new(),
+            gaps: Vec::new(),
+            previous: None,
+            misplaced: Vec::new(),
+            unnumbered: Vec::new(),
             share,
-            keys,
-            too_many_keys,
-            findings,
+            keys: HashMap::new(),
+            too_many_keys: false,
+            findings: Vec::new(),
         }
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
+use pagebucket_model::domain::Invalid;
 use parking_lot::RwLock;
 use reqwest::{Client, StatusCode, Url};
 use serde_json::Value;
@@ -17,7 +18,7 @@ use tokio::sync::Mutex;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
-use crate::http_client::{cause, client, whole};
+use crate::http_client::{NoClient, cause, client, whole};
 
 /// Time within which the issuer must answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -44,19 +45,53 @@ impl KeySource {
     /// Parses an address, or the path of a file.
     ///
     /// # Errors
-    /// A sentence for the user: the address is http, and of another machine.
-    pub fn parse(text: &str) -> Result<Self, &'static str> {
+    /// The address is http, and of another machine.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let Some(url) = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme())) else {
             return Ok(Self::File(text.into()));
         };
         let host = url.host_str().unwrap_or_default();
         if url.scheme() == "http" && !["localhost", "127.0.0.1", "[::1]"].contains(&host) {
-            return Err(
-                "must be https, a file, or http on this machine: anyone between could replace the keys",
-            );
+            let rule =
+                "must be https, a file, or http on this machine: anyone between could replace the keys";
+            return Err(Invalid::new(rule));
         }
         Ok(Self::Url(url))
     }
+}
+
+/// Why the issuer's keys cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum KeySetError {
+    /// The file of the user is no set of keys.
+    #[error("{}: {why}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: Box<Self>,
+    },
+    /// The file cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] std::io::Error),
+    /// There is no client to ask the issuer with.
+    #[error(transparent)]
+    NoClient(#[from] NoClient),
+    /// The issuer does not answer, or breaks off.
+    #[error("{}", cause(.0))]
+    NoAnswer(#[from] reqwest::Error),
+    /// The issuer answers with another status than 200.
+    #[error("the issuer answers {0}")]
+    Status(StatusCode),
+    /// The issuer's answer is too long.
+    #[error("the issuer's answer has more than {LONGEST} bytes")]
+    TooLong,
+    /// What was read is not JSON.
+    #[error("not JSON: {0}")]
+    NotJson(#[from] serde_json::Error),
+    /// What was read is not a set of keys.
+    #[error("not a set of keys: `keys` is no array")]
+    NotASet,
 }
 
 /// When the set is fetched.
@@ -119,8 +154,13 @@ impl IssuerKey {
             Some(named) => vec![named.filter(|named| of_type.contains(named))?],
         };
         let decoding = DecodingKey::from_jwk(&jwk).ok()?;
-        let (id, source, withdrawn) = (common.key_id.clone(), source.clone(), AtomicBool::new(false));
-        Some(Self { id, source, decoding, algorithms, withdrawn })
+        Some(Self {
+            id: common.key_id.clone(),
+            source: source.clone(),
+            decoding,
+            algorithms,
+            withdrawn: AtomicBool::new(false),
+        })
     }
 
     /// Whether the issuer has withdrawn it.
@@ -144,8 +184,8 @@ impl KeySet {
     /// Reads the set for the first time, and again for as long as it is used.
     ///
     /// # Errors
-    /// A sentence for the user: the file is not a set of keys. An issuer that does not answer is asked again later.
-    pub async fn start(source: KeySource, pace: Pace) -> Result<Arc<Self>, String> {
+    /// The file is not a set of keys. An issuer that does not answer is asked again later.
+    pub async fn start(source: KeySource, pace: Pace) -> Result<Arc<Self>, KeySetError> {
         // A proxy between would see plain text, and could replace the keys.
         let plain = matches!(&source, KeySource::Url(url) if url.scheme() == "http");
         let client = client(|builder| {
@@ -153,12 +193,14 @@ impl KeySet {
             if plain { builder.no_proxy() } else { builder }
         })?;
         let set = Self { source, client, pace, current: RwLock::default(), fetched: Arc::default() };
-        let fetched = set.fetch().await;
-        if let (Err(error), KeySource::File(path)) = (&fetched, &set.source) {
-            return Err(format!("{}: {error}", path.display()));
-        }
+        let fetched = match (set.fetch().await, &set.source) {
+            (Err(why), KeySource::File(file)) => {
+                return Err(KeySetError::File { file: file.clone(), why: Box::new(why) });
+            }
+            (fetched, _) => set.logged(fetched),
+        };
         let set = Arc::new(set);
-        tokio::spawn(Self::refresh(Arc::downgrade(&set), pace, set.logged(fetched)));
+        tokio::spawn(Self::refresh(Arc::downgrade(&set), pace, fetched));
         Ok(set)
     }
 
@@ -174,7 +216,7 @@ impl KeySet {
     }
 
     /// Logs a fetch that failed. Returns whether it succeeded.
-    fn logged(&self, fetched: Result<(), String>) -> bool {
+    fn logged(&self, fetched: Result<(), KeySetError>) -> bool {
         if let Err(error) = &fetched {
             tracing::warn!(%error, "the issuer's keys could not be fetched; the last ones stay in use");
         }
@@ -232,14 +274,14 @@ impl KeySet {
     /// Replaces the keys.
     ///
     /// # Errors
-    /// A sentence for the log. The keys stay as they are.
-    async fn fetch(&self) -> Result<(), String> {
+    /// The set cannot be read. The keys stay as they are.
+    async fn fetch(&self) -> Result<(), KeySetError> {
         let text = match &self.source {
-            KeySource::File(path) => tokio::fs::read(path).await.map_err(|error| error.to_string())?,
+            KeySource::File(path) => tokio::fs::read(path).await?,
             KeySource::Url(url) => self.get(url.clone()).await?,
         };
-        let set: Value = serde_json::from_slice(&text).map_err(|error| format!("not JSON: {error}"))?;
-        let source = set["keys"].as_array().ok_or("not a set of keys: `keys` is no array")?;
+        let set: Value = serde_json::from_slice(&text)?;
+        let source = set["keys"].as_array().ok_or(KeySetError::NotASet)?;
         // Tokens are verified meanwhile: there is one fetch at a time.
         let current = self.current.read().clone();
         // A key that stays is the same value, so that tokens remember whether theirs was withdrawn.
@@ -256,13 +298,11 @@ impl KeySet {
         Ok(())
     }
 
-    async fn get(&self, url: Url) -> Result<Vec<u8>, String> {
-        let answer = self.client.get(url).send().await.map_err(|error| cause(&error))?;
+    async fn get(&self, url: Url) -> Result<Vec<u8>, KeySetError> {
+        let answer = self.client.get(url).send().await?;
         match answer.status() {
-            StatusCode::OK => {}
-            status => return Err(format!("the issuer answers {status}")),
+            StatusCode::OK => whole(answer, LONGEST).await?.ok_or(KeySetError::TooLong),
+            status => Err(KeySetError::Status(status)),
         }
-        let body = whole(answer, LONGEST).await.map_err(|error| cause(&error))?;
-        body.ok_or_else(|| format!("the issuer's answer has more than {LONGEST} bytes"))
     }
 }

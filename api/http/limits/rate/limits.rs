@@ -1,14 +1,12 @@
-//! The limits of all clients.
+//! The limits of all clients, and the classes of requests that are limited separately.
 
 use std::num::NonZeroU32;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::HeaderValue;
-use governor::clock::MonotonicClock;
 use pagebucket_model::metric::{RATE_CLIENTS, RATE_LIMITED};
 
-use super::class::Class;
-use super::limiter::{Limiter, Short};
+use super::balances::{Balances, Short};
 use crate::client::Client;
 use crate::problem::{Problem, ProblemKind};
 
@@ -18,10 +16,38 @@ const BURST: Duration = Duration::from_secs(10);
 /// The largest bucket.
 const LARGEST: u32 = 100_000;
 
+/// What is counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Requests that store or count something.
+    Appends,
+    /// Requests that read.
+    Reads,
+    /// Uploads and exports: their beginnings.
+    Streams,
+    /// Tokens and keys that have to be verified.
+    SignIn,
+}
+
+impl Class {
+    /// All classes, in the order of the documentation.
+    pub const ALL: [Self; 4] = [Self::Appends, Self::Reads, Self::Streams, Self::SignIn];
+
+    /// The name of the class: of its policy in `RateLimit-Policy`, and in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Appends => "appends",
+            Self::Reads => "reads",
+            Self::Streams => "streams",
+            Self::SignIn => "sign-in",
+        }
+    }
+}
+
 /// The limits of all clients, the same for each class.
 #[derive(Debug)]
 pub struct RateLimits {
-    of_class: [(Limiter, HeaderValue); Class::ALL.len()],
+    of_class: [(Balances, HeaderValue); Class::ALL.len()],
 }
 
 impl RateLimits {
@@ -32,10 +58,10 @@ impl RateLimits {
         let burst = burst.or(NonZeroU32::new(in_burst)).unwrap_or(NonZeroU32::MIN);
         let burst = burst.min(NonZeroU32::MIN.saturating_add(LARGEST - 1));
         let of_class = Class::ALL.map(|class| {
-            let limiter = Limiter::new(per / units.get(), burst, MonotonicClock);
-            let window = seconds(limiter.interval * burst.get());
+            let balances = Balances::new(per / units.get(), burst);
+            let window = seconds(balances.interval * burst.get());
             let policy = format!("\"{}\";q={burst};w={window}", class.name());
-            (limiter, HeaderValue::try_from(policy).expect("words of ours, and numbers"))
+            (balances, HeaderValue::try_from(policy).expect("words of ours, and numbers"))
         });
         Self { of_class }
     }
@@ -46,19 +72,19 @@ impl RateLimits {
     /// # Errors
     /// The bucket is empty.
     pub fn charge_sign_in(&self, address: &Client) -> Result<(), Problem> {
-        let taken = self.limiter(Class::SignIn).take(address, NonZeroU32::MIN);
+        let taken = self.balances(Class::SignIn).take(address, NonZeroU32::MIN, Instant::now());
         taken.map(drop).map_err(|short| refusal(Class::SignIn, short))
     }
 
     /// Updates the gauges.
     pub fn measure(&self) {
         for class in Class::ALL {
-            let clients = self.limiter(class).clients();
+            let clients = self.balances(class).clients();
             metrics::gauge!(RATE_CLIENTS, "class" => class.name()).set(clients as f64);
         }
     }
 
-    pub(super) fn limiter(&self, class: Class) -> &Limiter {
+    pub(super) fn balances(&self, class: Class) -> &Balances {
         &self.of_class[class as usize].0
     }
 
@@ -125,7 +151,7 @@ mod tests {
         let problem = from("192.0.2.1").unwrap_err();
         assert_eq!(problem.in_line()["status"], 429);
         assert!(from("192.0.2.2").is_ok());
-        assert_eq!(limits.limiter(Class::SignIn).clients(), 2);
-        assert_eq!(limits.limiter(Class::Reads).clients(), 0);
+        assert_eq!(limits.balances(Class::SignIn).clients(), 2);
+        assert_eq!(limits.balances(Class::Reads).clients(), 0);
     }
 }

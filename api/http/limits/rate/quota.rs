@@ -3,11 +3,11 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::class::Class;
-use super::limits::{RateLimits, refusal, seconds};
+use super::limits::{Class, RateLimits, refusal, seconds};
 use crate::client::Client;
 use crate::problem::Problem;
 
@@ -48,9 +48,15 @@ struct Quota {
 impl ClientQuota {
     /// Of this client, for a request of this class.
     pub fn of(limits: &Arc<RateLimits>, class: Class, client: Client) -> Self {
-        let limits = Arc::clone(limits);
-        let (taken, left, again) = Default::default();
-        Self(Some(Arc::new(Quota { limits, class, client, taken, left, again })))
+        let quota = Quota {
+            limits: Arc::clone(limits),
+            class,
+            client,
+            taken: AtomicU32::new(0),
+            left: AtomicU32::new(0),
+            again: AtomicU32::new(0),
+        };
+        Self(Some(Arc::new(quota)))
     }
 
     /// Whether there are limits.
@@ -65,15 +71,15 @@ impl ClientQuota {
     pub fn charge(&self, units: usize) -> Result<(), Problem> {
         let Some(quota) = &self.0 else { return Ok(()) };
         let Some(rest) = quota.rest(units) else { return Ok(()) };
-        let limiter = quota.limits.limiter(quota.class);
-        match limiter.take(&quota.client, rest) {
+        let balances = quota.limits.balances(quota.class);
+        match balances.take(&quota.client, rest, Instant::now()) {
             Ok(left) => {
                 quota.note(rest, left);
                 Ok(())
             }
             Err(mut short) => {
                 // The request would have to take everything again.
-                short.wait += limiter.interval * quota.taken.load(Ordering::Relaxed);
+                short.wait += balances.interval * quota.taken.load(Ordering::Relaxed);
                 quota.left.store(short.left, Ordering::Relaxed);
                 quota.again.store(seconds(short.wait).max(1), Ordering::Relaxed);
                 Err(refusal(quota.class, short))
@@ -85,7 +91,7 @@ impl ClientQuota {
     pub fn owe(&self, units: usize) {
         let Some(quota) = &self.0 else { return };
         if let Some(rest) = quota.rest(units) {
-            quota.note(rest, quota.limits.limiter(quota.class).owe(&quota.client, rest));
+            quota.note(rest, quota.limits.balances(quota.class).owe(&quota.client, rest, Instant::now()));
         }
     }
 
@@ -93,9 +99,9 @@ impl ClientQuota {
     /// requests of the same client there is seldom room for several at once.
     pub async fn pace(&self, class: Class, units: usize) {
         let Some(quota) = &self.0 else { return };
-        let limiter = quota.limits.limiter(class);
+        let balances = quota.limits.balances(class);
         for _ in 0..units {
-            while let Err(short) = limiter.take(&quota.client, NonZeroU32::MIN) {
+            while let Err(short) = balances.take(&quota.client, NonZeroU32::MIN, Instant::now()) {
                 tokio::time::sleep(short.wait).await;
             }
         }
@@ -104,9 +110,9 @@ impl ClientQuota {
     /// The same at the end of a stream: what is not left is owed.
     pub fn owe_of(&self, class: Class, units: usize) {
         let Some(quota) = &self.0 else { return };
-        let limiter = quota.limits.limiter(class);
-        for part in parts(units, limiter.burst) {
-            limiter.owe(&quota.client, part);
+        let balances = quota.limits.balances(class);
+        for part in parts(units, balances.burst) {
+            balances.owe(&quota.client, part, Instant::now());
         }
     }
 
@@ -115,8 +121,8 @@ impl ClientQuota {
         let Some(quota) = &self.0 else { return };
         headers.insert(POLICY, quota.limits.policy(quota.class).clone());
         let (left, again) = (quota.left.load(Ordering::Relaxed), quota.again.load(Ordering::Relaxed));
-        let limiter = quota.limits.limiter(quota.class);
-        let full = seconds(limiter.interval * (limiter.burst.get() - left));
+        let balances = quota.limits.balances(quota.class);
+        let full = seconds(balances.interval * (balances.burst.get() - left));
         let until = if again > 0 { again } else { full };
         let value = format!("\"{}\";r={left};t={until}", quota.class.name());
         headers.insert(LEFT, HeaderValue::try_from(value).expect("words of ours, and numbers"));
@@ -126,7 +132,7 @@ impl ClientQuota {
 impl Quota {
     /// What the request has not taken yet.
     fn rest(&self, units: usize) -> Option<NonZeroU32> {
-        let most = self.limits.limiter(self.class).burst.get();
+        let most = self.limits.balances(self.class).burst.get();
         let units = u32::try_from(units).unwrap_or(u32::MAX).min(most);
         NonZeroU32::new(units.saturating_sub(self.taken.load(Ordering::Relaxed)))
     }

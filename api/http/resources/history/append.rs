@@ -3,25 +3,47 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use pagebucket_model::domain::{Instant, OwnerId};
-use pagebucket_model::item::canonical;
+use pagebucket_engine::{AppendTerms, Engine};
+use pagebucket_model::domain::{
+    DraftError, Instant, MAX_SAFE_INTEGER, OwnerId, Position, Seq, SeqRange, Totals,
+};
+use pagebucket_model::item::{Draft, Schema, canonical};
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa::openapi::path::Parameter;
 
-use super::upload::RangeView;
 use crate::middleware::access_log::ItemCount;
-use crate::pages::item_schemas::{MOST_ITEMS, NewItems};
+use crate::pages::item_schemas::{ItemBatch, ItemInput, MOST_ITEMS};
 use crate::pages::item_view::{OwnerMember, owner_member};
 use crate::problem::{AppendProblems, Problem, ProblemKind};
-use crate::request::body::{JSON, expect, read, upload_below};
+use crate::request::body::{JSON, expect, read, upload_below, upload_beside};
 use crate::request::context::Granted;
-use crate::request::idempotency::{self, KeyHeader};
-use crate::request::params::Address;
-use crate::schemas::instant;
+use crate::request::params::{Address, IDEMPOTENCY_REPLAYED, KeyHeader, ParameterReader, Params, in_query};
+use crate::schemas::{instant, whole};
 use crate::state::Api;
+
+/// Consecutive sequence numbers, both ends included.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = SeqRange)]
+pub struct RangeView {
+    /// The first one.
+    #[schema(value_type = u64, minimum = 1)]
+    first_seq: Seq,
+    /// The last one.
+    #[schema(value_type = u64, minimum = 1)]
+    last_seq: Seq,
+}
+
+impl RangeView {
+    /// The view of `range`.
+    pub fn new(range: &SeqRange) -> Self {
+        Self { first_seq: range.first, last_seq: range.last }
+    }
+}
 
 /// Where the {manyItems} of a request are stored.
 #[derive(Debug, Serialize, ToSchema)]
@@ -46,27 +68,90 @@ pub struct AppendedView {
     date: Instant,
 }
 
-/// Append {manyItems}
+/// The total that the client has seen: the items are stored only if the history still has it.
+pub struct ExpectedSeq(Option<Position>);
+
+impl ExpectedSeq {
+    /// The name of the parameter.
+    pub const NAME: &str = "expectedSeq";
+}
+
+impl Params for ExpectedSeq {
+    fn read(reader: &mut ParameterReader<'_>, _: &Engine) -> Option<Self> {
+        Some(Self(reader.query(Self::NAME, Position::parse)))
+    }
+
+    fn documented() -> Vec<Parameter> {
+        let description = "The `totalItems` that the client has seen. The first {item} is stored only if it gets the next sequence \
+            number; otherwise the answer is 412 `unexpected-seq`, and nothing is stored. The other {manyItems} of an array follow the \
+            first one, and {manyItems} of other writers may come between them.";
+        vec![in_query(Self::NAME, description, whole(0, MAX_SAFE_INTEGER))]
+    }
+}
+
+/// What the handlers of an append get.
+type AppendArguments = (State<Arc<Api>>, Address<(OwnerId, ExpectedSeq)>, Granted, KeyHeader, Request);
+
+/// How a body becomes items.
+type Parse = fn(&Schema, &[u8], usize) -> Result<Vec<Draft>, DraftError>;
+
+/// Append {anItem}
 ///
-/// Stores one {item}, or an array of up to 1,000, at the end of the {owner}'s history, in order. The answer is 201 when
-/// the {manyItems} are durable on a majority of the database's nodes. If one {item} of an array is invalid, nothing is
-/// stored.
+/// Stores the {item} at the end of the {owner}'s history. The answer is 201 when it is durable on a majority of the
+/// database's nodes.
+///
+/// An array of 1 to 1,000 {manyItems} is taken here, too, as `append{Item}Batch` takes it. This document does not show it:
+/// few generators make a client of a body that is either one {item} or an array.
 ///
 /// With an `Idempotency-Key` the request may be repeated, whatever its outcome: the {manyItems} are stored once, and every
 /// answer says where they are stored. A key belongs to one {owner}. The server remembers it for a day after its last
 /// use, or as its operator has configured.
+///
+/// With `expectedSeq` the {item} is stored only if the history has as many {manyItems} as its client has seen. With a key, what an
+/// earlier attempt has stored is looked for first: then the answer is that of the first attempt, whatever the total is now.
 #[utoipa::path(
     post,
     path = "/v1/{owners}/{ownerId}/{items}",
     operation_id = "append{Items}",
-    params(Address<OwnerId>, KeyHeader),
+    params(Address<OwnerId>, KeyHeader, Address<ExpectedSeq>),
     request_body(
-        content = NewItems, content_type = "application/json",
-        description = "One {item}, or an array of 1 to 1,000.",
-        examples(
-            ("one" = (summary = "One {item}{unlessDated}", value = json!("{newItem}"))),
-            ("many" = (summary = "An array of {manyItems}", value = json!("{newItems}")))
-        )
+        content = ItemInput, content_type = "application/json", description = "The {item}.",
+        examples(("one" = (summary = "One {item}{unlessDated}", value = json!("{newItem}"))))
+    ),
+    responses(
+        (
+            status = 201, description = "The {item} is stored durably.", body = AppendedView,
+            headers(
+                ("Location" = String, description = "Address of the {item}."),
+                ("Idempotency-Replayed" = Option<bool>, description = "`true` if an earlier request with the same key stored the {item}.")
+            ),
+            example = json!({
+                "{ownerField}": "{ownerExample}", "ranges": [{ "firstSeq": 1, "lastSeq": 1 }], "totalItems": 1, "totalPages": 1,
+                "date": "2026-11-20T12:00:00.000Z"
+            })
+        ),
+        AppendProblems,
+    ),
+)]
+pub async fn append(asked: AppendArguments) -> Result<Response, Problem> {
+    append_body(asked, Schema::parse_drafts, upload_below).await
+}
+
+/// Append an array of {manyItems}
+///
+/// Stores 1 to 1,000 {manyItems} at the end of the {owner}'s history, in order. The answer is 201 when they are durable on a
+/// majority of the database's nodes. If one {item} is invalid, nothing is stored.
+///
+/// An `Idempotency-Key` means the same as for `append{Items}`: an array of one {item} and the {item} itself are the same
+/// request. `expectedSeq` is about the first {item} of the array.
+#[utoipa::path(
+    post,
+    path = "/v1/{owners}/{ownerId}/{items}/batch",
+    operation_id = "append{Item}Batch",
+    params(Address<OwnerId>, KeyHeader, Address<ExpectedSeq>),
+    request_body(
+        content = inline(ItemBatch), content_type = "application/json", description = "An array of 1 to 1,000 {manyItems}.",
+        examples(("many" = (summary = "An array of {manyItems}", value = json!("{newItems}"))))
     ),
     responses(
         (
@@ -83,26 +168,32 @@ pub struct AppendedView {
         AppendProblems,
     ),
 )]
-pub async fn append(
-    State(api): State<Arc<Api>>,
-    Address { engine, params: owner }: Address<OwnerId>,
-    Granted { deadline, quota }: Granted,
-    KeyHeader(key): KeyHeader,
-    request: Request,
+pub async fn append_batch(asked: AppendArguments) -> Result<Response, Problem> {
+    append_body(asked, Schema::parse_batch, upload_beside).await
+}
+
+/// Appends what a body has. `advice` says where to send lines.
+async fn append_body(
+    (State(api), Address { engine, params }, granted, KeyHeader(key), request): AppendArguments,
+    parse: Parse,
+    advice: fn(&Uri) -> String,
 ) -> Result<Response, Problem> {
-    expect(request.headers(), JSON, || upload_below(request.uri()))?;
+    let (owner, ExpectedSeq(expected)) = params;
+    let Granted { deadline, quota } = granted;
+    expect(request.headers(), JSON, || advice(request.uri()))?;
     let bytes = read(request.into_body(), api.limits).await?;
     let definition = engine.definition();
-    let drafts = definition.item.parse_drafts(&bytes, MOST_ITEMS);
+    let drafts = parse(&definition.item, &bytes, MOST_ITEMS);
     let drafts = drafts.map_err(|error| Problem::of_draft(ProblemKind::InvalidItem, error))?;
     let (count, now) = (drafts.len(), api.clock.now());
     quota.charge(count.div_ceil(definition.page_size.get()))?;
     let keyed = key.is_some();
+    let terms = AppendTerms { deadline, expected };
     let stored = match key {
-        Some(key) => engine.append_once(owner.clone(), key, drafts, &canonical(&bytes), now, deadline).await,
+        Some(key) => engine.append_once(owner.clone(), key, drafts, &canonical(&bytes), now, terms).await,
         None => {
             let items = drafts.iter().map(|draft| draft.dated(now)).collect();
-            let appended = engine.append(owner.clone(), items, deadline).await;
+            let appended = engine.append(owner.clone(), items, terms).await;
             appended.map(|progress| (progress, now))
         }
     };
@@ -111,8 +202,8 @@ pub async fn append(
     let first = progress.ranges().first().expect("a request has at least one item").first;
     let (owners, items) = (&definition.owner.collection, &definition.name);
     let location = [(header::LOCATION, format!("/v1/{owners}/{owner}/{items}/{first}"))];
-    let replayed = progress.is_replayed().then_some([(idempotency::REPLAYED, "true")]);
-    let totals = engine.totals(progress.last_seq());
+    let replayed = progress.is_replayed().then_some([(IDEMPOTENCY_REPLAYED, "true")]);
+    let totals = Totals::ending_with(definition.page_size, progress.last_seq());
     let view = AppendedView {
         owner: OwnerMember::new(definition, &owner),
         ranges: progress.ranges().iter().map(RangeView::new).collect(),

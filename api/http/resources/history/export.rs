@@ -161,7 +161,7 @@ async fn export(
     let room = account.overdraw(OWN, None);
     let page_bytes = engine.definition().page_size.get() * engine.definition().max_item_bytes;
     let most = (FIRST / page_bytes).max(1);
-    let (pages, paid, result, items) = (0, 0, "abandoned", ItemCount::default());
+    let items = ItemCount::default();
     let answered = Extension(items.clone());
     let rows = UnsentRows {
         owner,
@@ -171,16 +171,25 @@ async fn export(
         room,
         page_bytes,
         most,
-        result,
+        result: "abandoned",
         items,
         quota,
         lifetime,
-        pages,
-        paid,
+        pages: 0,
+        paid: 0,
         stop,
         _permit: permit,
     };
     Ok((head, answered, Body::from_stream(stream::try_unfold(rows, UnsentRows::next))).into_response())
+}
+
+/// Why an export ends early.
+#[derive(Debug, thiserror::Error)]
+enum BrokenOff {
+    #[error("the token is no longer valid")]
+    Expired,
+    #[error("the export failed")]
+    Failed,
 }
 
 /// The rows that are not sent yet.
@@ -211,12 +220,12 @@ struct UnsentRows {
 
 impl UnsentRows {
     /// An error ends the body early. Only the connection sees it.
-    async fn next(mut self) -> Result<Option<(Bytes, Self)>, &'static str> {
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>, BrokenOff> {
         loop {
             let batch = self.batch().await;
             if self.lifetime.is_over() {
                 self.result = "expired";
-                return Err("the token is no longer valid");
+                return Err(BrokenOff::Expired);
             }
             match batch {
                 Ok(_) if !self.ready.is_empty() => {
@@ -231,7 +240,7 @@ impl UnsentRows {
                     let (owner, after) = (&self.owner, self.export.position().get());
                     tracing::error!(%owner, after, %error, "an export failed");
                     self.result = "failed";
-                    return Err("the export failed");
+                    return Err(BrokenOff::Failed);
                 }
             }
         }

@@ -18,9 +18,11 @@
 //! begins with the first item that is there. What begins before it is 410: a client that reads on from an earlier item
 //! would otherwise miss items without noticing. What is read towards the beginning ends there.
 
-mod filters;
+pub mod filters;
 mod offset_range;
 mod params;
+mod plan;
+mod poll;
 
 use std::sync::Arc;
 
@@ -28,13 +30,12 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use pagebucket_engine::{Bucket, FullPages, History};
+use pagebucket_engine::Bucket;
 use pagebucket_model::domain::{Order, OwnerId, PageNumber, Position, Seq, Totals};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::caching::control::Caching;
 use crate::caching::reading::Reading;
 use crate::limits::rate::of_search;
 use crate::middleware::access_log::ItemCount;
@@ -46,8 +47,9 @@ use crate::resources::links::{LinkBase, Links};
 use crate::schemas::order;
 use crate::state::Api;
 use filters::Filter;
-use offset_range::{OffsetRange, with_headers};
-use params::{ListParams, Selection, StartsRetired};
+use params::{ListParams, Selection};
+use plan::{ItemSource, ListPlan, Listing};
+use poll::PollLifetime;
 
 /// A page of a history, or a window, with the totals of the same moment and links to other pages or windows.
 #[serde_with::skip_serializing_none]
@@ -80,21 +82,13 @@ pub struct ListingView {
     links: Links,
 }
 
-/// Where the items of an answer are read.
-enum ItemSource {
-    /// On pages of the moment that were full then. The tail was not read.
-    Full(FullPages),
-    /// In the history as it is now, which has all items of the moment.
-    Present(History),
-}
-
 /// List {manyItems}: a page, a window, or a span of time
 ///
 /// Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the {manyItems} nearest a cursor,
 /// or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
 /// `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
 /// as it was when the walk began; such windows never change. A request that starts before the first remaining {item} gets 410, which names the first page; 0 and no cursor begin at that {item}. With `from` or `to`, the answer has only {manyItems} of that
-/// span of time, and no totals; with a filter, only those with its values. An unknown {owner} has an empty first page.
+/// span of time, and no totals; with a filter, only those with its values. With `wait`, a window waits for its first {item}. An unknown {owner} has an empty first page.
 #[utoipa::path(
     get,
     path = "/v1/{owners}/{ownerId}/{items}",
@@ -110,7 +104,6 @@ enum ItemSource {
                 ("X-Total-Count" = u64, description = "`totalItems`. Absent for a span of time and for filters."),
                 ("Content-Range" = String, description = "The offsets in `order` of the first and the last {item} shown, and `totalItems`: `items 0-9/34`, or `items */34` if none is shown. Absent for a span of time and for filters."),
                 ("Accept-Ranges" = String, description = "`items`. Absent for a span of time and for filters."),
-                ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory."),
             ),
             example = json!({
                 "{ownerField}": "{ownerExample}", "order": "asc", "page": 1, "full": false, "totalItems": 1, "totalPages": 1,
@@ -136,7 +129,6 @@ enum ItemSource {
                 }
             })
         ),
-        (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
         ListProblems,
     ),
 )]
@@ -144,111 +136,113 @@ pub async fn list(
     State(api): State<Arc<Api>>,
     uri: Uri,
     Address { engine, params: (owner, params) }: Address<(OwnerId, ListParams)>,
+    lifetime: PollLifetime,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    let ListParams { order: given, selection, filters } = params;
-    let order = given.unwrap_or(Order::Ascending);
-    let (definition, epoch) = (engine.definition(), reading.epoch);
-    let seqs = |totals| selection.seqs(order, totals);
-    let part = selection.part();
-    let of_part = |caching: Caching| match part {
-        Some(OffsetRange { offset, limit, .. }) => caching.of_part(format_args!("r{offset}-{}", limit.get())),
-        None => caching,
-    };
-    let at = |last| engine.totals(Some(last));
-    let of_snapshot = |last| of_part(Caching::of_snapshot(epoch, definition, &owner, last));
-    let as_of = selection.as_of();
-    // A client with the tag of a snapshot has seen it: no look-up is needed.
-    if let Some(last) = as_of
-        && let Some(unchanged) = reading.named(&engine, |_| of_snapshot(last))
-    {
-        return Ok(with_headers(unchanged, seqs(at(last)), order, at(last)));
+    let listing = Listing { engine: &engine, owner: &owner, params: &params };
+    if let Some(unchanged) = listing.unchanged(&reading) {
+        return Ok(unchanged);
     }
-    let whole = as_of.filter(|_| !engine.may_have_lost_pages());
-    let known = whole.and_then(|last| Some((last, engine.full_as_of(&owner, last)?)));
-    let known = known.filter(|(last, full)| seqs(at(*last)).is_none_or(|seqs| full.hold(seqs)));
-    let (source, totals, first, caching) = match known {
-        Some((last, full)) => (ItemSource::Full(full), at(last), Seq::FIRST, of_snapshot(last)),
-        None => {
-            let history = reading.database(engine.history(owner.clone(), reading.deadline)).await?;
-            let now = history.totals();
-            let (totals, caching) = match as_of.filter(|last| Some(*last) <= now.last_seq()) {
-                Some(last) => (at(last), of_snapshot(last)),
-                None => (now, of_part(Caching::of_tail(epoch, definition, &owner, now))),
-            };
-            let first = history.first_seq();
-            (ItemSource::Present(history), totals, first, caching.since(first))
+    if let Some(poll) = params.poll {
+        poll::ready(poll, &listing, &api, lifetime, &mut reading).await?;
+    }
+    let plan = listing.plan(&mut reading).await?;
+    let answer = if plan.is_empty_part() {
+        Problem::new(ProblemKind::RangeNotSatisfiable, "The history has fewer items.").into_response()
+    } else if let Some(unchanged) = reading.unchanged(&plan.caching) {
+        unchanged
+    } else {
+        let found = find(&listing, &plan, &api, &mut reading).await?;
+        reading.answer(&plan.caching, render(&listing, &plan, found, &uri))
+    };
+    Ok(plan.headed(answer))
+}
+
+/// The items of a listing, in order of `seq`; and of a search how far it came.
+struct ListedItems {
+    items: Vec<ItemView>,
+    reached: Option<Seq>,
+}
+
+/// Finds the items, from the database or the page cache.
+async fn find(
+    Listing { engine, params, .. }: &Listing<'_>,
+    plan: &ListPlan,
+    api: &Api,
+    reading: &mut Reading,
+) -> Result<ListedItems, Problem> {
+    let (selection, filters) = (plan.selection, &params.filters);
+    if let (ItemSource::Present(history), Selection::Search(dates, window)) = (&plan.source, selection) {
+        let (cursor, limit, deadline) = (window.cursor, window.limit.get(), reading.deadline);
+        let found = match dates {
+            Some(dates) if filters.is_empty() => {
+                reading.database(history.dated(dates, cursor, limit, deadline)).await
+            }
+            _ => reading.database(history.matching(filters, dates, cursor, limit, deadline)).await,
+        }?;
+        reading.quota.owe(of_search(found.read, found.examined));
+        let item = |(bucket, seq): &(Bucket, Seq)| bucket.item(*seq).map(|item| ItemView::new(&item));
+        let items = found.items.iter().filter_map(item).collect();
+        return Ok(ListedItems { items, reached: found.reached });
+    }
+    let pages = plan.range.map_or(1, |range| engine.definition().page_size.pages_of(range));
+    reading.quota.charge(pages)?;
+    let items = match &plan.source {
+        ItemSource::Present(history) => api.pages.items(history, plan.range, reading).await?,
+        ItemSource::Full(full) => api.pages.settled(full, plan.range, reading).await?,
+    };
+    Ok(ListedItems { items, reached: None })
+}
+
+/// The answer with these items.
+fn render(
+    listing: &Listing<'_>,
+    plan: &ListPlan,
+    found: ListedItems,
+    uri: &Uri,
+) -> impl IntoResponse + use<> {
+    let (definition, order, totals) = (listing.engine.definition(), plan.order, plan.totals);
+    let addresses = LinkBase {
+        own: uri,
+        definition,
+        owner: listing.owner,
+        beginning: Position::before(plan.first),
+        order: listing.params.order,
+        repeated: repeated(plan.selection, &listing.params.filters),
+    };
+    let (links, totals) = match plan.selection {
+        Selection::Page(_) => {
+            let first_page = definition.page_size.page_of(plan.first);
+            (addresses.around_page(plan.page.unwrap_or(first_page), totals), Some(totals))
         }
-    };
-    let first_page = definition.page_size.page_of(first);
-    let selection = selection.beginning_at(first, order, totals);
-    let range = selection.kept(order, totals, first);
-    let range = range.map_err(|StartsRetired| Problem::retired(first_page, first))?;
-    let page = selection.page(order, totals);
-    if page > totals.last_page().max(page.map(|_| first_page)) {
-        return Err(Problem::new(ProblemKind::PageNotFound, "The history has fewer pages."));
-    }
-    let headed = |response| match selection {
-        Selection::Search(..) => response,
-        _ => with_headers(response, range, order, totals),
-    };
-    if part.is_some() && range.is_none() {
-        let problem = Problem::new(ProblemKind::RangeNotSatisfiable, "The history has fewer items.");
-        return Ok(headed(problem.into_response()));
-    }
-    if let Some(unchanged) = reading.unchanged(&caching) {
-        return Ok(headed(unchanged));
-    }
-    let repeated = repeated(selection, &filters);
-    let beginning = Position::before(first);
-    let addresses = LinkBase { own: &uri, definition, owner: &owner, beginning, order: given, repeated };
-    let listing = |totals: Option<Totals>, mut items: Vec<_>, links: Links| {
-        if order == Order::Descending {
-            items.reverse();
+        Selection::Rows(rows, _) => (addresses.around_offset(rows.offset, rows.limit, totals), Some(totals)),
+        Selection::Window(window, _) => {
+            (addresses.around_window(window.span(totals), window.limit, totals), Some(totals))
         }
-        let status = if part.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
-        let header = links.header();
-        let owner = OwnerMember::new(definition, &owner);
-        let full = page.map(|_| items.len() == definition.page_size.get());
-        let (total_items, total_pages) = (totals.map(Totals::items), totals.map(Totals::pages));
-        let first_seq = Some(first).filter(|first| *first > Seq::FIRST);
-        (
-            status,
-            header,
-            Extension(ItemCount::of(items.len())),
-            Json(ListingView { owner, order, page, full, total_items, total_pages, first_seq, items, links }),
-        )
-    };
-    if !matches!(selection, Selection::Search(..)) {
-        reading.quota.charge(range.map_or(1, |range| definition.page_size.pages_of(range)))?;
-    }
-    let items = match (&source, selection) {
-        (ItemSource::Present(history), Selection::Search(dates, window)) => {
-            let (cursor, limit, deadline) = (window.cursor, window.limit.get(), reading.deadline);
-            let found = match dates {
-                Some(dates) if filters.is_empty() => {
-                    reading.database(history.dated(dates, cursor, limit, deadline)).await
-                }
-                _ => reading.database(history.matching(&filters, dates, cursor, limit, deadline)).await,
-            }?;
-            reading.quota.owe(of_search(found.read, found.examined));
-            let item = |(bucket, seq): &(Bucket, Seq)| bucket.item(*seq).map(|item| ItemView::new(&item));
-            let items = found.items.iter().filter_map(item).collect();
+        Selection::Search(_, window) => {
             let span = window.searched(totals, found.reached);
-            let links = addresses.around_window(span, window.limit, totals);
-            return Ok(reading.answer(&caching, listing(None, items, links)));
-        }
-        (ItemSource::Present(history), _) => api.pages.items(history, range, &mut reading).await?,
-        (ItemSource::Full(full), _) => api.pages.settled(full, range, &mut reading).await?,
-    };
-    let links = match selection {
-        Selection::Page(_) => addresses.around_page(page.unwrap_or(first_page), totals),
-        Selection::Rows(rows, _) => addresses.around_offset(rows.offset, rows.limit, totals),
-        Selection::Window(window, _) | Selection::Search(_, window) => {
-            addresses.around_window(window.span(totals), window.limit, totals)
+            (addresses.around_window(span, window.limit, totals), None)
         }
     };
-    Ok(headed(reading.answer(&caching, listing(Some(totals), items, links))))
+    let mut items = found.items;
+    if order == Order::Descending {
+        items.reverse();
+    }
+    let is_part = plan.selection.part().is_some();
+    let status = if is_part { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+    let (header, count) = (links.header(), Extension(ItemCount::of(items.len())));
+    let view = ListingView {
+        owner: OwnerMember::new(definition, listing.owner),
+        order,
+        page: plan.page,
+        full: plan.page.map(|_| items.len() == definition.page_size.get()),
+        total_items: totals.map(Totals::items),
+        total_pages: totals.map(Totals::pages),
+        first_seq: Some(plan.first).filter(|first| *first > Seq::FIRST),
+        items,
+        links,
+    };
+    (status, header, count, Json(view))
 }
 
 /// The parameters of a search that its links repeat, each after `&`, in an order of their own.

@@ -33,13 +33,11 @@ use crate::state::Api;
             headers(
                 ("ETag" = String, description = "Never changes if the page is full."),
                 ("Cache-Control" = String, description = "`immutable` if the page is full, otherwise `no-cache`."),
-                ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory."),
             ),
             example = json!({
                 "{ownerField}": "{ownerExample}", "page": 1, "full": false, "firstSeq": 1, "count": 1, "items": ["{storedItem}"]
             })
         ),
-        (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
         PageProblems,
     ),
 )]
@@ -53,7 +51,7 @@ pub async fn page(
     if let Some(unchanged) = reading.named(&engine, caching) {
         return Ok(unchanged);
     }
-    let found = api.pages.page(&engine, &owner, page, &mut reading).await?;
+    let found = api.pages.page(engine.reader(), &owner, page, &mut reading).await?;
     let missing = || Problem::new(ProblemKind::PageNotFound, "The history has no such page.");
     let page = found.ok_or_else(missing)?;
     Ok(reading.answer(&page.caching, json(page.json.clone(), page.count())))
@@ -73,11 +71,9 @@ pub async fn page(
             headers(
                 ("ETag" = String, description = "Never changes if the {item} is on a full page."),
                 ("Cache-Control" = String, description = "`immutable` if the {item} is on a full page, otherwise `no-cache`."),
-                ("Server-Timing" = String, description = "`db`: milliseconds spent waiting for the database. `cache`: whether the page was in memory."),
             ),
             example = json!("{placedItem}")
         ),
-        (status = 304, description = "`If-None-Match` names the current state: the client's copy is still valid."),
         ItemProblems,
     ),
 )]
@@ -92,7 +88,7 @@ pub async fn item(
     if let Some(unchanged) = reading.named(&engine, caching) {
         return Ok(unchanged);
     }
-    let page = api.pages.page(&engine, &owner, number, &mut reading).await?;
+    let page = api.pages.page(engine.reader(), &owner, number, &mut reading).await?;
     let Some((page, item)) = page.as_ref().and_then(|page| Some((page, page.item(seq)?))) else {
         let detail = format!("The history has no such {}.", definition.item.noun().one());
         return Err(Problem::new(ProblemKind::ItemNotFound, detail));

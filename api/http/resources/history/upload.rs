@@ -24,12 +24,10 @@ mod views;
 use axum::response::Response;
 use pagebucket_model::domain::OwnerId;
 
-use crate::pages::item_schemas::{NewItem, NewItemLine};
+use crate::pages::item_schemas::{ItemInput, ItemLineInput};
 use crate::problem::{ManyUploadsProblems, OutcomesProblems, UploadProblems};
-use crate::request::idempotency::KeyHeader;
-use crate::request::params::Address;
+use crate::request::params::{Address, KeyHeader};
 use run::Upload;
-pub use views::RangeView;
 use views::{ManyUploadedView, OutcomeView, UploadedView};
 
 /// Upload {manyItems}
@@ -46,7 +44,7 @@ use views::{ManyUploadedView, OutcomeView, UploadedView};
     operation_id = "upload{Items}",
     params(Address<OwnerId>, KeyHeader),
     request_body(
-        content = NewItem, content_type = "application/x-ndjson",
+        content = ItemInput, content_type = "application/x-ndjson",
         description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
         example = json!("{newItem}")
     ),
@@ -75,7 +73,7 @@ pub async fn of_one(upload: Upload) -> Response {
     operation_id = "upload{Items}WithOutcomes",
     params(Address<OwnerId>, KeyHeader),
     request_body(
-        content = NewItem, content_type = "application/x-ndjson",
+        content = ItemInput, content_type = "application/x-ndjson",
         description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
         example = json!("{newItem}")
     ),
@@ -103,7 +101,7 @@ pub async fn of_one_with_outcomes(upload: Upload) -> Response {
     operation_id = "upload{Items}Of{Owners}",
     params(KeyHeader),
     request_body(
-        content = NewItemLine, content_type = "application/x-ndjson",
+        content = ItemLineInput, content_type = "application/x-ndjson",
         description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
         example = json!("{newLine}")
     ),
@@ -128,7 +126,7 @@ pub async fn of_many(upload: Upload) -> Response {
     operation_id = "upload{Items}Of{Owners}WithOutcomes",
     params(KeyHeader),
     request_body(
-        content = NewItemLine, content_type = "application/x-ndjson",
+        content = ItemLineInput, content_type = "application/x-ndjson",
         description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
         example = json!("{newLine}")
     ),

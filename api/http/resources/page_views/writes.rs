@@ -8,7 +8,8 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use pagebucket_engine::internal::page_views::Preallocated;
 use pagebucket_model::domain::{
-    Instant, Minute, PagePath, PageView, parse_preallocation, parse_views, parse_views_by_line,
+    DraftError, Instant, Minute, PagePath, PageView, parse_preallocation, parse_view_batch, parse_views,
+    parse_views_by_line,
 };
 use serde::Serialize;
 use utoipa::openapi::RefOr;
@@ -16,11 +17,10 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::problem::{CountProblems, PreallocationProblems, Problem, ProblemKind};
-use crate::request::body::{JSON, NDJSON, expect, read, upload_below};
+use crate::request::body::{JSON, NDJSON, expect, read, upload_below, upload_beside};
 use crate::request::context::Granted;
-use crate::request::idempotency::KEY;
-use crate::request::params::ParameterReader;
-use crate::schemas::{date_time, instant, new_date, one_or_many, page_path, whole};
+use crate::request::params::{IDEMPOTENCY_KEY, ParameterReader};
+use crate::schemas::{date_time, instant, many, new_date, page_path, whole};
 use crate::state::Api;
 
 /// The most page views in an array.
@@ -34,8 +34,10 @@ type WriteArguments = (State<Arc<Api>>, Granted, Request);
 
 /// Count page views
 ///
-/// Counts one or more views, of one or more pages. The answer is 204 when they are counted durably, on a majority of
-/// the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
+/// Counts one or more views of one page. The answer is 204 when they are counted durably, on a majority of the
+/// database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
+///
+/// An array is taken here, too, as `countPageViewBatch` takes it.
 ///
 /// An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is lost, or
 /// does not say that nothing was counted, do not send the request again: its views are then counted at most once.
@@ -44,10 +46,30 @@ type WriteArguments = (State<Arc<Api>>, Granted, Request);
     path = "/v1/page-views",
     operation_id = "countPageViews",
     request_body(
-        content = NewPageViews, content_type = "application/json",
-        description = "One page view, or an array of 1 to 1,000.",
+        content = PageViewInput, content_type = "application/json", description = "The views of a page at one moment.",
+        examples(("one" = (summary = "One view, now", value = json!({ "path": "/index.htm" }))))
+    ),
+    responses(
+        (status = 204, description = "The views are counted durably."),
+        CountProblems,
+    ),
+)]
+pub async fn count(asked: WriteArguments) -> Result<StatusCode, Problem> {
+    let parse = |body: &[u8], now| parse_views(body, MOST_VIEWS, now).map_err(invalid);
+    count_body(asked, JSON, upload_below, parse).await
+}
+
+/// Count an array of page views
+///
+/// Counts views as `countPageViews` does, of one or more pages.
+#[utoipa::path(
+    post,
+    path = "/v1/page-views/batch",
+    operation_id = "countPageViewBatch",
+    request_body(
+        content = inline(PageViewBatch), content_type = "application/json",
+        description = "An array of 1 to 1,000 page views.",
         examples(
-            ("one" = (summary = "One view, now", value = json!({ "path": "/index.htm" }))),
             ("many" = (summary = "Views of two pages, now and dated", value = json!([
                 { "path": "/index.htm", "views": 3 },
                 { "path": "/shop", "at": "2014-01-01T10:01:15.250Z" }
@@ -59,12 +81,13 @@ type WriteArguments = (State<Arc<Api>>, Granted, Request);
         CountProblems,
     ),
 )]
-pub async fn count(asked: WriteArguments) -> Result<StatusCode, Problem> {
-    let parse = |body: &[u8], now| {
-        parse_views(body, MOST_VIEWS, now)
-            .map_err(|error| Problem::of_draft(ProblemKind::InvalidPageView, error))
-    };
-    count_body(asked, JSON, upload_below, parse).await
+pub async fn count_batch(asked: WriteArguments) -> Result<StatusCode, Problem> {
+    let parse = |body: &[u8], now| parse_view_batch(body, MOST_VIEWS, now).map_err(invalid);
+    count_body(asked, JSON, upload_beside, parse).await
+}
+
+fn invalid(error: DraftError) -> Problem {
+    Problem::of_draft(ProblemKind::InvalidPageView, error)
 }
 
 /// Upload page views
@@ -75,7 +98,7 @@ pub async fn count(asked: WriteArguments) -> Result<StatusCode, Problem> {
     path = "/v1/page-views/upload",
     operation_id = "uploadPageViews",
     request_body(
-        content = NewPageView, content_type = "application/x-ndjson",
+        content = PageViewInput, content_type = "application/x-ndjson",
         description = "One JSON object a line. Blank lines are ignored.",
         example = json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 })
     ),
@@ -101,7 +124,7 @@ async fn count_body(
 ) -> Result<StatusCode, Problem> {
     let (parts, body) = request.into_parts();
     let mut reader = ParameterReader::of(&parts);
-    if parts.headers.contains_key(KEY) {
+    if parts.headers.contains_key(IDEMPOTENCY_KEY) {
         reader.refuse(
             "Idempotency-Key",
             "is not supported here: a counter keeps nothing that identifies a repeat, so a request that is sent \
@@ -133,7 +156,7 @@ async fn count_body(
     path = "/v1/page-views/preallocations",
     operation_id = "preallocatePageViews",
     request_body(
-        content = NewPreallocation, content_type = "application/json",
+        content = PreallocationInput, content_type = "application/json",
         example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })
     ),
     responses(
@@ -155,7 +178,7 @@ pub async fn preallocate(asked: WriteArguments) -> Result<(StatusCode, Json<Prea
     expect(&parts.headers, JSON, String::new)?;
     let bytes = read(body, api.limits).await?;
     let wanted = parse_preallocation(&bytes, api.clock.now());
-    let wanted = wanted.map_err(|error| Problem::of_draft(ProblemKind::InvalidPageView, error))?;
+    let wanted = wanted.map_err(invalid)?;
     quota.charge(MINUTES)?;
     let done = api.store.page_views().preallocate(&wanted, deadline).await;
     let Preallocated { created, existing } = done.map_err(Problem::of_preallocation)?;
@@ -186,7 +209,7 @@ pub struct PreallocatedView {
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 })))]
 #[expect(dead_code, reason = "only the schema of a body that is checked by hand")]
-pub struct NewPageView {
+pub struct PageViewInput {
     #[schema(schema_with = page_path)]
     path: (),
     #[schema(schema_with = new_date, required = false)]
@@ -199,19 +222,14 @@ fn views() -> ObjectBuilder {
     whole(1, u64::from(PageView::MOST_VIEWS)).default(Some(1.into()))
 }
 
-/// One page view, or an array of 1 to 1,000.
-pub struct NewPageViews;
+/// An array of 1 to 1,000 page views.
+pub struct PageViewBatch;
 
-impl ToSchema for NewPageViews {
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        schemas.push((NewPageView::name().into(), NewPageView::schema()));
-    }
-}
+impl ToSchema for PageViewBatch {}
 
-impl PartialSchema for NewPageViews {
+impl PartialSchema for PageViewBatch {
     fn schema() -> RefOr<Schema> {
-        let description = "One page view, or an array of 1 to 1,000.";
-        one_or_many(description, "NewPageViewArray", NewPageView::name(), MOST_VIEWS)
+        many(PageViewInput::name(), MOST_VIEWS)
     }
 }
 
@@ -220,7 +238,7 @@ impl PartialSchema for NewPageViews {
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })))]
 #[expect(dead_code, reason = "only the schema of a body that is checked by hand")]
-pub struct NewPreallocation {
+pub struct PreallocationInput {
     #[schema(schema_with = page_path)]
     path: (),
     #[schema(schema_with = date_time)]

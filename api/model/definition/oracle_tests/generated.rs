@@ -90,8 +90,18 @@ fn scalar() -> BoxedStrategy<Value> {
         }
         schema
     });
-    let patterns = select(&["^a+$", "^[A-Z0-9.-]{1,12}$", "b", r"^\d+$", r"^\w*$", "^(a|😀)$", r"[^\s]"][..])
-        .prop_map(|pattern| json!({ "type": "string", "pattern": pattern }));
+    let patterns = select(
+        &[
+            ("^a+$", "aa"),
+            ("^[A-Z0-9.-]{1,12}$", "MDB"),
+            ("b", "abc"),
+            (r"^\d+$", "007"),
+            (r"^\w*$", ""),
+            ("^(a|😀)$", "😀"),
+            (r"[^\s]", "éé"),
+        ][..],
+    )
+    .prop_map(|(pattern, text)| json!({ "type": "string", "pattern": pattern, "examples": [text] }));
     let formats = select(&["date-time", "date", "uuid", "email", "uri"][..])
         .prop_map(|format| json!({ "type": "string", "format": format }));
     let decimals = select(

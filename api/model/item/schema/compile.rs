@@ -4,34 +4,23 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
-use super::check::ItemChecker;
+use super::given::{accept, examples, one_of};
 use super::hints;
 use super::mistake::Mistake;
-use super::node::{
-    ArrayRules, Bound, Count, Kinds, Node, NumberKind, NumberRules, ObjectRules, OneOf, Property, SIDES,
-    Side, TYPES, TextRules,
-};
-use super::source::{Members, SchemaResult, SourceValue};
-use crate::domain::{Fault, Faults, Json};
-use crate::item::canonical;
-use crate::item::decimal::Decimal;
-use crate::item::format::StringFormat;
+use super::node::{ArrayRules, Kinds, Node, NumberKind, NumberRules, ObjectRules, Property};
+use super::rules::{count, kinds, numbers, text};
+use super::source::{Members, SourceValue};
 use crate::item::limits::{MOST_LEVELS, is_declarable};
-use crate::item::number::{MAX_INTEGER, double};
-use crate::item::pattern::{Pattern, list};
-use crate::item::value_path::ValuePath;
 
 /// How deep schemas may stand in each other, references included.
 const DEEPEST: usize = 64;
 
-/// The longest list of values that a sentence repeats, in bytes.
-const LONGEST_LIST: usize = 200;
-
 const REFERENCE: &str = "#/$defs/";
 
 const NAME_RULE: &str = "must have a name of A-Z, a-z, 0-9, \"_\" and \"-\" that begins with a letter and has at most 64 characters";
+
+const NO_EXAMPLES: &str =
+    "must have examples beside it or in a schema around it, because none is made from a regular expression";
 
 /// Compiles the schema of an item. What has a mistake is left out, so that the nodes refuse less. `None` if it is not
 /// an object.
@@ -51,8 +40,10 @@ pub(super) fn compile(source: &SourceValue<'_>) -> Option<Arc<Node>> {
         source.add(Mistake::new(format!("{}/type", source.pointer), "must be \"object\""));
     }
     let by_name = definitions.iter().cloned().collect();
-    let mut compiler = Compiler { definitions: by_name, compiled: HashMap::new() };
-    let node = compiler.schema(source, keywords, Some((Kinds::OBJECT, NumberKind::AsWritten)), 0);
+    let around = Around { depth: 0, has_examples: gives_values(&keywords) };
+    let has_examples = around.has_examples;
+    let mut compiler = Compiler { definitions: by_name, compiled: HashMap::new(), has_examples };
+    let node = compiler.schema(source, keywords, Some((Kinds::OBJECT, NumberKind::AsWritten)), around);
     // Also what is not used has to be right.
     for (name, definition) in &definitions {
         compiler.definition(name, definition, 1);
@@ -119,21 +110,41 @@ fn check_annotations(keywords: &mut Members<'_>) {
     keywords.read("deprecated", SourceValue::boolean);
 }
 
-fn examples<'a>(source: &SourceValue<'a>) -> SchemaResult<Vec<SourceValue<'a>>> {
-    let value = source.raw.get();
-    let hint = if value.len() <= LONGEST_LIST { format!(", such as [{value}]") } else { String::new() };
-    source.array().map_err(|mistake| source.mistake(mistake.rule + &hint))
+/// Whether a schema says itself what its values are. If it says so wrongly, that is another mistake.
+fn gives_values(keywords: &Members<'_>) -> bool {
+    keywords.rest.iter().any(|(name, given)| match &**name {
+        "enum" | "const" => true,
+        "examples" => !given.array().is_ok_and(|examples| examples.is_empty()),
+        _ => false,
+    })
+}
+
+/// What a schema stands in.
+#[derive(Clone, Copy)]
+struct Around {
+    /// How many schemas, references included.
+    depth: usize,
+    /// Whether one of them has examples, which the documentation then shows.
+    has_examples: bool,
+}
+
+impl Around {
+    fn deeper(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
 }
 
 struct Compiler<'a> {
     definitions: HashMap<String, SourceValue<'a>>,
     /// What references lead to. `None` while it is compiled.
     compiled: HashMap<String, Option<Arc<Node>>>,
+    /// Whether the item's own schema has examples.
+    has_examples: bool,
 }
 
 impl<'a> Compiler<'a> {
-    fn node(&mut self, source: &SourceValue<'a>, depth: usize) -> Arc<Node> {
-        let (node, default) = self.property(source, depth);
+    fn node(&mut self, source: &SourceValue<'a>, around: Around) -> Arc<Node> {
+        let (node, default) = self.property(source, around);
         if let Some(default) = default {
             default.refuse("must stand in the schema of a property: nothing else can be filled in");
         }
@@ -141,30 +152,30 @@ impl<'a> Compiler<'a> {
     }
 
     /// A schema, and the `default` that only that of a property may have.
-    fn property(&mut self, source: &SourceValue<'a>, depth: usize) -> (Arc<Node>, Option<SourceValue<'a>>) {
-        if depth > DEEPEST {
+    fn property(&mut self, source: &SourceValue<'a>, around: Around) -> (Arc<Node>, Option<SourceValue<'a>>) {
+        if around.depth > DEEPEST {
             source.refuse(format!("is nested deeper than {DEEPEST} schemas"));
             return Default::default();
         }
         let Some(mut keywords) = keywords(source) else { return Default::default() };
         let default = keywords.take("default");
-        (self.without_default(source, keywords, depth), default)
+        (self.without_default(source, keywords, around), default)
     }
 
     fn without_default(
         &mut self,
         source: &SourceValue<'a>,
         mut keywords: Members<'a>,
-        depth: usize,
+        around: Around,
     ) -> Arc<Node> {
         if let Some(reference) = keywords.take("$ref") {
             keywords.read("examples", examples);
             check_annotations(&mut keywords);
             keywords.rest.iter().for_each(|(_, other)| other.refuse("must not stand beside $ref"));
-            return self.reference(&reference, depth).unwrap_or_default();
+            return self.reference(&reference, around.depth).unwrap_or_default();
         }
         let types = keywords.take("type").map(|types| types.keep(kinds(&types)).unwrap_or_default());
-        self.schema(source, keywords, types, depth)
+        self.schema(source, keywords, types, around)
     }
 
     fn reference(&mut self, source: &SourceValue<'a>, depth: usize) -> Option<Arc<Node>> {
@@ -197,7 +208,7 @@ impl<'a> Compiler<'a> {
             return compiled.clone();
         }
         self.compiled.insert(name.to_owned(), None);
-        let node = self.node(source, depth);
+        let node = self.node(source, Around { depth, has_examples: self.has_examples });
         self.compiled.insert(name.to_owned(), Some(node.clone()));
         Some(node)
     }
@@ -208,7 +219,7 @@ impl<'a> Compiler<'a> {
         source: &SourceValue<'a>,
         mut keywords: Members<'a>,
         types: Option<(Kinds, NumberKind)>,
-        depth: usize,
+        mut around: Around,
     ) -> Arc<Node> {
         let (kinds, number_kind) = types.unwrap_or_default();
         keywords.rest.retain(|(name, keyword)| {
@@ -226,7 +237,11 @@ impl<'a> Compiler<'a> {
             }
             false
         });
+        around.has_examples |= gives_values(&keywords);
         let (has_format, text) = (keywords.has("format"), text(&mut keywords));
+        if text.pattern.is_some() && !around.has_examples {
+            source.add(Mistake::new(format!("{}/pattern", source.pointer), NO_EXAMPLES));
+        }
         if has_format && types.is_none() {
             source.refuse("must have \"type\": \"string\", because it has a format");
         }
@@ -236,11 +251,11 @@ impl<'a> Compiler<'a> {
             false => numbers(&mut keywords, number_kind, kinds, text.format),
         };
         let array = ArrayRules {
-            items: keywords.take("items").map(|items| self.node(&items, depth + 1)),
+            items: keywords.take("items").map(|items| self.node(&items, around.deeper())),
             count: count(&mut keywords, "minItems", "maxItems"),
             unique: keywords.read("uniqueItems", SourceValue::boolean).unwrap_or_default(),
         };
-        let object = self.object(&mut keywords, depth);
+        let object = self.object(&mut keywords, around.deeper());
         check_annotations(&mut keywords);
         let properties = object.properties.iter().map(|property| &property.node);
         let below = properties.chain(&array.items).chain(&object.others).map(|node| node.levels).max();
@@ -268,12 +283,13 @@ impl<'a> Compiler<'a> {
         Arc::new(node)
     }
 
-    fn object(&mut self, keywords: &mut Members<'a>, depth: usize) -> ObjectRules {
+    /// `around`: what its properties stand in.
+    fn object(&mut self, keywords: &mut Members<'a>, around: Around) -> ObjectRules {
         let mut object = ObjectRules::default();
         let properties = keywords.take("properties").map(|properties| declared(&properties));
         let mut defaults = Vec::new();
         for (name, source) in properties.unwrap_or_default() {
-            let (node, default) = self.property(&source, depth + 1);
+            let (node, default) = self.property(&source, around);
             object.by_name.insert(name.clone(), object.properties.len());
             object.properties.push(Property { name, node, required: false, default: None });
             defaults.push(default);
@@ -304,171 +320,9 @@ impl<'a> Compiler<'a> {
         }
         match keywords.take("additionalProperties") {
             Some(others) if others.raw.get() == "false" => object.closed = true,
-            Some(others) if others.raw.get() != "true" => object.others = Some(self.node(&others, depth + 1)),
+            Some(others) if others.raw.get() != "true" => object.others = Some(self.node(&others, around)),
             _ => {}
         }
         object
     }
-}
-
-/// The kinds that `type` names, and how their numbers are stored.
-fn kinds(source: &SourceValue<'_>) -> SchemaResult<(Kinds, NumberKind)> {
-    let names = match Json::read(source.raw) {
-        Json::Array(_) => source.array()?,
-        _ => vec![source.clone()],
-    };
-    if names.is_empty() {
-        return Err(source.mistake("must name at least one type"));
-    }
-    let (mut kinds, mut numbers) = (Kinds::NONE, NumberKind::AsWritten);
-    for source in names {
-        let name = source.text()?;
-        let numeric = if name == "integer" { "number" } else { &name };
-        let Some((_, kind, _)) = TYPES.into_iter().find(|(known, ..)| *known == numeric) else {
-            let hint = hints::of_type(&name);
-            return Err(source.mistake(format!(
-                "must be one of \"string\", \"integer\", \"number\", \"boolean\", \"array\", \"object\" and \"null\"{hint}"
-            )));
-        };
-        if kinds.has(kind) {
-            return Err(source.mistake("must not name a type twice (a number may be an integer)"));
-        }
-        kinds = kinds.with(kind);
-        match &*name {
-            "integer" => numbers = NumberKind::Integer,
-            "number" => numbers = NumberKind::Double,
-            _ => {}
-        }
-    }
-    Ok((kinds, numbers))
-}
-
-fn text(keywords: &mut Members<'_>) -> TextRules {
-    let count = count(keywords, "minLength", "maxLength");
-    let pattern =
-        keywords.read("pattern", |source| Pattern::new(&source.text()?).map_err(|rule| source.mistake(rule)));
-    let format = keywords.read("format", |source| {
-        let name = source.text()?;
-        let found = StringFormat::ALL.into_iter().find(|(known, _)| *known == name);
-        let known = StringFormat::ALL.map(|(name, _)| name);
-        let rule = || format!("must be {}{}", list(&known, "or"), hints::of_format(&name, &known));
-        found.map(|(_, format)| format).ok_or_else(|| source.mistake(rule()))
-    });
-    TextRules { count, pattern, format }
-}
-
-fn count(keywords: &mut Members<'_>, least: &str, most: &str) -> Count {
-    let lower = keywords.read(least, SourceValue::count).unwrap_or_default();
-    let most = keywords.read(most, |source| match source.count()? {
-        upper if upper < lower => Err(source.mistake(format!("must not be less than {least}"))),
-        upper => Ok(upper),
-    });
-    Count { least: lower, most }
-}
-
-fn numbers(
-    keywords: &mut Members<'_>,
-    kind: NumberKind,
-    kinds: Kinds,
-    format: Option<StringFormat>,
-) -> NumberRules {
-    let decimals = format == Some(StringFormat::Decimal);
-    let (mut sources, mut bounds) = (Vec::new(), Vec::new());
-    for side in &SIDES {
-        let Some(source) = keywords.take(side.keyword) else { continue };
-        if let Some(bound) = source.keep(bound(side, &source, decimals, kinds)) {
-            bounds.push(bound);
-            sources.push(source);
-        }
-    }
-    // An upper bound that is below a lower one, or leaves nothing above it.
-    let empty = bounds.iter().position(|upper| {
-        let meets = |lower: &Bound| lower.admits(upper.double) && upper.admits(lower.double);
-        !upper.side.lower && bounds.iter().any(|lower| lower.side.lower && !meets(lower))
-    });
-    if let Some(upper) = empty {
-        sources[upper].refuse("leaves no number between the bounds");
-    }
-    let multiple_of = keywords.read("multipleOf", |source| {
-        if !kinds.has(Kinds::NUMBER) {
-            return Err(source.mistake("means nothing for a string"));
-        }
-        let number = double(source.number()?).filter(|number| *number > 0.0);
-        number.ok_or_else(|| source.mistake("must be a number greater than 0 that a double can hold"))
-    });
-    let numbers = NumberRules { kind, bounds, multiple_of };
-    let (least, most) = numbers.integers();
-    if kind == NumberKind::Integer
-        && least > most
-        && empty.is_none()
-        && let Some(source) = sources.last()
-    {
-        source.refuse(format!(
-            "leaves no whole number between the bounds, which are -{MAX_INTEGER} to {MAX_INTEGER} at most"
-        ));
-    }
-    numbers
-}
-
-fn bound(side: &'static Side, source: &SourceValue<'_>, decimals: bool, kinds: Kinds) -> SchemaResult<Bound> {
-    if !decimals && !kinds.has(Kinds::NUMBER) {
-        let hint = hints::of_other_type(side.keyword, kinds);
-        return Err(source.mistake(format!("means nothing for a string whose format is not decimal{hint}")));
-    }
-    if side.open && source.boolean().is_ok() {
-        let closed = if side.lower { "minimum" } else { "maximum" };
-        let rule = format!("must be a number: it is the bound, and stands instead of {closed:?}");
-        return Err(source.mistake(rule));
-    }
-    let text = source.number()?;
-    let double = double(text).ok_or_else(|| source.mistake("must be a number that a double can hold"))?;
-    let decimal = Decimal::parse_number(text);
-    if decimals && decimal.is_none() {
-        return Err(source.mistake("must have at most 34 significant digits"));
-    }
-    Ok(Bound { side, double, decimal, text: text.to_owned() })
-}
-
-fn one_of(sources: &[SourceValue<'_>], node: &Node) -> OneOf {
-    let mut forms = Vec::with_capacity(sources.len());
-    for source in sources {
-        source.keep(accept(node, source));
-        let form = canonical::form(source.raw);
-        if forms.contains(&form) {
-            source.refuse("must not be given more than once");
-        }
-        forms.push(form);
-    }
-    let texts: Vec<_> = sources.iter().map(|source| source.raw.get().to_owned()).collect();
-    let words = list(&texts, "or");
-    let rule = match words.len() {
-        0..=LONGEST_LIST => format!("must be {words}"),
-        _ => format!("must be one of the {} values that the schema lists", forms.len()),
-    };
-    OneOf { forms, texts, rule }
-}
-
-/// # Errors
-/// The schema that has this value refuses it.
-fn accept(node: &Node, value: &SourceValue<'_>) -> SchemaResult<()> {
-    match fault_of(node, value.raw, &value.pointer) {
-        None => Ok(()),
-        Some(fault) => {
-            Err(Mistake::new(&*fault.pointer, format!("is refused by its own schema: it {}", fault.rule)))
-        }
-    }
-}
-
-/// The first fault of a value that is at `pointer`.
-pub(super) fn fault_of(node: &Node, value: &RawValue, pointer: &str) -> Option<Fault> {
-    let mut faults = Faults::default();
-    let mut checker = ItemChecker {
-        out: Vec::new(),
-        faults: &mut faults,
-        most_bytes: usize::MAX,
-        reserved: &|_| false,
-        item: "the schema",
-    };
-    checker.value(node, value, &ValuePath::At(pointer));
-    faults.kept().first().cloned()
 }

@@ -36,6 +36,10 @@ pub const TRADES: &History = &History {
     generated_alone: false,
 };
 
+/// The embedded definition, with a native time series.
+pub const SERIES: &History =
+    &History { definitions: Some(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/series")), ..*TRADES };
+
 /// String owners, two items a page.
 pub const NOTES: &History = &History {
     name: "notes",

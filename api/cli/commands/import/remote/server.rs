@@ -9,7 +9,8 @@ use http_body_util::StreamBody;
 use hyper::body::Frame;
 use pagebucket_http::http_client::{cause, client, whole};
 use pagebucket_http::{PROBLEM_JSON, ProblemKind};
-use pagebucket_model::domain::IdempotencyKey;
+use pagebucket_model::domain::{IdempotencyKey, Invalid};
+use pagebucket_streams::ingest::End;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Body, Client, Response, StatusCode, Url};
 use serde_json::Value;
@@ -26,14 +27,14 @@ const LONGEST_REFUSAL: usize = 1024 * 1024;
 /// The address of a server, as the value of a flag.
 ///
 /// # Errors
-/// A sentence for the user.
-pub(crate) fn address(text: &str) -> Result<Url, &'static str> {
+/// It is none.
+pub(crate) fn address(text: &str) -> Result<Url, Invalid> {
     let url = Url::parse(text).ok().filter(|url| {
         let extra = url.query().is_some() || url.fragment().is_some();
         let user = !url.username().is_empty() || url.password().is_some();
         matches!(url.scheme(), "http" | "https") && !extra && !user
     });
-    url.ok_or("must be an address such as https://example.org or http://127.0.0.1:8080")
+    url.ok_or_else(|| Invalid::new("must be an address such as https://example.org or http://127.0.0.1:8080"))
 }
 
 /// A token or a key. It is a secret, so it is never shown.
@@ -48,10 +49,11 @@ impl Token {
     ///
     /// # Errors
     /// It has other characters than visible ones of ASCII.
-    pub(crate) fn header(&self) -> Result<HeaderValue, &'static str> {
+    pub(crate) fn header(&self) -> Result<HeaderValue, Invalid> {
         let visible = !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_graphic());
         let header = visible.then(|| HeaderValue::try_from(format!("Bearer {}", self.0)).ok()).flatten();
-        let mut header = header.ok_or("--token must be visible ASCII characters, without spaces")?;
+        let rule = || Invalid::new("--token must be visible ASCII characters, without spaces");
+        let mut header = header.ok_or_else(rule)?;
         header.set_sensitive(true);
         Ok(header)
     }
@@ -60,10 +62,11 @@ impl Token {
 /// A client that presents this token, if there is one. Each upload has a connection of its own.
 ///
 /// # Errors
-/// A sentence for the user.
-pub(super) fn uploader(token: Option<HeaderValue>) -> Result<Client, String> {
+/// It cannot be made: how the import ends.
+pub(super) fn uploader(token: Option<HeaderValue>) -> Result<Client, End> {
     let headers = token.map(|token| (AUTHORIZATION, token)).into_iter().collect();
-    client(|builder| builder.pool_max_idle_per_host(0).default_headers(headers))
+    let made = client(|builder| builder.pool_max_idle_per_host(0).default_headers(headers));
+    made.map_err(|error| End::Server(error.to_string()))
 }
 
 /// The address of the uploads of a history.
@@ -218,7 +221,7 @@ mod tests {
             "http://",
             "",
         ] {
-            let sentence = address(text).unwrap_err();
+            let Invalid(sentence) = address(text).unwrap_err();
             assert!(sentence.contains("such as"), "{text}: {sentence}");
         }
     }

@@ -13,7 +13,7 @@ pub(super) struct Explored {
     pub(super) broken: Option<String>,
     /// The steps that were taken.
     pub(super) taken: BTreeSet<&'static str>,
-    /// The number of final states, in which the request is stored and answered.
+    /// The number of final states, in which the request is answered.
     pub(super) ends: usize,
     /// The largest number of ranges in an answer.
     pub(super) parts: usize,
@@ -28,10 +28,10 @@ pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, besides: Besides) ->
     let mut known = HashSet::new();
     let mut found: Vec<Reached> = Vec::new();
     let (mut broken, mut taken, mut ends, mut parts) = (None, BTreeSet::new(), 0, 0);
-    for items in [0, 1] {
-        let state = Rc::new(State::new(items, others));
+    for (items, expectation) in besides.beginnings() {
+        let state = Rc::new(State::new(items, others, expectation));
         known.insert(Rc::clone(&state));
-        found.push((state, "", 0, items));
+        found.push((state, "", 0, found.len()));
     }
     let mut current = 0;
     while let Some((state, ..)) = found.get(current).cloned() {
@@ -49,7 +49,8 @@ pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, besides: Besides) ->
             Steps { state: &state, relaxed, besides, next }.run();
             if is_end {
                 ends += 1;
-                judged = state.answer.as_ref().map(|_| ()).ok_or("stuck: no step is possible");
+                let answered = state.answer.is_some() || state.refused;
+                judged = if answered { Ok(()) } else { Err("stuck: no step is possible") };
             }
         }
         if let Err(why) = judged {

@@ -7,6 +7,7 @@ use pagebucket_model::domain::SeqRange;
 
 use super::database::{Contents, ModelCommand, ModelItem, Write};
 use crate::history::dedup::KeySearch;
+use crate::history::expectation::Expectation;
 use crate::history::identity::ItemKey;
 
 /// The number of items in the request.
@@ -30,6 +31,14 @@ pub(super) struct State {
     pub(super) answer: Option<Vec<SeqRange>>,
     /// Whether another attempt got a different answer.
     pub(super) answers_differ: bool,
+    /// The total that the request expects before its first item.
+    pub(super) expectation: Expectation,
+    /// Whether an attempt was answered that the total is another one.
+    pub(super) refused: bool,
+    /// Whether that was answered though the history had passed the expected total, so that it is final.
+    pub(super) passed: bool,
+    /// Whether that was answered though a majority had the expected total.
+    pub(super) refused_wrongly: bool,
 }
 
 /// The stage of an attempt. An attempt that crashed or was given up takes no further step, but what it has sent
@@ -76,8 +85,12 @@ pub(super) fn key(index: u8) -> ItemKey {
 
 impl State {
     /// The first state: a history of `items` items of other writers, who may append `others` more.
-    pub(super) fn new(items: usize, others: u8) -> Self {
+    pub(super) fn new(items: usize, others: u8, expectation: Expectation) -> Self {
         Self {
+            expectation,
+            refused: false,
+            passed: false,
+            refused_wrongly: false,
             durable: Contents { history: vec![None; items], record: None },
             local: Vec::new(),
             attempts: [const { Stage::New }; ATTEMPTS],
@@ -113,6 +126,16 @@ impl State {
         });
         if !placed.chain(&self.answer).all(|ranges| self.is_stored(ranges)) {
             return Err("lost: an item that counted as stored is not at majority");
+        }
+        let first = shown.history.iter().position(|item| *item == Some(0)).map(|index| index as u64);
+        if first.is_some_and(|first| self.expectation.0.is_some_and(|expected| expected.get() != first)) {
+            return Err("unexpected: the first item is stored after another total");
+        }
+        if self.refused_wrongly {
+            return Err("refused, though the history had the expected total");
+        }
+        if self.passed && shown.history.iter().any(Option::is_some) {
+            return Err("refused, though an item is stored");
         }
         if self.answers_differ {
             return Err("two answers: a repeat got other addresses");

@@ -7,6 +7,8 @@ use std::rc::Rc;
 use super::database::{ModelCommand, RETENTION, Record, Write};
 use super::state::{Stage, State, keys};
 use crate::history::dedup::KeySearch;
+use crate::history::expectation::Expectation;
+use pagebucket_model::domain::Position;
 
 /// A rule that is relaxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +39,16 @@ pub(super) enum Relaxed {
     RaisedTooFar,
     /// `from` is raised to the position of the search, though an item of the request was found before it.
     RaisedPastFound,
+    /// A request is judged before its items are looked for.
+    JudgedBeforeLooking,
+    /// A request of which a part is stored is judged.
+    RestJudged,
+    /// A request is judged by another tail than the one after which it is sent.
+    JudgedByAnotherTail,
+    /// A request is judged by the tail, though items of another request are sent before its own.
+    OthersNotCounted,
+    /// A tail that may be old shows that the history has another total.
+    OldTailRefuses,
 }
 
 /// Which steps are explored besides those of attempts, failovers and other writers.
@@ -47,6 +59,21 @@ pub(super) enum Besides {
     Time,
     /// Attempts raise `from` in the record.
     Raising,
+    /// The request expects a total: that of the beginning, or one more, or one less.
+    Expecting,
+}
+
+impl Besides {
+    /// The histories from which the exploration begins, by the number of their items, and what the request expects of each.
+    pub(super) fn beginnings(self) -> Vec<(usize, Expectation)> {
+        let expectation = |total: usize| Expectation(Some(Position::parse(&total.to_string()).unwrap()));
+        match self {
+            Self::Expecting => [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
+                .map(|(items, total)| (items, expectation(total)))
+                .into(),
+            _ => vec![(0, Expectation::default()), (1, Expectation::default())],
+        }
+    }
 }
 
 impl Relaxed {
@@ -55,6 +82,11 @@ impl Relaxed {
         match self {
             Self::ExpiryFromCreation | Self::OldAtBirth => Besides::Time,
             Self::ConfirmedThoughFound | Self::RaisedTooFar | Self::RaisedPastFound => Besides::Raising,
+            Self::JudgedBeforeLooking
+            | Self::RestJudged
+            | Self::JudgedByAnotherTail
+            | Self::OthersNotCounted
+            | Self::OldTailRefuses => Besides::Expecting,
             _ => Besides::Nothing,
         }
     }

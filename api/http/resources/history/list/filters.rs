@@ -10,10 +10,19 @@ pub type Filter = (String, Vec<String>);
 
 /// Reads the filters of a request, in the order of the definition.
 pub fn filters(reader: &mut ParameterReader<'_>, definition: &Definition) -> Vec<Filter> {
+    filters_by(reader, definition, &definition.filters)
+}
+
+/// Reads filters by these properties.
+pub fn filters_by(
+    reader: &mut ParameterReader<'_>,
+    definition: &Definition,
+    names: &[String],
+) -> Vec<Filter> {
     let (mut filters, mut bytes) = (Vec::new(), 0);
-    for name in &definition.filters {
-        let check = |text: &str| definition.item.check_text(name, text);
-        let Some(mut values) = reader.repeated(name, MOST_FILTER_VALUES, check) else { continue };
+    for name in names {
+        let parse = |text: &str| definition.item.check_text(name, text).map(|()| text.to_owned());
+        let Some(mut values) = reader.repeated(name, MOST_FILTER_VALUES, parse) else { continue };
         // Links repeat the name with each value.
         bytes +=
             values.iter().map(String::len).sum::<usize>() + (values.len() - 1) * (name.len() + "&=".len());

@@ -1,16 +1,17 @@
 //! Parameters of a listing: a page, a window at a cursor or at an offset, or a window of a span of time or of given values.
 
+use axum::http::Method;
 use pagebucket_engine::Engine;
 use pagebucket_model::domain::{
     Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, SeqRange, Totals,
-    Window,
+    Wait, Window,
 };
 use serde_json::json;
 use utoipa::openapi::path::Parameter;
 
 use super::filters::{Filter, filters};
 use super::offset_range::{OffsetRange, requested};
-use crate::request::params::{ParameterReader, Params, dates, in_header, in_query};
+use crate::request::params::{ParameterReader, Params, WAIT, dates, in_header, in_query};
 use crate::schemas::{date_time, ordinal, schema, whole};
 
 /// What a listing shows.
@@ -20,6 +21,17 @@ pub struct ListParams {
     pub selection: Selection,
     /// What items must have.
     pub filters: Vec<Filter>,
+    /// What it waits for first.
+    pub poll: Option<Poll>,
+}
+
+/// What a window waits for before it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Poll {
+    /// An item after this position.
+    pub after: Position,
+    /// Not for longer.
+    pub wait: Wait,
 }
 
 /// What is asked for begins with an item that the history no longer has.
@@ -62,6 +74,9 @@ impl Params for ListParams {
         {
             reader.refuse("asOf", "must be given together with `after`, `before` or `offset`");
         }
+        if reader.gives(WAIT) {
+            refuse_waiting(reader, filter_names());
+        }
         let range = range.and_then(|range| reader.keep("Range", range));
         let page = reader.query("page", PageNumber::parse);
         let after = reader.query("after", Position::parse);
@@ -69,6 +84,7 @@ impl Params for ListParams {
         let offset = reader.query("offset", Position::parse);
         let limit = reader.query("limit", Limit::parse);
         let as_of = reader.query("asOf", Seq::parse);
+        let wait = reader.query(WAIT, Wait::parse);
         let dates = dates(reader);
         let filters = filters(reader, definition);
         let order = reader.query("order", |text| match text {
@@ -90,12 +106,13 @@ impl Params for ListParams {
             None if after.is_none() && before.is_none() && limit.is_none() => Selection::Page(page),
             None => Selection::Window(window, as_of),
         };
-        Some(Self { order, selection, filters })
+        let poll = after.zip(wait).map(|(after, wait)| Poll { after, wait });
+        Some(Self { order, selection, filters, poll })
     }
 
     fn documented() -> Vec<Parameter> {
-        // No pattern: other values are ignored.
-        let range = json!({ "type": "string", "maxLength": 16_384, "examples": ["items=0-9"] });
+        // No pattern and no greatest length: other values are ignored.
+        let range = json!({ "type": "string", "examples": ["items=0-9"] });
         let order = json!({ "type": "string", "enum": ["asc", "desc"], "default": "asc" });
         vec![
             in_query(
@@ -151,6 +168,12 @@ impl Params for ListParams {
                 "`asc`: oldest first. `desc`: newest first. It applies to the items and to the links.",
                 schema(order),
             ),
+            in_query(
+                WAIT,
+                "Waits up to this number of seconds until the window has a {item}, and is then answered at once, without one if none came: \
+                 a long poll. Only together with `after`; `limit` and `order` may be combined with it. Not in a HEAD request.",
+                whole(1, Wait::MAX.into()),
+            ),
             in_header(
                 "Range",
                 "`items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 \
@@ -159,6 +182,19 @@ impl Params for ListParams {
                 schema(range),
             ),
         ]
+    }
+}
+
+/// Refuses `wait` where nothing can be waited for: only what is appended after a position comes later.
+fn refuse_waiting<'n>(reader: &mut ParameterReader<'_>, filter_names: impl Iterator<Item = &'n str>) {
+    let others = ["page", "before", "offset", "from", "to", "asOf"];
+    if reader.refuse_beside(WAIT, others.into_iter().chain(filter_names)) {
+        return;
+    }
+    if !reader.gives("after") {
+        reader.refuse(WAIT, "must be given together with `after`");
+    } else if reader.parts.method == Method::HEAD {
+        reader.refuse(WAIT, "must not be given in a HEAD request");
     }
 }
 

@@ -10,9 +10,10 @@ use pagebucket_streams::ingest::{End, LineRange, Report, StreamEvent, StreamWatc
 use serde_json::{Map, Value, json};
 
 use super::read::{BadLine, LEAST};
-use super::views::{CountsView, LineProblemView, ManyUploadedView, RangeView, UploadedView};
+use super::views::{CountsView, LineProblemView, ManyUploadedView, UploadedView};
 use crate::pages::item_view::OwnerMember;
-use crate::problem::{self, Problem, ProblemKind};
+use crate::problem::{self, LoggedCause, Problem, ProblemKind};
+use crate::resources::history::append::RangeView;
 
 /// Most lines whose faults are listed; the others are only counted.
 const MOST: usize = 100;
@@ -109,20 +110,15 @@ impl Summary {
             End::Database(AppendCause::Database(Error::Gone(gone))) => problem.gone(*gone),
             _ => problem,
         };
-        let owner = owner.map(ToString::to_string);
-        Err(problem.logging(move || {
-            tracing::warn!(owner, stored, refused, unknown, ?end, "an upload ended early");
-            if let End::Database(cause) = &end {
-                problem::log_cause(cause);
-            }
-        }))
+        let owner = owner.cloned();
+        Err(problem.caused_by(LoggedCause::Upload { owner, stored, refused, unknown, end }))
     }
 }
 
 /// The kind and the text of the problem that has ended an upload, without what became of its lines.
 fn why_ended(end: &End) -> (ProblemKind, Cow<'static, str>) {
     let (kind, why) = match end {
-        End::Database(cause) => problem::why_not_stored(cause),
+        End::Database(cause) => return problem::why_not_stored(cause),
         End::Interrupted => (ProblemKind::ShuttingDown, "This instance is stopping."),
         End::Unreadable(Unreadable::TooSlow(span)) => {
             let seconds = span.as_secs();

@@ -71,8 +71,16 @@ impl Outcomes {
         many: bool,
         limit: Duration,
     ) -> Self {
-        let (definition, lines, ready) = (Arc::clone(definition), VecDeque::new(), Vec::new());
-        Self { definition, lines, settled: 0, ready, client, stalled: None, limit, many }
+        Self {
+            definition: Arc::clone(definition),
+            lines: VecDeque::new(),
+            settled: 0,
+            ready: Vec::new(),
+            client,
+            stalled: None,
+            limit,
+            many,
+        }
     }
 
     /// Sends the rest and, if the upload ended early, the reason, for at most `limit`. Returns whether the client has

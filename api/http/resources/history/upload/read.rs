@@ -132,13 +132,11 @@ impl LineReader {
         (quota, lifetime): (ClientQuota, Lifetime),
         span: Duration,
     ) -> Self {
-        let (chunk, splitter, pace) = (Chunk::new(), Splitter::default(), UploadPace::new(span));
-        let filling = Filling::default();
         Self {
             chunks,
-            chunk,
+            chunk: Chunk::new(),
             bytes: 0,
-            splitter,
+            splitter: Splitter::default(),
             definition,
             owner,
             clock,
@@ -146,9 +144,9 @@ impl LineReader {
             lifetime,
             begun: 0,
             pages: 0,
-            filling,
+            filling: Filling::default(),
             is_first: true,
-            pace,
+            pace: UploadPace::new(span),
         }
     }
 

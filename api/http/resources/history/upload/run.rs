@@ -12,11 +12,12 @@ use futures_util::stream;
 use http_body_util::BodyExt;
 use pagebucket_engine as engine;
 use pagebucket_engine::Engine;
-use pagebucket_model::domain::{IdempotencyKey, OwnerId};
+use pagebucket_model::domain::{IdempotencyKey, Invalid, OwnerId};
 use pagebucket_streams::ingest::{self, Destination, Phase, Report, StreamOptions, StreamWatch};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
+use utoipa::openapi::path::Parameter;
 
 use super::ending::Summary;
 use super::metrics::MeasuredUpload;
@@ -33,9 +34,9 @@ use crate::problem::{Problem, ProblemKind};
 use crate::request::body::{NDJSON, expect};
 use crate::request::context::RequestContext;
 use crate::request::deadline::REQUEST;
-use crate::request::idempotency::KeyHeader;
 use crate::request::lifetime::Lifetime;
-use crate::request::params::Address;
+use crate::request::params::{Address, KeyHeader, ParameterReader, Params};
+use crate::resources::history::append::ExpectedSeq;
 use crate::state::Api;
 
 /// How long the database may be away, without any progress on a batch: longer than an election takes.
@@ -74,12 +75,30 @@ pub struct Upload {
     body: Body,
 }
 
+/// The owner that the address of an upload names, if it names one.
+struct UploadOwner(Option<OwnerId>);
+
+impl Params for UploadOwner {
+    fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self> {
+        // Better than that there is no such parameter.
+        let refused =
+            "is not supported by uploads, whose lines are stored as they arrive: append one item or an array";
+        reader.query::<()>(ExpectedSeq::NAME, |_| Err(Invalid::new(refused)));
+        Option::read(reader, engine).map(Self)
+    }
+
+    fn documented() -> Vec<Parameter> {
+        Option::<OwnerId>::documented()
+    }
+}
+
 impl FromRequest<Arc<Api>> for Upload {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let Address { engine, params: owner } = Address::from_request_parts(&mut parts, api).await?;
+        let Address { engine, params: UploadOwner(owner) } =
+            Address::from_request_parts(&mut parts, api).await?;
         let KeyHeader(key) = KeyHeader::from_request_parts(&mut parts, api).await?;
         expect(&parts.headers, NDJSON, String::new)?;
         let context = RequestContext::of_mut(&mut parts.extensions);

@@ -1,6 +1,6 @@
 //! The JSON of an upload's answers, and its documentation.
 
-use pagebucket_model::domain::{Fault, Faults, Seq, SeqRange};
+use pagebucket_model::domain::{Fault, Faults, Seq};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -9,27 +9,8 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
 use crate::pages::item_view::{OwnerMember, owner_member};
 use crate::problem::{self, Problem, ProblemKind};
+use crate::resources::history::append::RangeView;
 use crate::schemas::owner_id;
-
-/// Consecutive sequence numbers, both ends included.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = SeqRange)]
-pub struct RangeView {
-    /// The first one.
-    #[schema(value_type = u64, minimum = 1)]
-    first_seq: Seq,
-    /// The last one.
-    #[schema(value_type = u64, minimum = 1)]
-    last_seq: Seq,
-}
-
-impl RangeView {
-    /// The view of `range`.
-    pub fn new(range: &SeqRange) -> Self {
-        Self { first_seq: range.first, last_seq: range.last }
-    }
-}
 
 /// Summary of an upload to one history, in which every line is stored or refused.
 #[serde_with::skip_serializing_none]

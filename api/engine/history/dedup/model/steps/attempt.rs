@@ -1,12 +1,13 @@
 //! The steps of an attempt that has begun.
 
 use super::{Relaxed, Steps};
-use pagebucket_model::domain::{Seq, SeqRange};
+use pagebucket_model::domain::{Position, Seq, SeqRange};
 
 use crate::history::dedup::KeySearch;
 use crate::history::dedup::model::database::Write;
 use crate::history::dedup::model::database::{ModelCommand, ModelItem};
 use crate::history::dedup::model::state::{Stage, State, TRADES, key, keys};
+use crate::history::expectation::{Judgement, PlannedPlace};
 use crate::history::placed::Placed;
 
 impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
@@ -94,6 +95,13 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         let shown = state.shown(state.local.len());
         let history = if self.is(Relaxed::LookUpAtLocal) { &shown.history } else { &state.durable.history };
         for tail in 0..=state.durable.last() {
+            let before = &search.placed;
+            if self.is(Relaxed::JudgedBeforeLooking)
+                && self.judge(before, tail, tail) == Judgement::Unexpected
+            {
+                self.refuse(attempt);
+                continue;
+            }
             if search.covers(tail) {
                 self.send("sends", attempt, tail, search);
                 continue;
@@ -163,16 +171,55 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         }
     }
 
+    /// Judges a request of which the items in `placed` are found, after a search through the tail. Its next item would be placed
+    /// after `total` items. The newest tail is one that the commit reads; all others are only remembered.
+    fn judge(&self, placed: &Placed, tail: u64, total: u64) -> Judgement {
+        let is_read = tail == self.state.durable.last() || self.is(Relaxed::OldTailRefuses);
+        let nothing = Placed::default();
+        let placed = if self.is(Relaxed::RestJudged) { &nothing } else { placed };
+        let after = if self.is(Relaxed::OthersNotCounted) { tail } else { total };
+        let judge = |tail, after| {
+            let place = PlannedPlace { after, total: tail, is_read };
+            self.state.expectation.judge(placed, place)
+        };
+        let others = 0..=self.state.durable.last();
+        if self.is(Relaxed::JudgedByAnotherTail)
+            && others.into_iter().any(|tail| judge(tail, tail) == Judgement::Sent)
+        {
+            return Judgement::Sent;
+        }
+        judge(tail, after)
+    }
+
+    /// Answers that the history has another total.
+    fn refuse(&mut self, attempt: usize) {
+        let total = self.state.durable.last();
+        let expected = self.state.expectation.0.map_or(0, Position::get);
+        self.step("is refused for its total", attempt, |after| {
+            after.attempts[attempt] = Stage::Over;
+            after.refused = true;
+            after.passed |= total > expected;
+            after.refused_wrongly |= total == expected;
+        });
+    }
+
     fn send(&mut self, name: &'static str, attempt: usize, tail: u64, search: &KeySearch) {
         let state = self.state;
         let own = rest(&search.placed);
+        let judgement = self.judge(&search.placed, tail, tail);
+        if judgement == Judgement::Unexpected {
+            self.refuse(attempt);
+        }
         let send = |items: &[ModelItem], after: &mut State| {
             after.attempts[attempt] = Stage::Waiting(search.clone(), ModelCommand::new(tail, items));
         };
-        self.step(name, attempt, |after| send(&own, after));
+        if judgement == Judgement::Sent {
+            self.step(name, attempt, |after| send(&own, after));
+        }
         // An item of another request is merged before this request's items. After them it would be like any
         // other writer's item, and with an old tail the whole command is refused.
-        if state.others > 0 && tail == state.durable.last() {
+        let after_another = self.judge(&search.placed, tail, tail + 1) == Judgement::Sent;
+        if state.others > 0 && tail == state.durable.last() && after_another {
             self.step("sends, after another's item", attempt, |after| {
                 after.others -= 1;
                 send(&[&[None], &own[..]].concat(), after);

@@ -1,0 +1,305 @@
+//! Owners whose histories have live readers, and what is learned of the ends of these histories.
+//!
+//! What is learned only wakes: it says that there may be more, and a reader then reads the history itself
+//! ([`live`](mod@crate::history::live)).
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pagebucket_model::domain::{OwnerId, Seq};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::changed::ChangedOwners;
+use crate::mongo::{Deadline, Error, Result};
+
+/// A bucket by its second, and how many items it has. Later states of a history have greater ones.
+pub(crate) type Growth = (u64, u16);
+
+/// What was learned of the end of a history.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    /// The last item that this process has appended.
+    pub(crate) last: Option<Seq>,
+    /// The last bucket, as a change or a read of tails has shown it.
+    pub(crate) bucket: Option<Growth>,
+    /// How often there was another reason to look.
+    pub(crate) looks: u64,
+    /// When the last of it was committed, as far as that is known: an append of this process when it was acknowledged, and what does
+    /// not say it when it was learned.
+    pub(crate) at: Option<Instant>,
+}
+
+impl News {
+    /// Learns of a bucket. Returns whether it is news.
+    fn learn_bucket(&mut self, bucket: Growth) -> bool {
+        let is_later = self.bucket.is_none_or(|known| bucket > known);
+        if is_later {
+            self.bucket = Some(bucket);
+        }
+        is_later
+    }
+}
+
+/// The watched owners of the histories of one definition.
+#[derive(Debug)]
+pub(crate) struct WatchedOwners {
+    /// How many there are. A commit looks at this, and at nothing else while it is 0.
+    count: AtomicUsize,
+    owners: Mutex<HashMap<OwnerId, watch::Sender<News>>>,
+    /// How many readers of all owners there are.
+    readers_of_all: AtomicUsize,
+    /// Who has changed, for these.
+    pub(crate) changed: ChangedOwners,
+    /// Whether there are any.
+    wanted: watch::Sender<bool>,
+    /// Whether the appends of other processes are learned of.
+    fed: watch::Sender<bool>,
+}
+
+impl Default for WatchedOwners {
+    fn default() -> Self {
+        let (count, owners, readers_of_all, changed) = Default::default();
+        Self {
+            count,
+            owners,
+            readers_of_all,
+            changed,
+            wanted: watch::Sender::new(false),
+            fed: watch::Sender::new(false),
+        }
+    }
+}
+
+/// An owner that is watched until this is dropped.
+#[derive(Debug)]
+pub(crate) struct WatchedOwner {
+    all: Arc<WatchedOwners>,
+    pub(crate) owner: OwnerId,
+    /// What is learned after this was made.
+    pub(crate) news: watch::Receiver<News>,
+    /// Reasons to look that were there before.
+    pub(crate) looks: u64,
+}
+
+/// All owners, which are watched until this is dropped.
+#[derive(Debug)]
+pub(crate) struct WatchedAll(Arc<WatchedOwners>);
+
+impl WatchedOwners {
+    /// Watches all owners: who has changed is noted.
+    pub(crate) fn watch_all(self: &Arc<Self>) -> WatchedAll {
+        let owners = self.owners.lock();
+        if self.readers_of_all.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.changed.set_wanted(true);
+        }
+        self.counted(owners.len());
+        WatchedAll(Arc::clone(self))
+    }
+
+    /// Watches an owner.
+    pub(crate) fn watch(self: &Arc<Self>, owner: OwnerId) -> WatchedOwner {
+        let mut owners = self.owners.lock();
+        let news = owners.entry(owner.clone()).or_insert_with(|| watch::Sender::new(News::default()));
+        let news = news.subscribe();
+        let looks = news.borrow().looks;
+        self.counted(owners.len());
+        WatchedOwner { all: Arc::clone(self), owner, news, looks }
+    }
+
+    /// Notes how many owners are watched. Called with the lock.
+    fn counted(&self, owners: usize) {
+        self.count.store(owners, Ordering::Relaxed);
+        let wanted = owners > 0 || self.readers_of_all.load(Ordering::Relaxed) > 0;
+        self.wanted.send_if_modified(|known| std::mem::replace(known, wanted) != wanted);
+    }
+
+    /// Waits until the appends of other processes are learned of. What is read afterwards, and what is learned afterwards, is all
+    /// that there is.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub(crate) async fn until_fed(&self, deadline: Deadline) -> Result<()> {
+        let mut fed = self.fed.subscribe();
+        let waited = deadline.wait_for(fed.wait_for(|fed| *fed)).await;
+        waited.and_then(Result::ok).map(drop).ok_or_else(Error::no_answer)
+    }
+
+    /// Notes whether the appends of other processes are learned of.
+    pub(crate) fn set_fed(&self, fed: bool) {
+        self.fed.send_replace(fed);
+    }
+
+    /// Sends when there are watched owners, and when there are none.
+    pub(crate) fn wanted(&self) -> watch::Receiver<bool> {
+        self.wanted.subscribe()
+    }
+
+    /// Whether there are watched owners, or readers of all.
+    pub(crate) fn is_wanted(&self) -> bool {
+        *self.wanted.borrow()
+    }
+
+    /// All of them.
+    pub(crate) fn owners(&self) -> Vec<OwnerId> {
+        self.owners.lock().keys().cloned().collect()
+    }
+
+    /// Learns that a commit of this process has appended to a history, which ends with `last`. A commit whose outcome is not known
+    /// is learned of as those of other processes are.
+    pub(crate) fn appended(&self, owner: &OwnerId, last: Seq) {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        self.tell(owner, None, |news| {
+            let is_later = Some(last) > news.last;
+            news.last = news.last.max(Some(last));
+            is_later
+        });
+    }
+
+    /// Learns that a bucket of this owner was seen, which was committed at this time, if that is known.
+    pub(crate) fn grown(&self, owner: &OwnerId, bucket: Growth, committed: Option<Instant>) {
+        self.tell(owner, committed, |news| news.learn_bucket(bucket));
+    }
+
+    /// Makes the readers of an owner look.
+    pub(crate) fn look(&self, owner: &OwnerId) {
+        self.tell(owner, None, look);
+    }
+
+    /// Makes all readers look.
+    pub(crate) fn look_at_all(&self) {
+        self.owners.lock().values().for_each(|news| send(news, None, look));
+    }
+
+    fn tell(&self, owner: &OwnerId, committed: Option<Instant>, learn: impl FnOnce(&mut News) -> bool) {
+        if let Some(news) = self.owners.lock().get(owner) {
+            send(news, committed, learn);
+        }
+    }
+}
+
+fn look(news: &mut News) -> bool {
+    news.looks += 1;
+    true
+}
+
+fn send(news: &watch::Sender<News>, committed: Option<Instant>, learn: impl FnOnce(&mut News) -> bool) {
+    news.send_if_modified(|news| {
+        let is_news = learn(news);
+        if is_news {
+            news.at = Some(committed.unwrap_or_else(Instant::now));
+        }
+        is_news
+    });
+}
+
+impl Drop for WatchedAll {
+    fn drop(&mut self) {
+        let owners = self.0.owners.lock();
+        if self.0.readers_of_all.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.changed.set_wanted(false);
+        }
+        self.0.counted(owners.len());
+    }
+}
+
+impl Drop for WatchedOwner {
+    fn drop(&mut self) {
+        let mut owners = self.all.owners.lock();
+        if let Entry::Occupied(news) = owners.entry(self.owner.clone())
+            // This one.
+            && news.get().receiver_count() == 1
+        {
+            news.remove();
+        }
+        self.all.counted(owners.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEVEN: OwnerId = OwnerId::Integer(7);
+
+    fn seq(seq: u64) -> Seq {
+        Seq::new(seq).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_watched_is_remembered() {
+        let all = Arc::new(WatchedOwners::default());
+        all.appended(&SEVEN, seq(1));
+        let watched = all.watch(SEVEN);
+        let again = all.watch(SEVEN);
+        assert!(all.is_wanted() && all.owners() == [SEVEN]);
+        all.appended(&OwnerId::Integer(8), seq(1));
+        assert!(!watched.news.has_changed().unwrap());
+        drop(again);
+        assert!(all.is_wanted(), "one is left");
+        all.appended(&SEVEN, seq(2));
+        assert!(watched.news.has_changed().unwrap());
+        drop(watched);
+        assert!(!all.is_wanted() && all.owners.lock().is_empty());
+        assert_eq!(all.count.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn who_has_changed_is_noted_for_readers_of_all() {
+        let all = Arc::new(WatchedOwners::default());
+        all.changed.note(&SEVEN);
+        let readers = [all.watch_all(), all.watch_all()];
+        assert!(all.is_wanted() && all.changed.take().owners.is_empty());
+        all.changed.note(&SEVEN);
+        all.changed.note(&SEVEN);
+        assert_eq!(all.changed.take().owners, [SEVEN].into());
+        all.changed.give_back([SEVEN]);
+        let before = all.changed.misses();
+        all.changed.miss();
+        let noted = all.changed.take();
+        assert!(noted.owners.is_empty() && noted.misses == before + 1, "{noted:?}");
+        drop(readers);
+        assert!(
+            all.changed.misses() > noted.misses,
+            "what was published does not lead to what is noted later"
+        );
+        assert!(!all.is_wanted());
+    }
+
+    #[test]
+    fn what_is_known_wakes_no_one() {
+        let all = Arc::new(WatchedOwners::default());
+        let mut watched = all.watch(SEVEN);
+        let mut is_news = |tell: &dyn Fn()| {
+            tell();
+            let changed = watched.news.has_changed().unwrap();
+            watched.news.mark_unchanged();
+            changed
+        };
+        assert!(is_news(&|| all.appended(&SEVEN, seq(3))));
+        assert!(!is_news(&|| all.appended(&SEVEN, seq(3))) && !is_news(&|| all.appended(&SEVEN, seq(2))));
+        assert!(is_news(&|| all.grown(&SEVEN, (1_000, 3), None)));
+        assert!(
+            !is_news(&|| all.grown(&SEVEN, (1_000, 3), None))
+                && !is_news(&|| all.grown(&SEVEN, (999, 10), None))
+        );
+        assert!(is_news(&|| all.grown(&SEVEN, (1_001, 1), None)));
+        assert!(is_news(&|| all.look(&SEVEN)) && is_news(&|| all.look_at_all()));
+    }
+
+    #[tokio::test]
+    async fn readers_wait_until_appends_are_learned_of() {
+        let all = Arc::new(WatchedOwners::default());
+        let at_once = || Deadline::within(std::time::Duration::ZERO);
+        assert!(matches!(all.until_fed(at_once()).await, Err(Error::Unavailable(_))));
+        all.set_fed(true);
+        assert!(all.until_fed(crate::mongo::Deadline::within(crate::mongo::COMMAND)).await.is_ok());
+        all.set_fed(false);
+        assert!(all.until_fed(at_once()).await.is_err());
+    }
+}

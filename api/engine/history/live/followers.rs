@@ -1,0 +1,279 @@
+//! A reader of all owners: who has something new, from a place in the database's log on.
+//!
+//! What happens from now on is in the bulletin that all readers share ([`bulletin`](mod@super::bulletin)). What happened before,
+//! since the place that a reader resumes from, is read by a change stream of its own, which ends where the bulletin begins.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::bson::RawDocumentBuf;
+use mongodb::change_stream::ChangeStream;
+use mongodb::options::ReadConcern;
+use pagebucket_model::domain::{OwnerId, Totals};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::timeout;
+
+use super::bulletin::{self, Bulletin, SharedBulletin, totals_of};
+use super::changes::{pipeline, time, told};
+use crate::history::collection::HistoryCollection;
+use crate::history::collection::watched::WatchedAll;
+use crate::mongo::error::code;
+use crate::mongo::log_place::LogPlace;
+use crate::mongo::{Deadline, Error, Result};
+
+/// The most owners that a reader gets at once.
+const MOST: usize = 100;
+
+/// How long a reader waits until it tells its place although nothing has happened: a place ages, too.
+const QUIET: Duration = Duration::from_secs(15);
+
+/// How long the server waits for a change before it answers that it has none.
+const AWAIT: Duration = Duration::from_millis(200);
+
+/// The most readers at once that read what they have missed: each takes a connection.
+const MOST_MISSED: usize = 4;
+
+/// ChangeStreamFatalError, ChangeStreamHistoryLost: the log does not have the place.
+const LOST: [i32; 2] = [280, 286];
+
+/// Unauthorized.
+const UNAUTHORIZED: i32 = 13;
+
+/// Why a reader of all owners does not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The database tells no changes: it is a standalone server, or the user may not read them.
+    #[error("the database tells no changes")]
+    NotAvailable,
+    /// The log of the database does not reach back to the place, or never had it.
+    #[error("the log of the database does not have this place")]
+    TooOld,
+    /// The database does not know the place as one.
+    #[error("the place is none")]
+    Malformed,
+    /// The database does not answer in time.
+    #[error(transparent)]
+    Database(#[from] Error),
+}
+
+/// What a reader of all owners gets next.
+#[derive(Debug)]
+pub struct OwnersNews {
+    /// Owners that have something new, and how much they have; none if only the place is told.
+    pub owners: Vec<(OwnerId, Totals)>,
+    /// The place up to which the reader has all. `None` if more follows at once.
+    pub place: Option<LogPlace>,
+}
+
+/// A reader of all owners of one history.
+#[derive(Debug)]
+pub struct OwnersReader {
+    bulletin: watch::Receiver<Bulletin>,
+    /// The number of the last change that it has.
+    at: u64,
+    misses: u64,
+    told: Option<LogPlace>,
+    missed: Option<Missed>,
+    _watched: WatchedAll,
+}
+
+/// Who may follow the owners of one history. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Followers {
+    bulletin: SharedBulletin,
+    missed: Arc<Semaphore>,
+}
+
+impl Default for Followers {
+    fn default() -> Self {
+        Self { bulletin: SharedBulletin::default(), missed: Arc::new(Semaphore::new(MOST_MISSED)) }
+    }
+}
+
+impl Followers {
+    /// Begins to read who has something new, from a place on, or from now on.
+    ///
+    /// # Errors
+    /// See [`FollowError`].
+    pub(crate) async fn follow(
+        &self,
+        source: &Arc<HistoryCollection>,
+        after: Option<LogPlace>,
+        deadline: Deadline,
+    ) -> Result<OwnersReader, FollowError> {
+        // In this order nothing is missed: what happens from then on is noted.
+        let watched = source.watched.watch_all();
+        source.watched.until_fed(deadline).await?;
+        if !source.watched.changed.is_followed() {
+            return Err(FollowError::NotAvailable);
+        }
+        // A bulletin of earlier readers does not lead to what is noted now.
+        let since = source.watched.changed.misses();
+        let mut bulletin = self.bulletin.subscribe(source);
+        let begun = async {
+            let is_begun = |bulletin: &Bulletin| bulletin.reached.is_some() && bulletin.misses >= since;
+            let begun = bulletin.wait_for(is_begun).await;
+            begun.map(|bulletin| (bulletin.last, bulletin.misses, bulletin.reached.clone()))
+        };
+        let begun = deadline.wait_for(begun).await.and_then(Result::ok);
+        let (at, misses, reached) = begun.ok_or_else(Error::no_answer)?;
+        let missed = match (&after, reached) {
+            // Another process may have told it of later changes already: it gets these twice.
+            (Some(after), Some(reached)) if *after < reached => {
+                let permit = deadline.wait_for(Arc::clone(&self.missed).acquire_owned()).await;
+                let permit = permit.and_then(Result::ok).ok_or_else(Error::no_answer)?;
+                Some(Missed::read(source, after, reached, permit, deadline).await?)
+            }
+            _ => None,
+        };
+        Ok(OwnersReader { bulletin, at, misses, told: after, missed, _watched: watched })
+    }
+}
+
+impl OwnersReader {
+    /// Waits for what comes next, or tells a later place. The call may be dropped at any time, and nothing is lost.
+    ///
+    /// # Errors
+    /// Changes were missed, or the reader is too far behind: it has to resume.
+    pub async fn next(&mut self) -> Result<OwnersNews> {
+        let lost = || Error::Unavailable("a reader of all owners has lost its place".to_owned());
+        if let Some(missed) = &mut self.missed {
+            let part = missed.parts.recv().await.ok_or_else(lost)??;
+            if part.place.as_ref() == Some(&missed.until) {
+                self.missed = None;
+            }
+            return Ok(part);
+        }
+        loop {
+            if let Some(news) = self.news().ok_or_else(lost)? {
+                return Ok(news);
+            }
+            match timeout(QUIET, self.bulletin.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(lost()),
+                Err(_elapsed) => self.told = None,
+            }
+        }
+    }
+
+    /// What the bulletin has for this reader, if anything. `None` if something was missed.
+    fn news(&mut self) -> Option<Option<OwnersNews>> {
+        let bulletin = self.bulletin.borrow_and_update();
+        if bulletin.misses != self.misses {
+            return None;
+        }
+        let (owners, at) = bulletin.after(self.at, MOST)?;
+        if owners.is_empty() && (self.told.is_some() || bulletin.reached.is_none()) {
+            return Some(None);
+        }
+        self.at = at;
+        let place = bulletin.reached.clone().filter(|_| at == bulletin.last);
+        if place.is_some() {
+            self.told.clone_from(&place);
+        }
+        Some(Some(OwnersNews { owners, place }))
+    }
+}
+
+/// What a reader has missed, which a task reads. The last part has the place where the bulletin begins.
+#[derive(Debug)]
+struct Missed {
+    parts: mpsc::Receiver<Result<OwnersNews>>,
+    until: LogPlace,
+}
+
+impl Missed {
+    /// Reads what has happened between two places.
+    async fn read(
+        source: &Arc<HistoryCollection>,
+        after: &LogPlace,
+        until: LogPlace,
+        permit: OwnedSemaphorePermit,
+        deadline: Deadline,
+    ) -> Result<Self, FollowError> {
+        let token = after.token().ok_or(FollowError::Malformed)?;
+        let opening = Arc::clone(source);
+        let opened = deadline.spawn(async move {
+            let watch = opening.reads.database.watch().pipeline(pipeline(&[opening.collection()]));
+            let watch = watch.max_await_time(AWAIT).read_concern(ReadConcern::majority());
+            (watch.resume_after(token).await, permit)
+        });
+        let (opened, permit) = opened.await.ok_or_else(Error::no_answer)?;
+        let stream = opened.map_err(refusal)?.with_type();
+        let (sender, parts) = mpsc::channel(1);
+        let (source, end) = (Arc::clone(source), until.clone());
+        // It ends by itself when the reader is gone: a read of the driver must not be dropped before it ends.
+        tokio::spawn(async move {
+            if let Err(error) = send_missed(&source, stream, &end, &sender, permit).await {
+                sender.send(Err(error)).await.ok();
+            }
+        });
+        Ok(Self { parts, until })
+    }
+}
+
+/// Why a stream of what was missed was refused.
+fn refusal(error: mongodb::error::Error) -> FollowError {
+    match code(&error) {
+        Some(code) if LOST.contains(&code) => FollowError::TooOld,
+        Some(UNAUTHORIZED) => FollowError::NotAvailable,
+        of_server => match Error::from(error) {
+            Error::Internal(_) if of_server.is_some() => FollowError::Malformed,
+            error => error.into(),
+        },
+    }
+}
+
+/// Sends what a stream has up to a place. Each owner comes once, unless there are more than a bulletin has.
+async fn send_missed(
+    source: &HistoryCollection,
+    mut stream: ChangeStream<RawDocumentBuf>,
+    until: &LogPlace,
+    sender: &mpsc::Sender<Result<OwnersNews>>,
+    permit: OwnedSemaphorePermit,
+) -> Result<()> {
+    let (kind, mut owners) = (source.definition.owner.kind, HashSet::new());
+    while !sender.is_closed() {
+        match stream.next_if_any().await? {
+            Some(change) => {
+                // What is read after this shows the change.
+                source.reads.learn(time(&change));
+                owners.extend(told(&change, kind).appended().cloned());
+            }
+            None if stream.is_alive() => {}
+            None => return Err(Error::Unavailable("the stream is at its end".to_owned())),
+        }
+        let Some(place) = stream.resume_token().as_ref().and_then(LogPlace::of) else { continue };
+        if place >= *until {
+            // Others may read what they have missed, however slowly this client takes its part.
+            drop((stream, permit));
+            return send(source, owners, until, sender).await;
+        }
+        if owners.len() >= bulletin::MOST {
+            send(source, std::mem::take(&mut owners), &place, sender).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Sends these owners part by part, and with the last part the place up to which they are all.
+async fn send(
+    source: &HistoryCollection,
+    owners: HashSet<OwnerId>,
+    place: &LogPlace,
+    sender: &mpsc::Sender<Result<OwnersNews>>,
+) -> Result<()> {
+    let owners: Vec<OwnerId> = owners.into_iter().collect();
+    let mut rest = &*owners;
+    loop {
+        let (part, others) = rest.split_at(rest.len().min(MOST));
+        let place = others.is_empty().then(|| place.clone());
+        let news = OwnersNews { owners: totals_of(source, part).await?, place };
+        let says_something = !news.owners.is_empty() || news.place.is_some();
+        if (says_something && sender.send(Ok(news)).await.is_err()) || others.is_empty() {
+            return Ok(());
+        }
+        rest = others;
+    }
+}

@@ -1,0 +1,171 @@
+//! One live reader: a position in a history, and what comes after it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{OwnerId, Position, Seq, Totals};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::room::{Published, Rooms};
+use crate::history::buckets::document::{Bucket, StoredItem};
+use crate::history::reads::export::Export;
+use crate::history::reads::reader::HistoryReader;
+use crate::mongo::{COMMAND, Deadline, Error, Result};
+
+/// Bytes of pages, at most, that a client's readers that are behind read at once.
+const AT_ONCE: usize = 128 * 1024;
+
+/// A live reader of one history.
+#[derive(Debug)]
+pub struct LiveReader {
+    reader: HistoryReader,
+    owner: OwnerId,
+    totals: Totals,
+    /// Everything before this position is delivered.
+    at: Position,
+    /// Bytes of pages, at most, that it reads at once by itself, unless one page has more.
+    at_once: usize,
+    room: watch::Receiver<Published>,
+    /// What the reader reads by itself, because it is behind.
+    behind: Option<Export>,
+    /// Pages that were read and are not delivered.
+    ready: VecDeque<Bucket>,
+    committed: Option<Instant>,
+}
+
+/// Items of one page that a live reader gets next.
+#[derive(Debug)]
+pub struct LivePage {
+    bucket: Bucket,
+    after: Position,
+    committed: Option<Instant>,
+}
+
+impl Rooms {
+    /// Begins to read a history live after a position, or at its end.
+    ///
+    /// # Errors
+    /// The database does not answer in time, the item after `after` is deleted, or a bucket is corrupt.
+    pub(crate) async fn watch(
+        &self,
+        reader: &HistoryReader,
+        owner: OwnerId,
+        after: Option<Position>,
+        deadline: Deadline,
+    ) -> Result<LiveReader> {
+        let source = &reader.source;
+        // In this order nothing is missed: what is appended after the read wakes.
+        let watched = source.watched.watch(owner.clone());
+        source.watched.until_fed(deadline).await?;
+        let history = reader.history(owner.clone(), deadline).await?;
+        let (totals, end) = (history.totals(), Position::end_of(history.totals()));
+        let at = after.map_or(Ok(end), |after| history.from(after))?;
+        let room = self.enter(source, watched, &history);
+        let behind = (at < end).then(|| Export::of(history, at));
+        let (reader, ready) = (reader.clone(), VecDeque::new());
+        Ok(LiveReader { reader, owner, totals, at, at_once: AT_ONCE, room, behind, ready, committed: None })
+    }
+}
+
+impl LiveReader {
+    /// The definition of the history.
+    pub fn definition(&self) -> &Arc<Definition> {
+        self.reader.definition()
+    }
+
+    /// The totals of the history when this reader began.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// The position up to which everything is delivered.
+    pub fn position(&self) -> Position {
+        self.at
+    }
+
+    /// One of several readers of one client, `readers` in all, which together read as much at once as one alone.
+    #[must_use]
+    pub fn among(self, readers: usize) -> Self {
+        Self { at_once: AT_ONCE / readers.max(1), ..self }
+    }
+
+    /// Waits for the next items: those of one page. The call may be dropped at any time, and nothing is lost.
+    ///
+    /// # Errors
+    /// The next items are deleted, the owner is erased, the database does not answer in time, or a bucket is corrupt.
+    pub async fn next(&mut self) -> Result<LivePage> {
+        loop {
+            if let Some(bucket) = self.ready.pop_front() {
+                return self.deliver(bucket);
+            }
+            if let Some(export) = &mut self.behind {
+                let size = self.reader.definition().page_size.get() * self.reader.definition().max_item_bytes;
+                // Boxed, because most readers are not behind.
+                match Box::pin(export.next_of((self.at_once / size).max(1))).await? {
+                    Some(batch) => self.ready = batch.into_pages().into(),
+                    None => self.behind = None,
+                }
+                continue;
+            }
+            let Published { end, pages, committed, ended } = self.room.borrow_and_update().clone();
+            if self.at < end {
+                let has_next = |bucket: &&Bucket| self.at < Position::end_of(bucket.totals());
+                match pages.first() {
+                    Some(first) if Position::before(first.first_seq()) <= self.at => {
+                        self.ready = pages.iter().filter(has_next).cloned().collect();
+                        self.committed = committed;
+                    }
+                    _ => (self.behind, self.committed) = (Some(Box::pin(self.read_on()).await?), None),
+                }
+                continue;
+            }
+            if let Some(ended) = ended {
+                return Err(ended);
+            }
+            if self.room.changed().await.is_err() {
+                return Err(Error::Unavailable("the room of a live reader was closed".to_owned()));
+            }
+        }
+    }
+
+    /// The rest of the history as it is now.
+    async fn read_on(&self) -> Result<Export> {
+        self.reader.export(self.owner.clone(), self.at, None, Deadline::within(COMMAND)).await
+    }
+
+    /// Delivers the items of a page after the position. Nothing is delivered before everything in front of it.
+    fn deliver(&mut self, bucket: Bucket) -> Result<LivePage> {
+        let (after, end) = (self.at, Position::end_of(bucket.totals()));
+        if Position::before(bucket.first_seq()) > after || end <= after {
+            let page = bucket.page();
+            return Err(Error::Internal(format!("page {page} is not the one after item {}", after.get())));
+        }
+        self.at = end;
+        Ok(LivePage { bucket, after, committed: self.committed })
+    }
+}
+
+impl LivePage {
+    /// The items, in order of their addresses: at least one.
+    pub fn items(&self) -> impl Iterator<Item = StoredItem<'_>> {
+        self.bucket.items().filter(|item| Position::behind(item.seq) > self.after)
+    }
+
+    /// The address of the last item.
+    pub fn last_seq(&self) -> Seq {
+        self.bucket.first_seq().plus(self.bucket.count() - 1)
+    }
+
+    /// Bytes of the page in memory.
+    pub fn bytes(&self) -> usize {
+        self.bucket.bytes()
+    }
+
+    /// How long ago they were committed. Not of items that the reader was behind.
+    pub fn lag(&self) -> Option<Duration> {
+        self.committed.map(|committed| committed.elapsed())
+    }
+}

@@ -1,0 +1,250 @@
+//! A room: what the live readers of one owner share. It reads what is new, once for all of them.
+//!
+//! A room begins with its first reader and ends with its last. It has a position, the end of the history as it was last read.
+//! When it is woken it reads the buckets after that position, and publishes them with the new end. The pages stay in memory for
+//! a short time only: readers that are waiting take them at once.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::bson::doc;
+use pagebucket_model::domain::{OwnerId, PageNumber, Position};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::history::buckets::document::Bucket;
+use crate::history::buckets::marker;
+use crate::history::collection::HistoryCollection;
+use crate::history::collection::watched::{Growth, News, WatchedOwner};
+use crate::history::reads::find::find;
+use crate::history::reads::reader::History;
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
+
+/// The pages of the first read after a wake: usually the open page alone, or the page that it filled and the next one.
+const FEW: usize = 2;
+
+/// The most pages in one read, and in memory.
+const MOST: usize = 16;
+
+/// Bytes of pages that were read before and stay in memory with those of the last read.
+const RECENT: usize = 256 * 1024;
+
+/// How long pages stay in memory when nothing is appended.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// Pause before a read is tried again.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What a room has read.
+#[derive(Debug, Clone)]
+pub(super) struct Published {
+    /// The end of the history.
+    pub(super) end: Position,
+    /// The last pages, which end there; none if nothing was appended for a while.
+    pub(super) pages: Arc<[Bucket]>,
+    /// When what is new was committed.
+    pub(super) committed: Option<Instant>,
+    /// Why nothing more will be published.
+    pub(super) ended: Option<Error>,
+}
+
+/// The rooms of the histories of one definition. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rooms(Arc<Mutex<HashMap<OwnerId, watch::Sender<Published>>>>);
+
+impl Rooms {
+    /// Enters the room of an owner, and opens it for the first reader. The history was read after the owner was watched.
+    pub(super) fn enter(
+        &self,
+        source: &Arc<HistoryCollection>,
+        watched: WatchedOwner,
+        history: &History,
+    ) -> watch::Receiver<Published> {
+        let mut rooms = self.0.lock();
+        match rooms.entry(watched.owner.clone()) {
+            Entry::Occupied(room) => room.get().subscribe(),
+            Entry::Vacant(place) => {
+                let (end, pages) = (Position::end_of(history.totals()), Arc::default());
+                let published = watch::Sender::new(Published { end, pages, committed: None, ended: None });
+                let entered = published.subscribe();
+                place.insert(published.clone());
+                // News that came while the history was read are looked at.
+                let looked = Looked { bucket: history.last().map(growth), looks: watched.looks };
+                let room =
+                    Room { rooms: self.clone(), source: Arc::clone(source), watched, published, looked };
+                tokio::spawn(room.run());
+                entered
+            }
+        }
+    }
+}
+
+/// The last bucket of a history.
+fn growth(bucket: &Bucket) -> Growth {
+    (bucket.id().second, bucket.count() as u16)
+}
+
+/// What a room has looked at.
+#[derive(Debug)]
+struct Looked {
+    bucket: Option<Growth>,
+    looks: u64,
+}
+
+/// The room of one owner, which runs in a task of its own.
+struct Room {
+    rooms: Rooms,
+    source: Arc<HistoryCollection>,
+    watched: WatchedOwner,
+    published: watch::Sender<Published>,
+    looked: Looked,
+}
+
+impl Room {
+    async fn run(mut self) {
+        loop {
+            let has_pages = !self.published.borrow().pages.is_empty();
+            tokio::select! {
+                biased;
+                () = self.published.closed() => {
+                    if self.is_left() {
+                        return;
+                    }
+                }
+                changed = self.watched.news.changed() => {
+                    let news = *self.watched.news.borrow_and_update();
+                    if changed.is_err() || self.is_new(news) && !self.read(news).await {
+                        return;
+                    }
+                }
+                () = sleep(QUIET), if has_pages => self.forget_pages(),
+            }
+        }
+    }
+
+    /// Whether the last reader has left. The room is closed then.
+    fn is_left(&self) -> bool {
+        let mut rooms = self.rooms.0.lock();
+        // Another reader may have entered meanwhile.
+        let left = self.published.receiver_count() == 0;
+        if left {
+            rooms.remove(&self.watched.owner);
+        }
+        left
+    }
+
+    /// Closes the room, and says why.
+    fn close(&self, why: Error) {
+        let mut rooms = self.rooms.0.lock();
+        rooms.remove(&self.watched.owner);
+        self.published.send_modify(|published| published.ended = Some(why));
+    }
+
+    /// Readers that wait have what they are about.
+    fn forget_pages(&self) {
+        self.published.send_if_modified(|published| {
+            published.pages = Arc::default();
+            false
+        });
+    }
+
+    fn is_new(&self, news: News) -> bool {
+        let end = self.published.borrow().end;
+        news.last.is_some_and(|last| Position::behind(last) > end)
+            || news.bucket > self.looked.bucket
+            || news.looks != self.looked.looks
+    }
+
+    /// Reads to the end of the history, as often as that needs. Returns whether the room stays open.
+    async fn read(&mut self, news: News) -> bool {
+        while let Err(error) = self.read_on(news.at).await {
+            match error {
+                Error::Unavailable(_) | Error::DiskFull => {
+                    tracing::debug!(owner = %self.watched.owner, %error, "a live read is tried again");
+                    sleep(PAUSE).await;
+                    if self.published.is_closed() && self.is_left() {
+                        return false;
+                    }
+                }
+                error => {
+                    self.close(error);
+                    return false;
+                }
+            }
+        }
+        // What was not found is not looked for again.
+        self.looked.bucket = self.looked.bucket.max(news.bucket);
+        self.looked.looks = news.looks;
+        true
+    }
+
+    async fn read_on(&mut self, committed: Option<Instant>) -> Result<()> {
+        let mut most = FEW;
+        loop {
+            most = most.min(self.source.most_buckets());
+            let Some(next) = self.published.borrow().end.next_seq() else { return Ok(()) };
+            let found = self.pages_from(self.source.page_size().page_of(next), most).await?;
+            let is_last = found.len() < most;
+            self.publish(found, committed);
+            if is_last {
+                return Ok(());
+            }
+            most = (2 * most).min(MOST);
+        }
+    }
+
+    /// The page with this number and those after it, at most `most`: adjacent, and full except the last page of the history.
+    async fn pages_from(&self, first: PageNumber, most: usize) -> Result<Vec<Bucket>> {
+        let of = self.source.of(&self.watched.owner, Deadline::within(COMMAND));
+        let command = of.at_most(doc! { "page": { "$gte": first.get() as i64 } }, most);
+        let found = find(of, command, None).await?;
+        let mut expected = first;
+        for (place, bucket) in found.iter().enumerate() {
+            if bucket.page() != expected {
+                // It may be deleted.
+                marker::check(of, expected).await?;
+                let words = format!("is {}, though page {expected} is missing", bucket.page());
+                return Err(Corruption::new(bucket.id().to_string(), "page", words).into());
+            }
+            if !bucket.full() && place + 1 < found.len() {
+                let words = "is not full, though it is not the last";
+                return Err(Corruption::new(bucket.id().to_string(), "count", words).into());
+            }
+            expected = expected.next();
+        }
+        Ok(found)
+    }
+
+    /// Publishes pages that follow the published end, or begin with the page that has it.
+    fn publish(&mut self, found: Vec<Bucket>, committed: Option<Instant>) {
+        let Some(last) = found.last() else { return };
+        self.looked.bucket = self.looked.bucket.max(Some(growth(last)));
+        let end = Position::end_of(last.totals());
+        self.published.send_if_modified(|published| {
+            let is_later = end > published.end;
+            if is_later {
+                let pages = recent(&published.pages, found);
+                *published = Published { end, pages, committed, ended: None };
+            }
+            is_later
+        });
+    }
+}
+
+/// The pages that were read, after some of those before them.
+fn recent(before: &[Bucket], found: Vec<Bucket>) -> Arc<[Bucket]> {
+    let first = found.first().map(Bucket::page);
+    let before = before.iter().rev().skip_while(|bucket| first.is_some_and(|first| bucket.page() >= first));
+    let (mut bytes, room) = (0, MOST.saturating_sub(found.len()));
+    let kept = before.take(room).take_while(|bucket| {
+        bytes += bucket.bytes();
+        bytes <= RECENT
+    });
+    let mut pages: Vec<Bucket> = kept.cloned().collect();
+    pages.reverse();
+    pages.extend(found);
+    pages.into()
+}

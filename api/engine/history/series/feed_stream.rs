@@ -1,0 +1,151 @@
+//! The change stream of a feeder: which owners have something new.
+//!
+//! It is read by a task of its own, so that the feeder does not wait for changes while it has items to feed.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::bson::RawDocumentBuf;
+use mongodb::change_stream::ChangeStream;
+use mongodb::options::ReadConcern;
+use pagebucket_model::domain::OwnerId;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::history::collection::{HistoryCollection, millis};
+use crate::history::live::changes::{Told, pipeline, time, told};
+use crate::mongo::log_place::LogPlace;
+use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
+
+/// The server answers after this time, also if there is no change.
+const AWAIT: Duration = Duration::from_secs(1);
+
+/// The most changes in one reply.
+const BATCH: u32 = 1_000;
+
+/// How long changes are collected: many appends of one owner are then fed together.
+const COLLECT: Duration = Duration::from_millis(200);
+
+/// From so many owners on there is a pause: an insert of many measurements costs each of them less, and so do changes and pages that
+/// are read together.
+const MANY_OWNERS: usize = 100;
+
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// The most owners that are collected.
+const MOST_OWNERS: usize = 10_000;
+
+/// What a stream tells.
+#[derive(Debug, Default)]
+pub(super) struct FeedNews {
+    /// Who may have something new.
+    pub(super) owners: HashSet<OwnerId>,
+    /// Whether this cannot be said: all owners must be looked at.
+    pub(super) everyone: bool,
+    /// The place after all this.
+    pub(super) place: Option<LogPlace>,
+    /// All that was acknowledged before this moment is told, in milliseconds since 1970.
+    pub(super) up_to: Option<i64>,
+}
+
+/// A stream that is read.
+pub(super) struct FeedStream {
+    news: mpsc::Receiver<Result<FeedNews>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl FeedStream {
+    /// Opens a stream of the changes after a place, or of those from now on. What is read after this shows what the stream does not tell.
+    ///
+    /// # Errors
+    /// Unless the database is unavailable, the place is too old.
+    pub(super) async fn open(source: &Arc<HistoryCollection>, place: Option<&LogPlace>) -> Result<Self> {
+        let watch = source.reads.database.watch().pipeline(pipeline(&[source.collection()]));
+        let watch = watch.batch_size(BATCH).max_await_time(AWAIT).read_concern(ReadConcern::majority());
+        let stream = match place.and_then(LogPlace::token) {
+            Some(token) => watch.resume_after(token).await?,
+            None => {
+                source.look_at_clock(Deadline::within(NO_PRIMARY)).await?;
+                let now = source.reads.newest();
+                let now =
+                    now.ok_or_else(|| Error::Unavailable("the database tells no time yet".to_owned()))?;
+                watch.start_at_operation_time(now).await?
+            }
+        };
+        let (tell, news) = mpsc::channel(2);
+        let task = tokio::spawn(read(Arc::clone(source), stream.with_type(), tell));
+        Ok(Self { news, _task: AbortOnDropHandle::new(task) })
+    }
+
+    /// What there is; `None` if there is nothing yet.
+    pub(super) fn now(&mut self) -> Option<Result<FeedNews>> {
+        self.news.try_recv().ok()
+    }
+
+    /// Waits until the stream tells something, or that there is nothing new.
+    pub(super) async fn next(&mut self) -> Result<FeedNews> {
+        self.news.recv().await.unwrap_or_else(|| Err(ended()))
+    }
+}
+
+fn ended() -> Error {
+    Error::Unavailable("the change stream is at its end".to_owned())
+}
+
+async fn read(
+    source: Arc<HistoryCollection>,
+    mut stream: ChangeStream<RawDocumentBuf>,
+    tell: mpsc::Sender<Result<FeedNews>>,
+) {
+    loop {
+        let news = collect(&source, &mut stream).await;
+        let is_last = news.is_err();
+        if tell.send(news).await.is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// Reads changes for a short time, or until there are none; of many owners, those of a longer time.
+async fn collect(source: &HistoryCollection, stream: &mut ChangeStream<RawDocumentBuf>) -> Result<FeedNews> {
+    // Asked first: a question that is answered with nothing has seen all that was acknowledged before.
+    let asked = source.server_time(Deadline::within(NO_PRIMARY)).await?;
+    let (mut news, mut until, mut has_paused) = (FeedNews::default(), Instant::now() + COLLECT, false);
+    loop {
+        match stream.next_if_any().await? {
+            Some(change) => {
+                source.reads.learn(time(&change));
+                // Of the second in which it happened others may follow.
+                news.up_to = time(&change).map(millis).or(news.up_to);
+                match told(&change, source.definition.owner.kind) {
+                    Told::Grown(owner, _) | Told::Marked(owner) => drop(news.owners.insert(owner)),
+                    // The pipeline also tells of the epoch, which concerns no owner.
+                    Told::Else => news.everyone |= is_of(&change, source),
+                }
+            }
+            None if stream.is_alive() => {
+                news.up_to = Some(asked);
+                break;
+            }
+            None => return Err(ended()),
+        }
+        if news.owners.len() >= MOST_OWNERS {
+            break;
+        }
+        if Instant::now() >= until {
+            if has_paused || news.owners.len() < MANY_OWNERS {
+                break;
+            }
+            sleep(PAUSE).await;
+            (until, has_paused) = (Instant::now() + COLLECT, true);
+        }
+    }
+    news.place = stream.resume_token().as_ref().and_then(LogPlace::of);
+    Ok(news)
+}
+
+fn is_of(change: &RawDocumentBuf, source: &HistoryCollection) -> bool {
+    crate::history::live::changes::collection(change) == Some(source.collection())
+}

@@ -1,0 +1,259 @@
+//! Summaries over all owners, from a native time series.
+//!
+//! Its measurements are added up here: the sums of the database round. They are read in windows of time, so that a request may end after any of them.
+//! Only the current generation of each owner counts. If one changes while measurements are read, they are read again: what did not count
+//! any more may have been deleted under way.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::TryStreamExt;
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use pagebucket_model::definition::Measure;
+use pagebucket_model::domain::{Instant, OwnerId, Seq};
+use pagebucket_model::summary::{
+    Fill, PartialSummary, PointPage, SummaryShape, TooManyPoints, page_of_points,
+};
+use parking_lot::Mutex;
+
+use super::control::{BuildName, Builds};
+use super::generations::{Generations, OwnerGeneration};
+use crate::history::collection::{HistoryCollection, owner_of};
+use crate::mongo::{COMMAND, Deadline, Error, Result};
+
+/// The most measurements that a request reads.
+const MOST_READ: usize = 2_000_000;
+
+/// In how many windows of time a request reads.
+const WINDOWS: i64 = 16;
+
+/// Values of points that a request holds in memory.
+const MOST_HELD: usize = 200_000;
+
+/// How often measurements are read again because a generation has changed.
+const ATTEMPTS: u32 = 5;
+
+/// What is asked of a time series.
+#[derive(Debug, Clone)]
+pub struct SeriesQuery {
+    /// By what measurements are summarised. The groups are properties of the metaField.
+    pub shape: Arc<SummaryShape>,
+    /// Where the first span begins and the last one ends, in milliseconds since 1970.
+    pub ends: [i64; 2],
+    /// What the metaField must have.
+    pub filters: Vec<(String, Vec<String>)>,
+    /// The most points.
+    pub limit: usize,
+}
+
+/// A summary over all owners.
+#[derive(Debug)]
+pub struct SeriesPage {
+    /// Its points.
+    pub page: PointPage,
+    /// All items are in it that were acknowledged before this moment. `None` while the time series is made.
+    pub up_to: Option<Instant>,
+    /// How many measurements were read.
+    pub read: usize,
+}
+
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+pub enum SeriesError {
+    /// A request cannot read all items of the first of its windows of time.
+    #[error("a window of time has too many items")]
+    TooManyItems,
+    /// The first span of time alone has more groups than an answer may have points.
+    #[error("one span of time has too many groups")]
+    TooManyGroups,
+    /// The database does not answer in time, or the time series is being rebuilt.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// What is read of a build, as it was at one moment.
+#[derive(Clone)]
+pub(super) struct SeriesSnapshot {
+    build: BuildName,
+    raises: i64,
+    pub(super) up_to: Option<i64>,
+    pub(super) expire_after_days: Option<i64>,
+    generations: Arc<HashMap<OwnerId, OwnerGeneration>>,
+}
+
+impl SeriesSnapshot {
+    /// What counts now.
+    pub(super) async fn take(source: &HistoryCollection, deadline: Deadline) -> Result<Self> {
+        let missing = || Error::Unavailable("the time series of the history is not made yet".to_owned());
+        let builds = Builds::of(source, deadline).await?.ok_or_else(missing)?;
+        let build = builds.current(source);
+        // First: a change after this is noticed.
+        let state = build.state(source, deadline).await?.ok_or_else(missing)?;
+        if !source.definition.time_series.as_ref().is_some_and(|series| state.is_of(series)) {
+            return Err(Error::Unavailable("the time series is of another definition".to_owned()));
+        }
+        let generations = Generations { source, build: &build, deadline }.changed().await?;
+        let up_to = state.progress.up_to.filter(|_| state.progress.scanned);
+        let (raises, expire_after_days) = (state.raises, state.expire_after_days);
+        Ok(Self { build, raises, up_to, expire_after_days, generations: Arc::new(generations) })
+    }
+
+    /// Whether what counted then still counts.
+    pub(super) async fn still_counts(&self, source: &HistoryCollection, deadline: Deadline) -> Result<bool> {
+        let builds = Builds::of(source, deadline).await?;
+        if builds.is_none_or(|builds| builds.current != self.build.number) {
+            return Ok(false);
+        }
+        let state = self.build.state(source, deadline).await?;
+        Ok(state.is_some_and(|state| state.raises == self.raises))
+    }
+
+    /// Hands each measurement that counts to `take`, with its owner, until that returns `false`. A measurement is given as an item.
+    pub(super) async fn read(
+        &self,
+        source: &HistoryCollection,
+        shape: &SummaryShape,
+        filter: Document,
+        mut take: impl FnMut(OwnerId, Seq, Instant, &RawDocument) -> bool + Send + 'static,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let command = self.command(source, shape, filter, deadline);
+        let database = source.reads.database.clone();
+        let (definition, generations) = (Arc::clone(&source.definition), Arc::clone(&self.generations));
+        let read = async move {
+            let mut cursor = database.run_cursor_command(command).batch().await?;
+            while let Some(batch) = cursor.try_next().await? {
+                for document in batch.doc_slices()? {
+                    let document = document.map_err(mongodb::error::Error::from)?;
+                    let measured = || {
+                        let document = document.as_document()?;
+                        let owner = owner_of(document.get("_owner").ok()??, definition.owner.kind)?;
+                        let generation = document.get_i64("_generation").unwrap_or(0);
+                        let current = generations.get(&owner).map_or(0, |known| known.current);
+                        let date = document.get_datetime(&*definition.date.name).ok()?;
+                        let date = Instant::from_millis(date.timestamp_millis()).ok()?;
+                        let seq = Seq::new(document.get_i64("seq").ok()?.try_into().ok()?).ok()?;
+                        (generation == current).then_some((owner, seq, date, document))
+                    };
+                    if let Some((owner, seq, date, document)) = measured()
+                        && !take(owner, seq, date, document)
+                    {
+                        return Ok(());
+                    }
+                }
+            }
+            Ok(())
+        };
+        deadline.read(read).await
+    }
+
+    fn command(
+        &self,
+        source: &HistoryCollection,
+        shape: &SummaryShape,
+        filter: Document,
+        deadline: Deadline,
+    ) -> Document {
+        let mut fields = doc! {
+            "_id": 0, &*source.definition.date.name: 1, "seq": 1,
+            // No property begins with a `_`.
+            "_owner": "$meta.owner", "_generation": "$meta.generation",
+        };
+        fields.extend(shape.groups.iter().map(|name| (name.clone(), Bson::from(format!("$meta.{name}")))));
+        for value in &shape.values {
+            fields.insert(value.name.clone(), 1);
+            for measure in &value.measures {
+                if let Measure::Vwap { weight, .. } = measure {
+                    fields.insert(weight.clone(), 1);
+                }
+            }
+        }
+        let mut concern = doc! { "level": "majority" };
+        concern.extend(source.reads.newest().map(|newest| ("afterClusterTime".to_owned(), newest.into())));
+        doc! {
+            "aggregate": self.build.collection(),
+            "pipeline": [{ "$match": filter }, { "$project": fields }],
+            "cursor": { "batchSize": 20_000 },
+            "readConcern": concern,
+            "maxTimeMS": deadline.remaining_millis(),
+        }
+    }
+}
+
+/// Summarises the items of all owners.
+///
+/// # Errors
+/// See [`SeriesError`].
+pub(crate) async fn summarise(
+    source: &HistoryCollection,
+    query: &SeriesQuery,
+    deadline: Deadline,
+) -> Result<SeriesPage, SeriesError> {
+    let deadline = deadline.or_within(COMMAND);
+    for _ in 0..ATTEMPTS {
+        let snapshot = SeriesSnapshot::take(source, deadline).await?;
+        let page = read_windows(source, query, &snapshot, deadline).await;
+        // Also where there is none: what was read may have been too much because it was counted twice.
+        if snapshot.still_counts(source, deadline).await? {
+            return page;
+        }
+    }
+    Err(Error::Unavailable("owners are erased, or copied, one after the other".to_owned()).into())
+}
+
+async fn read_windows(
+    source: &HistoryCollection,
+    query: &SeriesQuery,
+    snapshot: &SeriesSnapshot,
+    deadline: Deadline,
+) -> Result<SeriesPage, SeriesError> {
+    let SeriesQuery { shape, ends: [from, to], limit, .. } = query;
+    let (from, to, spans) = (*from, *to, &shape.spans);
+    let most_held = MOST_HELD / shape.values.len().max(1);
+    let begun = SeriesReading { summary: PartialSummary::new(Arc::clone(shape)), read: 0, is_full: false };
+    let reading = Arc::new(Mutex::new(begun));
+    let (mut begin, step, mut until) = (from, (to - from) / WINDOWS, None);
+    while begin < to && until.is_none() {
+        let end = spans.at((begin + step).min(to - 1)).end.min(to);
+        let mut filter = doc! {
+            &*source.definition.date.name: { "$gte": DateTime::from_millis(begin), "$lt": DateTime::from_millis(end) },
+        };
+        for (name, values) in &query.filters {
+            filter.insert(format!("meta.{name}"), doc! { "$in": values });
+        }
+        let adding = Arc::clone(&reading);
+        let take = move |_, seq, date, document: &RawDocument| {
+            let mut reading = adding.lock();
+            reading.summary.add(seq, date, document);
+            reading.read += 1;
+            reading.is_full = reading.read >= MOST_READ || reading.summary.points() >= most_held;
+            !reading.is_full
+        };
+        snapshot.read(source, shape, filter, take, deadline).await?;
+        let reading = reading.lock();
+        if reading.is_full {
+            // This window is not complete. The next request begins with it.
+            until = Some(begin);
+        } else if reading.summary.points() > *limit && end < to {
+            until = Some(end);
+        }
+        begin = end;
+    }
+    if until == Some(from) {
+        return Err(SeriesError::TooManyItems);
+    }
+    let reading = reading.lock();
+    let (summary, read) = (&reading.summary, reading.read);
+    let page = page_of_points(summary, [Some(from), Some(to)], until, Fill::None, *limit);
+    let page = page.map_err(|TooManyPoints(_)| SeriesError::TooManyGroups)?;
+    let up_to = snapshot.up_to.and_then(|up_to| Instant::from_millis(up_to).ok());
+    Ok(SeriesPage { page, up_to, read })
+}
+
+/// What is read so far.
+struct SeriesReading {
+    summary: PartialSummary,
+    read: usize,
+    is_full: bool,
+}

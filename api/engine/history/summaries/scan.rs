@@ -1,0 +1,318 @@
+//! A summary of a history, computed from its tiles and pages.
+//!
+//! Items arrive out of order, so a page may have items of several spans of time, and a span items on many pages. Tiles and pages are
+//! read in the order of their least dates: if that of the next one is F, none that is left has an item before F, and all spans
+//! that end by F are complete. So the work of a request can end after any of them, and the next request goes on with the first span
+//! that is not complete.
+//!
+//! A request reads at most [`MOST_EXAMINED`] tiles and pages ([`choice`](super::choice)). What each adds up to is merged, whatever their order.
+
+use std::sync::Arc;
+
+use pagebucket_model::domain::{DateRange, Instant, Seq};
+use pagebucket_model::metric::TILES;
+use pagebucket_model::summary::{
+    Fill, GroupKey, PartialSummary, PointPage, SummaryShape, TimeSpan, TooManyPoints, page_of_points,
+};
+
+use super::choice::{ChosenStretches, Stretch, are_groups};
+use super::tile_id::{self, TileNumber};
+use super::tiles::TileSet;
+use crate::history::buckets::document::{Bucket, StoredItem};
+use crate::history::reads::matching::{MOST_EXAMINED, is_wanted};
+use crate::history::reads::reader::History;
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
+
+/// The most tiles and pages that are read at once.
+const BATCH: usize = 100;
+
+/// Bytes of items and tiles that a request reads, and one more batch.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Bytes of tiles that are read at once, and one more tile.
+const MOST_TILE_BYTES: usize = 1 << 20;
+
+/// Values of points that a request holds in memory, and those of one more batch: of texts that are all different each item is a
+/// point, and each point has all values of the definition.
+const MOST_HELD: usize = 50_000;
+
+/// What a summary is asked for.
+#[derive(Debug, Clone)]
+pub struct SummaryQuery {
+    /// By what items are summarised.
+    pub shape: Arc<SummaryShape>,
+    /// Where the first span begins and the last one ends, in milliseconds since 1970.
+    pub ends: [Option<i64>; 2],
+    /// What items must have.
+    pub filters: Vec<(String, Vec<String>)>,
+    /// The last item of the moment that is asked for; `None` is now.
+    pub as_of: Option<Seq>,
+    /// Whether spans without items have points.
+    pub fill: Fill,
+    /// The most points.
+    pub limit: usize,
+}
+
+/// A summary whose tiles and pages are chosen and not read yet.
+#[derive(Debug)]
+pub struct SummaryScan {
+    history: History,
+    query: SummaryQuery,
+    tiles: Option<TileSet>,
+    choice: ChosenStretches,
+}
+
+/// Tiles that are read at once, each with its least date, and the kept ones.
+#[derive(Default)]
+struct TileBatch {
+    tiles: Vec<(i64, TileNumber)>,
+    kept: Vec<TileNumber>,
+}
+
+/// A summary.
+#[derive(Debug)]
+pub struct SummaryPage {
+    /// Its points.
+    pub page: PointPage,
+    /// How many tiles and full pages were read.
+    pub read: usize,
+}
+
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+pub enum SummaryError {
+    /// A request cannot read all pages that may have items of the first span of time.
+    #[error("one span of time may have items on too many pages")]
+    TooManyPages,
+    /// The first span of time alone has more groups than an answer may have points.
+    #[error("one span of time has too many groups")]
+    TooManyGroups,
+    /// The database does not answer in time, pages are deleted, or a bucket is corrupt.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl History {
+    /// Chooses the tiles and pages of a summary.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or a bucket is corrupt.
+    pub async fn summary(self, query: SummaryQuery, deadline: Deadline) -> Result<SummaryScan> {
+        let last = query.as_of.or(self.totals().last_seq());
+        let size = self.source().page_size();
+        let before_tail = self.tail().and_then(|tail| tail.page.previous());
+        let full = last.and_then(|last| Some(size.page_of(last).min(before_tail?)));
+        let is_empty = query.ends[0].is_some() && query.ends[0] == query.ends[1];
+        let summaries = self.definition().summaries.as_ref();
+        let can_say = summaries.is_some_and(|summaries| are_groups(&query.filters, summaries));
+        let tiles = TileSet::of(self.source()).filter(|_| can_say);
+        let mut choice = match full.filter(|full| !is_empty && self.first_page() <= *full) {
+            Some(full) => {
+                // Of a page that has later items, some count.
+                let whole = last
+                    .and_then(|last| if size.last_seq(full) <= last { Some(full) } else { full.previous() });
+                let as_tiles = tiles.clone().zip(whole);
+                self.choose(query.dates(), full, as_tiles, query.needs_groups(), deadline).await?
+            }
+            None => ChosenStretches::default(),
+        };
+        // Of a moment before them, the items cannot be told from later ones.
+        if let Some(kept) = tiles.clone().filter(|_| !is_empty && last >= Some(self.first_seq())) {
+            self.choose_kept(&kept.kept(), query.dates(), &mut choice, deadline).await?;
+        }
+        Ok(SummaryScan { history: self, query, tiles, choice })
+    }
+}
+
+impl SummaryQuery {
+    /// Whether what no group has cannot answer it.
+    fn needs_groups(&self) -> bool {
+        !self.shape.groups.is_empty() || !self.filters.is_empty()
+    }
+
+    /// The dates that items must have; `None` for all.
+    fn dates(&self) -> Option<DateRange> {
+        // An end outside the years of dates excludes none.
+        let [from, to] = self.ends.map(|end| Instant::from_millis(end?).ok());
+        DateRange::new(from, to).ok().filter(|_| from.is_some() || to.is_some())
+    }
+}
+
+impl SummaryScan {
+    /// How many tiles and pages may have to be read.
+    pub fn stretches(&self) -> usize {
+        self.choice.stretches.len().min(MOST_EXAMINED)
+    }
+
+    /// The first item that is summarised, as all items after it are. Earlier ones are retired, and their tiles were not kept, or not all of them.
+    pub fn first_seq(&self) -> Seq {
+        self.choice.first_seq.unwrap_or(self.history.first_seq())
+    }
+
+    /// Whether a tile is missing that would be read instead of its pages.
+    pub fn lacks_tiles(&self) -> bool {
+        self.choice.lacks_tiles
+    }
+
+    /// Reads the tiles and pages, as many as are needed.
+    ///
+    /// # Errors
+    /// See [`SummaryError`].
+    pub async fn read(self, deadline: Deadline) -> Result<SummaryPage, SummaryError> {
+        let begin = self.choice.stretches.front().map(|(first, _)| *first).or(self.choice.horizon);
+        let begin = self.query.ends[0].or(begin.map(|first| self.query.shape.spans.at(first).start));
+        let mut reading = SummaryReading::new(self);
+        // No span that begins there or later is complete.
+        let until = reading.go_on(deadline).await?;
+        let SummaryReading { scan: SummaryScan { history, query, .. }, summary, read, .. } = reading;
+        // A search does not notice that a page is missing.
+        history.still_has(history.first_page(), deadline).await?;
+        let page = page_of_points(&summary, query.ends, until, query.fill, query.limit);
+        let page = page.map_err(|TooManyPoints(_)| SummaryError::TooManyGroups)?;
+        if page.points.is_empty() && until.is_some() && until <= begin {
+            let first = summary.spans().next().map_or(0, |(_, groups)| groups.len());
+            return Err(if first > query.limit {
+                SummaryError::TooManyGroups
+            } else {
+                SummaryError::TooManyPages
+            });
+        }
+        Ok(SummaryPage { page, read })
+    }
+}
+
+/// A summary of what is read so far.
+struct SummaryReading {
+    scan: SummaryScan,
+    summary: PartialSummary,
+    /// How many tiles and pages were read.
+    read: usize,
+    /// Their bytes.
+    bytes: usize,
+    /// How many points are complete: those of the spans before `counted`.
+    complete: usize,
+    counted: i64,
+}
+
+impl SummaryReading {
+    fn new(scan: SummaryScan) -> Self {
+        let summary = PartialSummary::new(Arc::clone(&scan.query.shape));
+        let mut reading = Self { scan, summary, read: 0, bytes: 0, complete: 0, counted: i64::MIN };
+        let tail = reading.scan.history.last().cloned();
+        reading.add_pages(tail.as_slice());
+        reading
+    }
+
+    /// Reads until a bound is reached. Returns where the first span begins that may have items which are not read; `None` if all are.
+    async fn go_on(&mut self, deadline: Deadline) -> Result<Option<i64>> {
+        let most_held = MOST_HELD / self.scan.query.shape.values.len().max(1);
+        while let Some((first, _)) = self.scan.choice.stretches.front() {
+            let start = self.scan.query.shape.spans.at(*first).start;
+            // Later stretches add nothing to these spans.
+            self.complete += self.summary.points_between(self.counted, start);
+            self.counted = start;
+            let is_spent = self.read >= MOST_EXAMINED
+                || self.bytes >= MOST_BYTES
+                || self.summary.points() >= most_held
+                || self.complete > self.scan.query.limit;
+            if is_spent {
+                return Ok(Some(start));
+            }
+            self.read_batch(deadline).await?;
+        }
+        Ok(self.scan.choice.horizon.map(|horizon| self.scan.query.shape.spans.at(horizon).start))
+    }
+
+    /// Reads the next tiles and pages.
+    async fn read_batch(&mut self, deadline: Deadline) -> Result<()> {
+        let SummaryScan { history, choice, .. } = &mut self.scan;
+        let most = BATCH.min(history.source().most_buckets()).min(MOST_EXAMINED - self.read);
+        let (mut pages, mut batch, mut count, mut bytes) = (Vec::new(), TileBatch::default(), 0, 0);
+        while count < most && bytes < MOST_TILE_BYTES {
+            let Some((first, stretch)) = choice.stretches.pop_front() else { break };
+            count += 1;
+            bytes += match stretch {
+                Stretch::Page(page) => {
+                    pages.push(page);
+                    0
+                }
+                Stretch::Tile(tile, size) => {
+                    batch.tiles.push((first, tile));
+                    size
+                }
+                Stretch::Kept(tile, size) => {
+                    batch.kept.push(tile);
+                    size
+                }
+            };
+        }
+        pages.sort_unstable();
+        let buckets = history.reader.read_full(history.owner(), &pages, history.tail(), deadline).await?;
+        self.bytes += bytes + buckets.iter().map(Bucket::bytes).sum::<usize>();
+        self.read += count;
+        self.add_pages(&buckets);
+        self.read_tiles(&batch, deadline).await
+    }
+
+    fn add_pages(&mut self, buckets: &[Bucket]) {
+        let query = &self.scan.query;
+        let dates = query.dates();
+        let is_wanted = |item: &StoredItem<'_>| {
+            query.as_of.is_none_or(|last| item.seq <= last) && is_wanted(item, &query.filters, dates)
+        };
+        for item in buckets.iter().flat_map(Bucket::items).filter(is_wanted) {
+            self.summary.add(item.seq, item.date(), item.document());
+        }
+    }
+
+    /// Adds what tiles add up to. The pages of those that cannot say it are read next.
+    async fn read_tiles(&mut self, TileBatch { tiles, kept }: &TileBatch, deadline: Deadline) -> Result<()> {
+        let SummaryScan { history, query, tiles: set, choice } = &mut self.scan;
+        let Some(set) = set.as_ref() else { return Ok(()) };
+        let of = history.source().of(history.owner(), deadline.or_within(COMMAND));
+        let numbers: Vec<_> = tiles.iter().map(|(_, tile)| *tile).collect();
+        let mut found = set.read(of, &numbers).await?;
+        let mut found_kept = set.clone().kept().read(of, kept).await?;
+        metrics::counter!(TILES, "result" => "read").increment((found.len() + found_kept.len()) as u64);
+        let [from, to] = query.ends;
+        let place = |name: &String| set.shape.groups.iter().position(|group| group == name);
+        let filters: Vec<_> =
+            query.filters.iter().filter_map(|(name, values)| Some((place(name)?, values))).collect();
+        let chosen = |span: TimeSpan, group: &GroupKey| {
+            let is_wanted = |(place, values): &(usize, &Vec<String>)| {
+                group[*place].as_ref().is_some_and(|text| values.contains(text))
+            };
+            from.is_none_or(|from| from <= span.start)
+                && to.is_none_or(|to| span.end <= to)
+                && filters.iter().all(is_wanted)
+        };
+        for tile in kept {
+            let Some(summary) = found_kept.remove(tile) else {
+                history.still_has(history.first_page(), deadline).await?;
+                let id = tile_id::id(&set.prefix(of), *tile);
+                return Err(Corruption::new(id, "points", "is not that of a kept tile").into());
+            };
+            if !summary.fits_into(&query.shape.spans, query.ends) {
+                return Err(history.retired().into());
+            }
+            self.summary.merge_finer(summary, chosen);
+        }
+        // In descending order, because each goes before all others.
+        for (first, tile) in tiles.iter().rev() {
+            // A span of time may begin inside a quarter of an hour: in 1890 offsets had seconds.
+            // It may have been made again, without groups, since it was chosen.
+            let can_say = |summary: &PartialSummary| {
+                summary.fits_into(&query.shape.spans, query.ends)
+                    && (!query.needs_groups() || summary.shape().groups == set.shape.groups)
+            };
+            match found.remove(tile).filter(can_say) {
+                Some(summary) => self.summary.merge_finer(summary, chosen),
+                None => {
+                    let pages = tile.pages().into_iter().rev();
+                    pages.for_each(|page| choice.stretches.push_front((*first, Stretch::Page(page))));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! All owners of one history in a live stream: who has something new, and how much.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use pagebucket_engine::{Engine, FollowError, LogPlace};
+use serde_json::json;
+use utoipa::openapi::path::Parameter;
+
+use super::answer::{LivePermit, answer};
+use super::params::last_event;
+use super::stream::{LiveStream, StreamClient};
+use crate::limits::answer_memory::Account;
+use crate::problem::{OwnersLiveProblems, ParameterFault, Problem, ProblemKind};
+use crate::request::context::Granted;
+use crate::request::lifetime::Lifetime;
+use crate::request::params::{Address, ParameterReader, Params, in_header};
+use crate::schemas::schema;
+use crate::state::Api;
+
+/// Where a live stream of all owners begins.
+pub struct OwnersLiveParams {
+    /// `None` for now.
+    after: Option<LogPlace>,
+}
+
+impl Params for OwnersLiveParams {
+    fn read(reader: &mut ParameterReader<'_>, _: &Engine) -> Option<Self> {
+        let Some(last) = last_event(&reader.parts.headers) else { return Some(Self { after: None }) };
+        let after = reader.keep("Last-Event-ID", last.and_then(LogPlace::parse))?;
+        Some(Self { after: Some(after) })
+    }
+
+    fn documented() -> Vec<Parameter> {
+        vec![in_header(
+            "Last-Event-ID",
+            "The `id` of the last event that the client has, to resume a stream. It has no meaning for clients.",
+            schema(json!({
+                "type": "string", "pattern": "^82[0-9A-F]{16,}(\\.[0-9A-F]+)?$", "maxLength": 2_000,
+                "examples": ["8265A1B2C3000000012B0229296E04"],
+            })),
+        )]
+    }
+}
+
+/// What the handler of a live stream of all owners gets.
+type OwnersArguments = (State<Arc<Api>>, Address<OwnersLiveParams>, Granted, LivePermit, Lifetime, Account);
+
+/// Read live which {manyOwners} have new {manyItems}
+///
+/// Answers with Server-Sent Events. The `data` of an event lists {manyOwners} that have new {manyItems}, as the list of {manyOwners}
+/// shows them, with their totals: each {owner} about once a second at most, and to a slow client only the latest. The first event,
+/// `position`, only has an `id`; so has one every 15 seconds in which nothing is appended.
+///
+/// To resume a stream, send the last `id` as `Last-Event-ID`: what has changed since then comes first. It ages with the log of the
+/// database. One that is too old is 410 `position-too-old`: begin a stream without it, and then list the {manyOwners}.
+#[utoipa::path(
+    get,
+    path = "/v1/{items}/live",
+    operation_id = "follow{Items}",
+    params(Address<OwnersLiveParams>),
+    responses(
+        (
+            status = 200, description = "The events.", body = String, content_type = "text/event-stream",
+            example = json!("retry: 2000\n\nevent: position\nid: 8265A1B2C3000000012B0229296E04\ndata: {}\n\n")
+        ),
+        OwnersLiveProblems,
+    ),
+)]
+pub async fn owners(asked: OwnersArguments) -> Result<Response, Problem> {
+    let (State(api), address, Granted { deadline, quota }, LivePermit(permit), lifetime, account) = asked;
+    let Address { engine, params: OwnersLiveParams { after } } = address;
+    let renewals = api.store.epoch_renewals();
+    let client = StreamClient { quota, lifetime, account, permit, renewals };
+    let resumed = after.is_some();
+    let reader = engine.follow_owners(after, deadline).await.map_err(problem)?;
+    let definition = Arc::clone(engine.definition());
+    Ok(answer(LiveStream::of_owners(reader, definition, &api, client), resumed))
+}
+
+fn problem(error: FollowError) -> Problem {
+    match error {
+        FollowError::Database(error) => error.into(),
+        FollowError::NotAvailable => Problem::new(
+            ProblemKind::NotAvailable,
+            "The database tells no changes: it is a standalone server, or its user may not read them. List the owners instead.",
+        ),
+        FollowError::TooOld => Problem::new(
+            ProblemKind::PositionTooOld,
+            "The log of the database does not reach back to this `Last-Event-ID`. Begin a stream without it, and then list the owners.",
+        ),
+        FollowError::Malformed => {
+            let detail = "must be the `id` of an event of such a stream".to_owned();
+            Problem::invalid_parameters(vec![ParameterFault { parameter: "Last-Event-ID".into(), detail }])
+        }
+    }
+}

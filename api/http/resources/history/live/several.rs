@@ -1,0 +1,151 @@
+//! Several histories in one live stream: a browser has few connections to a host over HTTP/1.1.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use pagebucket_engine::{Deadline, Engine, Error};
+use pagebucket_model::domain::Invalid;
+use serde_json::json;
+use utoipa::IntoParams;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+
+use super::answer::{LivePermit, answer};
+use super::ids::{EventIds, positions};
+use super::params::last_event;
+use super::stream::{LiveStream, StreamClient, StreamPart};
+use crate::limits::answer_memory::Account;
+use crate::limits::rate::Class;
+use crate::problem::{Problem, ReadProblems};
+use crate::request::context::{Granted, Histories};
+use crate::request::lifetime::Lifetime;
+use crate::request::params::{ParameterReader, given, in_header, in_query};
+use crate::request::watch::{WATCH, WatchedHistory};
+use crate::schemas::schema;
+use crate::state::Api;
+
+/// The most histories in one stream.
+const MOST: usize = 32;
+
+/// Histories that are opened at the same time, so that one request does not take all connections to the database.
+const AT_ONCE: usize = 4;
+
+/// What a stream of several histories is to show.
+pub struct WatchList {
+    histories: Vec<WatchedHistory>,
+    /// Whether the client resumes a stream.
+    resumed: bool,
+}
+
+impl WatchList {
+    fn read(reader: &mut ParameterReader<'_>, histories: &[Engine]) -> Option<Self> {
+        if !reader.gives(WATCH) {
+            return reader.keep(WATCH, Err(Invalid::new("is required")));
+        }
+        let mut histories = reader.repeated(WATCH, MOST, |value| WatchedHistory::parse(value, histories))?;
+        let names: Vec<_> = histories.iter().map(WatchedHistory::name).collect();
+        if names.iter().collect::<HashSet<_>>().len() < names.len() {
+            return reader.keep(WATCH, Err(Invalid::new("must not name a history twice")));
+        }
+        let last = last_event(&reader.parts.headers);
+        let resumed = last.is_some();
+        if let Some(last) = last {
+            let positions = reader.keep("Last-Event-ID", last.and_then(|id| positions(id, &names)))?;
+            for (history, position) in histories.iter_mut().zip(positions) {
+                history.after = position;
+            }
+        }
+        Some(Self { histories, resumed })
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for WatchList {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Ok(Histories(histories)) = Histories::from_request_parts(parts, state).await;
+        let mut reader = ParameterReader::of(parts);
+        let list = Self::read(&mut reader, &histories);
+        reader.finish()?;
+        Ok(given(list))
+    }
+}
+
+impl IntoParams for WatchList {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let watch = json!({
+            "type": "array", "minItems": 1, "maxItems": MOST, "uniqueItems": true,
+            "items": { "type": "string", "pattern": "^({watchable})(:(0|[1-9][0-9]{0,14}|[1-8][0-9]{15}))?$", "maxLength": 180 },
+        });
+        let watch = in_query(
+            WATCH,
+            "A history, as its address names it, and the sequence number after which the stream begins; 0 is the beginning. Without \
+             `:` and a number it begins at its end. Once for each history.",
+            schema(watch),
+        );
+        let example = json!(["{owners}/{ownerExample}/{items}:0"]);
+        let watch = ParameterBuilder::from(watch).required(Required::True).example(Some(example)).build();
+        let last = in_header(
+            "Last-Event-ID",
+            "The `id` of the last event that the client has, to resume a stream with the same list of `watch`, in the same order. Its \
+             positions count instead of those of `watch`.",
+            schema(json!({
+                "type": "string", "pattern": "^[0-9a-f]{12}(\\.(-|0|[1-9][0-9]{0,14}|[1-8][0-9]{15})){1,32}$", "maxLength": 556,
+                "examples": ["3f9c2b7a51d8.34"],
+            })),
+        );
+        vec![watch, last]
+    }
+}
+
+/// What the handler of a live stream of several histories gets.
+type SeveralArguments = (State<Arc<Api>>, WatchList, Granted, LivePermit, Lifetime, Account);
+
+/// Read several histories live
+///
+/// Answers with Server-Sent Events of up to 32 histories, as the stream of one history does for one. The data of each event says in
+/// `watch` which history it is of. The `id` has the positions of all of them: send it as `Last-Event-ID`, with the same list of
+/// `watch`, to resume the stream. A history whose next items are deleted has an event `gone`, and the others go on.
+#[utoipa::path(
+    get,
+    path = "/v1/live",
+    operation_id = "watchHistories",
+    params(WatchList),
+    responses(
+        (
+            status = 200, description = "The events.", body = String, content_type = "text/event-stream",
+            example = json!(
+                "retry: 2000\nevent: position\nid: 3f9c2b7a51d8.34\n\
+                 data: {\"watch\":\"{owners}/{ownerExample}/{items}\",\"totalItems\":34}\n\n"
+            )
+        ),
+        ReadProblems,
+    ),
+)]
+pub async fn several(asked: SeveralArguments) -> Result<Response, Problem> {
+    let (State(api), list, Granted { deadline, quota }, LivePermit(permit), lifetime, account) = asked;
+    let WatchList { histories, resumed } = list;
+    let renewals = api.store.epoch_renewals();
+    let ids = EventIds::of(histories.iter().map(|history| (history.name(), history.after)));
+    let opened = stream::iter(histories).map(|history| open(history, deadline)).buffered(AT_ONCE);
+    let parts: Vec<_> = opened.try_collect().await?;
+    // The stream itself is one unit of its class.
+    quota.owe_of(Class::Reads, parts.len() - 1);
+    let client = StreamClient { quota, lifetime, account, permit, renewals };
+    Ok(answer(LiveStream::of_histories(parts, ids, &api, client), resumed))
+}
+
+/// Opens a history. One whose next items are deleted ends, and no other one with it.
+async fn open(history: WatchedHistory, deadline: Deadline) -> Result<StreamPart, Error> {
+    let WatchedHistory { engine, owner, after } = history;
+    let reader = match engine.watch(owner, after, deadline).await {
+        Ok(reader) => Ok(reader),
+        Err(Error::Gone(gone)) => Err(gone),
+        Err(error) => return Err(error),
+    };
+    Ok(StreamPart { reader, at_end: after.is_none() })
+}

@@ -1,0 +1,205 @@
+//! Summaries over all owners, from the native time series of a history.
+//!
+//! The answer changes with every append of any owner, so it has no tag.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::Response;
+use axum::{Extension, Json};
+use pagebucket_engine::{Engine, SeriesError, SeriesPage, SeriesQuery};
+use pagebucket_model::domain::{Instant, Invalid};
+use pagebucket_model::summary::{SpanLength, Spans, SummaryShape, Zone, within_years};
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
+
+use super::next_query;
+use super::params::{MOST_POINTS, USUAL_POINTS, groups_of, limit};
+use super::view::{SummaryPointView, not_declared};
+use crate::caching::reading::Reading;
+use crate::client::Client;
+use crate::limits::rate::of_search;
+use crate::middleware::access_log::ItemCount;
+use crate::problem::{AllSeriesProblems, Problem, ProblemKind};
+use crate::request::params::{Address, ParameterReader, Params, in_query, instant};
+use crate::resources::history::list::filters::filters_by;
+use crate::resources::links::Links;
+use crate::schemas::{date_time, instant as instant_schema, schema, whole};
+use crate::state::Api;
+
+/// The most spans of a request.
+const MOST_SPANS: i64 = 10_000;
+
+/// So many measurements count as a page under rate limits.
+const OF_A_PAGE: usize = 100;
+
+/// The lengths of spans: weeks and months need a time zone.
+const LENGTHS: [&str; 5] = ["15m", "30m", "1h", "4h", "1d"];
+
+/// What a client wants to be summarised.
+pub struct AllSummaryParams {
+    query: SeriesQuery,
+}
+
+impl Params for AllSummaryParams {
+    fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self> {
+        let definition = engine.definition();
+        let meta = definition.time_series.as_ref().map(|series| &*series.meta).unwrap_or_default();
+        let length = reader.required("by", |text| match LENGTHS.contains(&text) {
+            true => SpanLength::parse(text),
+            false => Err(Invalid::new("must be \"15m\", \"30m\", \"1h\", \"4h\" or \"1d\"")),
+        });
+        let groups = reader.list("group", |text| groups_of(text, meta)).unwrap_or_default();
+        let from = reader.required("from", instant);
+        let to = reader.required("to", instant);
+        let limit = reader.query("limit", limit).unwrap_or(USUAL_POINTS);
+        let filters = filters_by(reader, definition, meta);
+        let (from, to) = (from?, to?);
+        let spans = Spans { length: length?, zone: Zone::UTC };
+        if to < from {
+            reader.refuse("to", "must not be before `from`");
+            return None;
+        }
+        let [Some(start), Some(end)] = spans.covering(Some(from), Some(to)) else { return None };
+        let span = spans.at(start);
+        if (end - start) / (span.end - span.start) > MOST_SPANS {
+            reader.refuse("to", format!("must be at most {MOST_SPANS} spans after `from`"));
+        }
+        // An empty span of time stays empty.
+        let ends = if from == to { [start, start] } else { [start, end] };
+        let values = definition.summaries.as_ref().map(|summaries| summaries.values.clone());
+        let shape = Arc::new(SummaryShape { spans, groups, values: values.unwrap_or_default() });
+        Some(Self { query: SeriesQuery { shape, ends, filters, limit } })
+    }
+
+    fn documented() -> Vec<Parameter> {
+        let by = ParameterBuilder::from(in_query(
+            "by",
+            "The length of the spans, which are those of UTC.",
+            schema(json!({ "type": "string", "enum": LENGTHS, "examples": ["1h"] })),
+        ));
+        // The definition fills in its groups.
+        let group =
+            json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "uniqueItems": true });
+        let group = ParameterBuilder::from(in_query(
+            "group",
+            "A point for each value of these properties of the metaField, and for {manyItems} without a value: names with commas between them.",
+            schema(group),
+        ));
+        let required = |name: &str, description: &str, example: &str| {
+            let parameter = ParameterBuilder::from(in_query(name, description, date_time()));
+            parameter.required(Required::True).example(Some(example.into())).build()
+        };
+        vec![
+            by.required(Required::True).example(Some("1h".into())).build(),
+            group.style(Some(ParameterStyle::Form)).explode(Some(false)).build(),
+            required(
+                "from",
+                "Only spans that end after this moment: RFC 3339 with an offset. The first span is whole, also if it begins earlier.",
+                "2004-01-09T00:00:00Z",
+            ),
+            required(
+                "to",
+                "Only spans that begin before this moment, which must not be before `from`, and at most 10,000 spans later. The last span is whole, also if it ends later.",
+                "2004-01-10T00:00:00Z",
+            ),
+            in_query(
+                "limit",
+                "Maximum number of points in the answer. A span is never divided: the next answer begins with a span.",
+                whole(1, MOST_POINTS as u64).default(Some(USUAL_POINTS.into())),
+            ),
+        ]
+    }
+}
+
+/// What the {manyItems} of all {manyOwners} add up to, by spans of time.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ItemSeriesOfAll)]
+pub struct AllSummaryView {
+    /// The length of the spans, which are those of UTC.
+    #[schema(max_length = 3, pattern = "^(15m|30m|1h|4h|1d)$")]
+    pub by: String,
+    /// All {manyItems} that were acknowledged before this moment are counted, and perhaps some later ones. Absent while the time series is
+    /// made: then some are missing.
+    #[schema(schema_with = instant_schema, required = false)]
+    pub up_to: Option<Instant>,
+    /// In order of `start`, and of the values of the group. All points of a span are in one answer.
+    #[schema(max_items = 1000)]
+    pub points: Vec<SummaryPointView>,
+    pub links: Links,
+}
+
+/// Summarise the {manyItems} of all {manyOwners} by spans of time
+///
+/// Returns what the {manyItems} of all {manyOwners} add up to in each span of time, as the summary of one {owner} does: their number, exact sums,
+/// and the first, greatest, least and last values by date. It is read from a native time series, which follows the histories:
+/// `upTo` says how far. {ManyItems} that have expired there are not counted; retired ones are, until they expire.
+#[utoipa::path(
+    get,
+    path = "/v1/{items}/summary",
+    operation_id = "summariseAll{Items}",
+    params(Address<AllSummaryParams>),
+    responses(
+        (
+            status = 200, description = "The points.", body = AllSummaryView,
+            headers(("Link" = String, description = "The links of the body (RFC 8288).")),
+            example = json!({
+                "by": "1h", "upTo": "2004-01-10T00:00:00.000Z",
+                "points": [{
+                    "start": "2004-01-09T00:00:00.000Z", "end": "2004-01-09T01:00:00.000Z", "count": 1,
+                    "values": "{seriesValues}", "complete": true
+                }],
+                "links": { "self": "/v1/{items}/summary?by=1h&from=2004-01-09T00:00:00Z&to=2004-01-10T00:00:00Z" }
+            })
+        ),
+        AllSeriesProblems,
+    ),
+)]
+pub async fn of_all(
+    State(api): State<Arc<Api>>,
+    uri: Uri,
+    Address { engine, params: AllSummaryParams { query } }: Address<AllSummaryParams>,
+    client: Client,
+    mut reading: Reading,
+) -> Result<Response, Problem> {
+    let definition = engine.definition();
+    if definition.time_series.is_none() {
+        let detail = format!("The definition of {} has no `timeSeries`.", definition.name);
+        return Err(Problem::new(ProblemKind::NotFound, detail));
+    }
+    if definition.summaries.is_none() {
+        return Err(Problem::new(ProblemKind::NotFound, not_declared(definition)));
+    }
+    let _permit = api.scans.take(client)?;
+    let now = api.clock.now();
+    let deadline = reading.deadline;
+    let summary = reading.database(engine.summarise_all(&query, deadline)).await;
+    let SeriesPage { page, up_to, read } = summary.map_err(|error| match error {
+        SeriesError::Store(error) => error.into(),
+        SeriesError::TooManyItems => Problem::new(
+            ProblemKind::SummaryTooLarge,
+            "A request cannot read all items of the first sixteenth of its time. Ask for a shorter time (`from`, `to`), fewer groups, or filter.",
+        ),
+        SeriesError::TooManyGroups => Problem::new(
+            ProblemKind::SummaryTooLarge,
+            format!(
+                "One span of time has more than {} points, which `limit` allows, or too long numbers. Ask for a greater `limit`, fewer groups or shorter spans.",
+                query.limit
+            ),
+        ),
+    })?;
+    reading.quota.owe(of_search(read / OF_A_PAGE, read / OF_A_PAGE));
+    let points: Vec<_> =
+        page.points.iter().map(|point| SummaryPointView::of_all(point, &query.shape, now)).collect();
+    let next = page.next.map(|next| next_query(&uri, within_years(next)));
+    let (links, count) = (Links::to_points(&uri, next), Extension(ItemCount::of(points.len())));
+    let by = query.shape.spans.length.to_string();
+    let (header, view) = (links.header(), AllSummaryView { by, up_to, points, links });
+    Ok(reading.untagged((header, count, Json(view))))
+}

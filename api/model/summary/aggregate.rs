@@ -1,0 +1,218 @@
+//! What the items of one span and group add up to.
+
+use std::cmp::Ordering;
+
+use bson::raw::RawDocument;
+use serde::Serialize;
+
+use super::exact_sum::ExactSum;
+use super::quantity::Quantity;
+use crate::definition::{Measure, StoredNumber, SummaryValue};
+use crate::domain::{Instant, Seq, SeqRange};
+
+/// What the items of one span and group add up to. Items can be added, and aggregates merged, in any order.
+#[derive(Debug, Clone)]
+pub struct Aggregate {
+    pub(super) count: u64,
+    pub(super) seqs: SeqRange,
+    /// One for each value of the definition.
+    pub(super) values: Vec<ValueAggregate>,
+}
+
+/// What the numbers of one property add up to. Only what its measures need is filled.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ValueAggregate {
+    pub(super) sum: ExactSum,
+    pub(super) least: Option<DatedNumber>,
+    pub(super) greatest: Option<DatedNumber>,
+    pub(super) first: Option<DatedNumber>,
+    pub(super) last: Option<DatedNumber>,
+    /// Of the products with the weights.
+    pub(super) weighted: ExactSum,
+    pub(super) weights: ExactSum,
+}
+
+/// A number and the item that has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DatedNumber {
+    pub(super) number: Quantity,
+    /// Date and `seq`: of equal dates the order of arrival decides.
+    pub(super) at: (Instant, Seq),
+}
+
+/// What the measures of a property say.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Measurements {
+    /// The exact sum.
+    pub sum: Option<String>,
+    /// The least number.
+    pub min: Option<Quantity>,
+    /// The greatest number.
+    pub max: Option<Quantity>,
+    /// The number of the first item.
+    pub open: Option<Quantity>,
+    /// The greatest number.
+    pub high: Option<Quantity>,
+    /// The least number.
+    pub low: Option<Quantity>,
+    /// The number of the last item.
+    pub close: Option<Quantity>,
+    /// The weighted average.
+    pub vwap: Option<String>,
+    /// The measures that have no value, because it does not fit into 34 digits.
+    #[serde(skip)]
+    pub too_long: Vec<&'static str>,
+}
+
+impl Aggregate {
+    /// Of one item.
+    pub fn of_item(seq: Seq, date: Instant, document: &RawDocument, values: &[SummaryValue]) -> Self {
+        let mut aggregates = vec![ValueAggregate::default(); values.len()];
+        for (aggregate, value) in aggregates.iter_mut().zip(values) {
+            aggregate.add(document, value, (date, seq));
+        }
+        Self { count: 1, seqs: SeqRange { first: seq, last: seq }, values: aggregates }
+    }
+
+    /// Adds an item.
+    pub fn add(&mut self, seq: Seq, date: Instant, document: &RawDocument, values: &[SummaryValue]) {
+        self.count += 1;
+        self.seqs = SeqRange { first: self.seqs.first.min(seq), last: self.seqs.last.max(seq) };
+        for (aggregate, value) in self.values.iter_mut().zip(values) {
+            aggregate.add(document, value, (date, seq));
+        }
+    }
+
+    /// Adds what other items add up to.
+    pub fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        let (first, last) = (other.seqs.first, other.seqs.last);
+        self.seqs = SeqRange { first: self.seqs.first.min(first), last: self.seqs.last.max(last) };
+        for (aggregate, other) in self.values.iter_mut().zip(other.values) {
+            aggregate.merge(other);
+        }
+    }
+
+    /// The number of items.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The first and the last item by `seq`. Those between them need not be of this aggregate.
+    pub fn seqs(&self) -> SeqRange {
+        self.seqs
+    }
+
+    /// About how many digits after the point its numbers have in an answer, all together. One decimal may have 6,176.
+    pub fn scales(&self) -> usize {
+        self.values.iter().map(ValueAggregate::scales).sum()
+    }
+
+    /// What the measures of each value say, in the order of the definition.
+    pub fn measured(&self, values: &[SummaryValue]) -> Vec<Measurements> {
+        self.values.iter().zip(values).map(|(aggregate, value)| aggregate.measured(&value.measures)).collect()
+    }
+}
+
+impl Measurements {
+    /// What the measures of each value say of no items.
+    pub fn of_none(values: &[SummaryValue]) -> Vec<Self> {
+        values.iter().map(|value| ValueAggregate::default().measured(&value.measures)).collect()
+    }
+}
+
+impl ValueAggregate {
+    fn add(&mut self, document: &RawDocument, value: &SummaryValue, at: (Instant, Seq)) {
+        let Some(number) = number(document, &value.name, value.kind) else { return };
+        let placed = DatedNumber { number, at };
+        for measure in &value.measures {
+            match measure {
+                Measure::Sum => number.exact().iter().for_each(|number| self.sum.add(number)),
+                Measure::Min => keep(&mut self.least, placed, DatedNumber::is_less),
+                Measure::Max => keep(&mut self.greatest, placed, DatedNumber::is_greater),
+                Measure::Ohlc => {
+                    keep(&mut self.first, placed, |one, other| one.at < other.at);
+                    keep(&mut self.greatest, placed, DatedNumber::is_greater);
+                    keep(&mut self.least, placed, DatedNumber::is_less);
+                    keep(&mut self.last, placed, |one, other| one.at > other.at);
+                }
+                Measure::Vwap { weight, kind } => {
+                    let weight = self::number(document, weight, *kind).and_then(|weight| weight.exact());
+                    if let (Some(number), Some(weight)) = (number.exact(), weight) {
+                        self.weighted.add_product(&number, &weight);
+                        self.weights.add(&weight);
+                    }
+                }
+            }
+        }
+    }
+
+    fn scales(&self) -> usize {
+        let kept = [self.least, self.greatest, self.first, self.last].into_iter().flatten();
+        let kept: usize = kept.map(|placed| placed.number.scale()).sum();
+        kept + self.sum.scale() + self.weighted.scale()
+    }
+
+    fn merge(&mut self, other: Self) {
+        let Self { sum, least, greatest, first, last, weighted, weights } = other;
+        self.sum.merge(sum);
+        self.weighted.merge(weighted);
+        self.weights.merge(weights);
+        least.into_iter().for_each(|placed| keep(&mut self.least, placed, DatedNumber::is_less));
+        greatest.into_iter().for_each(|placed| keep(&mut self.greatest, placed, DatedNumber::is_greater));
+        first.into_iter().for_each(|placed| keep(&mut self.first, placed, |one, other| one.at < other.at));
+        last.into_iter().for_each(|placed| keep(&mut self.last, placed, |one, other| one.at > other.at));
+    }
+
+    fn measured(&self, measures: &[Measure]) -> Measurements {
+        let number = |placed: Option<DatedNumber>| placed.map(|placed| placed.number);
+        let mut measured = Measurements::default();
+        for measure in measures {
+            match measure {
+                Measure::Sum => match self.sum.to_decimal() {
+                    Some(sum) => measured.sum = Some(sum.to_string()),
+                    None => measured.too_long.push("sum"),
+                },
+                Measure::Min => measured.min = number(self.least),
+                Measure::Max => measured.max = number(self.greatest),
+                Measure::Ohlc => {
+                    (measured.open, measured.close) = (number(self.first), number(self.last));
+                    (measured.high, measured.low) = (number(self.greatest), number(self.least));
+                }
+                Measure::Vwap { .. } if self.weights.is_zero() => {}
+                Measure::Vwap { .. } => match self.weighted.divided_by(&self.weights) {
+                    Some(average) => measured.vwap = Some(average.to_string()),
+                    None => measured.too_long.push("vwap"),
+                },
+            }
+        }
+        measured
+    }
+}
+
+impl DatedNumber {
+    /// Of equal numbers, the one of the earlier item is kept: it may have other digits, as 1.5 and 1.50 have.
+    fn is_less(&self, other: &Self) -> bool {
+        self.number.compare(&other.number).then(self.at.cmp(&other.at)) == Ordering::Less
+    }
+
+    fn is_greater(&self, other: &Self) -> bool {
+        self.number.compare(&other.number).then(other.at.cmp(&self.at)) == Ordering::Greater
+    }
+}
+
+/// Replaces the number that is kept if the other one is better.
+fn keep(
+    kept: &mut Option<DatedNumber>,
+    placed: DatedNumber,
+    is_better: impl Fn(&DatedNumber, &DatedNumber) -> bool,
+) {
+    if kept.as_ref().is_none_or(|kept| is_better(&placed, kept)) {
+        *kept = Some(placed);
+    }
+}
+
+fn number(document: &RawDocument, name: &str, kind: StoredNumber) -> Option<Quantity> {
+    Quantity::of(document.get(name).ok().flatten()?, kind)
+}

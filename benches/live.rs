@@ -1,0 +1,227 @@
+//! Live streams: how soon another instance shows an append, and what idle streams cost.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::response::Sse;
+use axum::response::sse::Event;
+use axum::routing::get;
+use futures_util::{Stream, StreamExt};
+use mongodb::Database;
+use mongodb::bson::{Bson, Document, doc};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::time::{sleep, timeout};
+
+use crate::harness::{
+    Bench, Block, CLOSED_LOOP, COLLECTION, Client, Customers, LATENCY, Layout, Load, Outcome, P99, RATE,
+    Report, Result, Section, Server, Spread, Summary, Verdict, Window, compare, grouped, on_its_own,
+    take_quantities,
+};
+
+pub const PARTS: [&str; 2] = ["lag", "idle"];
+
+/// The most that an idle stream takes of the server's memory, in KiB, beside its connection.
+const EXPECTED: f64 = 12.0;
+
+pub async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
+    if bench.settings.includes("lag") {
+        lag(bench, report).await?;
+    }
+    if bench.settings.includes("idle") {
+        idle(bench, report).await?;
+    }
+    Ok(())
+}
+
+/// A trade is appended at one instance, by itself, and read at another: by our stream, or by a change stream of the driver
+/// behind a minimal handler.
+async fn lag(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<()> {
+    let name = "bench_live";
+    let database = Layout::Ours.create(mongod, name).await?;
+    let writer = Server::program(mongod, name, &[]).await?;
+    let ours = Server::ours(mongod.store(name).await?, &[]).await?;
+    let again = Server::ours(mongod.store(name).await?, &[]).await?;
+    let peer = Server::peer(change_streams(mongod.database(name).await?), false).await?;
+    let readers = [("ours", &ours), ("ours again", &again), ("a plain change stream", &peer)];
+    let about = "One trade at a time is appended at an instance: from its request to its event at a reader of another \
+                 server. A majority has a trade before its client knows, so an event may come before the acknowledgement.";
+    let mut comparisons = compare(LATENCY, "ours / a plain change stream ≤ 1.3; ours again / ours");
+    comparisons.extend(compare(P99, "ours / a plain change stream ≤ 1.3"));
+    let (timing, from) = (settings.timing(2.0), writer.address);
+    let mut lags: [Vec<f64>; 3] = Default::default();
+    let outcome = Outcome::new("lag", about, "appends", comparisons);
+    let outcome = outcome.in_turns(readers.map(|(label, _)| label), settings, async |place, _| {
+        let to = readers[place].1.address;
+        let block = on_its_own(async move {
+            let mut events = Events::of(to, "/v1/customers/7/trades/live").await?;
+            let (mut client, mut block, mut lags) = (Client::new(from), Block::default(), Vec::new());
+            let window = Window::open(Some(timing));
+            while !window.is_over() {
+                let (sent, lag) = events.seen(&mut client).await?;
+                block.answered(window, sent, 1, true);
+                lags.push(lag);
+                // No two appends are one commit, or one batch of changes.
+                sleep(Duration::from_millis(rand::random_range(1..8))).await;
+            }
+            Ok((Block::merge([block], window), lags))
+        });
+        let (block, lagged) = block.await?;
+        lags[place].extend(lagged);
+        Ok(Summary::new(block, Verdict::default()))
+    });
+    let outcome = outcome.await?;
+    let mut section = Section::of(&outcome, CLOSED_LOOP);
+    for ((label, _), lags) in readers.iter().zip(lags) {
+        let lag = Spread::of(lags).ok_or("no events")?.show(|lag| format!("{lag:.2}"));
+        section.lines.push(format!("- {label}: {lag} ms after the acknowledgement"));
+    }
+    report.workload(&outcome, section);
+    for server in [writer, ours, again, peer] {
+        server.stop().await?;
+    }
+    Ok(database.drop().await?)
+}
+
+/// The rival: each stream is a change stream on the buckets of a customer, whose changes are sent as they are.
+fn change_streams(database: Database) -> Router {
+    Router::new().route("/v1/customers/{customer}/trades/live", get(changes)).with_state(database)
+}
+
+async fn changes(
+    State(database): State<Database>,
+    Path(customer): Path<u64>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let own = doc! { "$match": { "documentKey._id": { "$regex": format!("^{customer}_") } } };
+    let changes = database.collection::<Document>(COLLECTION).watch().pipeline([own]).await;
+    let changes = changes.expect("a change stream").with_type::<Document>();
+    Sse::new(changes.filter_map(async |change| {
+        let json = Bson::Document(change.ok()?).into_relaxed_extjson().to_string();
+        Some(Ok(Event::default().data(json)))
+    }))
+}
+
+/// What a live stream has shown: quantities of trades, and when they came.
+struct Events(UnboundedReceiver<(u64, Instant)>);
+
+impl Events {
+    async fn of(server: SocketAddr, path: &str) -> Result<Self> {
+        let mut stream = open(server, path).await?;
+        let (sender, shown) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            let mut read = Vec::new();
+            while stream.read_buf(&mut read).await.is_ok_and(|count| count > 0) {
+                let now = Instant::now();
+                let Some(end) = read.windows(2).rposition(|end| end == b"\n\n") else { continue };
+                for quantity in quantities(&String::from_utf8_lossy(&read[..end])) {
+                    sender.send((quantity, now)).ok();
+                }
+                read.drain(..end);
+            }
+        });
+        Ok(Self(shown))
+    }
+
+    /// Appends a trade, and waits until it is shown: when it was sent, and how many milliseconds after the acknowledgement
+    /// it was shown.
+    async fn seen(&mut self, client: &mut Client) -> Result<(Instant, f64)> {
+        let (trade, sent) = (take_quantities(1), Instant::now());
+        if !client.append(7, &trade, None).await? {
+            return Err("an append was refused".into());
+        }
+        let acknowledged = Instant::now();
+        loop {
+            let shown = timeout(Duration::from_secs(10), self.0.recv()).await?;
+            let (quantity, at) = shown.ok_or("the stream has ended")?;
+            if quantity == trade.start {
+                let [before, after] =
+                    [acknowledged - sent, at - sent].map(|passed| passed.as_secs_f64() * 1000.0);
+                return Ok((sent, after - before));
+            }
+        }
+    }
+}
+
+/// The quantities in events, ours or of changes.
+fn quantities(events: &str) -> impl Iterator<Item = u64> {
+    let after = events.split("\"qty\":").skip(1);
+    after.filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
+}
+
+/// Opens a connection, and a stream on it.
+async fn open(server: SocketAddr, path: &str) -> Result<TcpStream> {
+    let mut stream = TcpStream::connect(server).await?;
+    stream.set_nodelay(true)?;
+    ask(&mut stream, path).await?;
+    Ok(stream)
+}
+
+/// Reads the head of an answer, and what comes with it.
+async fn ask(stream: &mut TcpStream, path: &str) -> Result<()> {
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).await?;
+    let mut head = [0; 4096];
+    let count = timeout(Duration::from_secs(30), stream.read(&mut head)).await??;
+    match head[..count].starts_with(b"HTTP/1.1 200") {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&head[..count]).into_owned().into()),
+    }
+}
+
+/// Two instances: one has many streams, each of another customer, and both are asked to append for others.
+async fn idle(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<()> {
+    let (name, readers) = ("bench_idle", if settings.quick { 1_000 } else { 10_000 });
+    let database = Layout::Ours.create(mongod, name).await?;
+    // One address may have a quarter of the places.
+    let flags = ["--max-live=40000", "--max-connections=16000", "--max-connections-per-address=16000"];
+    let (watched, quiet) =
+        (Server::program(mongod, name, &flags).await?, Server::program(mongod, name, &flags).await?);
+    let timing = settings.timing(1.0);
+    let others = Customers::Uniform(20_001..=30_000);
+    for server in [&watched, &quiet] {
+        Load::append(64, 1, others.clone(), Some(timing)).run(server.address).await?;
+    }
+    eprintln!("bench: idle: opening {readers} streams");
+    let before = watched.resident()?.0;
+    let mut streams = Vec::with_capacity(readers);
+    for customer in 1..=readers {
+        streams.push(open(watched.address, &format!("/v1/customers/{customer}")).await?);
+    }
+    let between = watched.resident()?.0;
+    for (customer, stream) in (1..).zip(&mut streams) {
+        ask(stream, &format!("/v1/customers/{customer}/trades/live")).await?;
+    }
+    // Longer than the server keeps what readers have read last.
+    sleep(Duration::from_secs(8)).await;
+    let [connection, each] =
+        [between - before, watched.resident()?.0 - between].map(|mib| 1024.0 * mib / readers as f64);
+    let many = format!("with {} idle streams", grouped(readers as u64));
+    let comparisons = compare(RATE, &format!("{many} / without ≥ 0.95"));
+    let about = "64 connections append for customers whom no stream shows, at an instance with idle streams and at one without.";
+    let servers = [watched.address, quiet.address];
+    let outcome = Outcome::new("idle", about, "appends", comparisons);
+    let outcome = outcome.in_turns([many.as_str(), "without"], settings, async |place, _| {
+        let load = Load::append(64, 1, others.clone(), Some(timing));
+        Ok(Summary::new(load.run(servers[place]).await?, Verdict::default()))
+    });
+    let outcome = outcome.await?;
+    let mut section = Section::of(&outcome, CLOSED_LOOP);
+    section
+        .lines
+        .push(format!("- memory: {connection:.1} KiB a connection, {each:.1} KiB more for its idle stream"));
+    report.workload(&outcome, section);
+    let (most, measured) = (format!("≤ {EXPECTED} KiB"), format!("{each:.1} KiB"));
+    report.expect(
+        ["idle", "memory of a stream, over its connection", &most, &measured],
+        each <= EXPECTED,
+        "",
+    );
+    drop(streams);
+    for server in [watched, quiet] {
+        server.stop().await?;
+    }
+    Ok(database.drop().await?)
+}

@@ -1,0 +1,453 @@
+//! Live readers of the store itself: two stores on one database, of which each appends and each has readers.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mongodb::bson::{Bson, Document, doc};
+use pagebucket_engine::internal::{Ages, COMMAND, Retention};
+use pagebucket_engine::{Deadline, Engine, Erasure, Error, Gone, LiveReader, Store};
+use pagebucket_model::domain::Position;
+
+use crate::faults::{fail, heal};
+use crate::harness::{
+    ALL, History, Mongod, Service, Setup, TRADES, amount, engine, eventually, fill, shared, test, test_over,
+};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn deadline() -> Deadline {
+    Deadline::within(COMMAND)
+}
+
+/// The commands that a store has sent.
+#[derive(Clone, Default)]
+struct Sent(Arc<Mutex<Vec<(String, Document)>>>);
+
+impl Sent {
+    /// Those for which this holds.
+    fn count(&self, is_counted: impl Fn(&str, &Document) -> bool) -> usize {
+        self.0
+            .lock()
+            .expect("no test panics here")
+            .iter()
+            .filter(|(name, sent)| is_counted(name, sent))
+            .count()
+    }
+
+    fn streams(&self) -> usize {
+        self.openings().len()
+    }
+
+    /// The commands that open change streams.
+    fn openings(&self) -> Vec<Document> {
+        self.since(0)
+            .into_iter()
+            .filter(|(name, sent)| name == "aggregate" && opens_stream(sent))
+            .map(|(_, sent)| sent)
+            .collect()
+    }
+
+    /// All but the first `before` commands.
+    fn since(&self, before: usize) -> Vec<(String, Document)> {
+        self.0.lock().expect("no test panics here")[before..].to_vec()
+    }
+
+    /// Reads of buckets.
+    fn reads(&self, history: &History) -> usize {
+        self.count(|name, sent| name == "find" && sent.get_str("find").is_ok_and(|find| find == history.name))
+    }
+}
+
+fn opens_stream(sent: &Document) -> bool {
+    let stages = sent.get_array("pipeline").ok();
+    let first = stages.and_then(|stages| stages.first()).and_then(Bson::as_document);
+    first.is_some_and(|stage| stage.contains_key("$changeStream"))
+}
+
+/// What a command that opens a change stream asks it for.
+fn options(opened: &Document) -> &Document {
+    let stage =
+        opened.get_array("pipeline").ok().and_then(|stages| stages.first()).and_then(Bson::as_document);
+    stage.and_then(|stage| stage.get_document("$changeStream").ok()).expect("it opens a stream")
+}
+
+/// Two stores on one database.
+struct Pair {
+    history: &'static History,
+    stores: [Store; 2],
+    sent: [Sent; 2],
+    database: mongodb::Database,
+}
+
+impl Pair {
+    async fn on(mongod: &Mongod, history: &'static History) -> Self {
+        let sent = [Sent::default(), Sent::default()];
+        let setup = || Setup::on(mongod).of(history);
+        let observed = |setup: Setup, sent: &Sent| {
+            let sent = sent.clone();
+            setup.observed(move |name, command| {
+                sent.0.lock().expect("no test panics here").push((name.to_owned(), command.clone()));
+            })
+        };
+        let one = observed(setup(), &sent[0]);
+        let client = mongodb::Client::with_uri_str(mongod.uri()).await.expect("a connection string");
+        let database = client.database(&one.connection.database);
+        let other = observed(setup().in_database(&database), &sent[1]);
+        let stores = [one.store().await, other.store().await];
+        Self { history, stores, sent, database }
+    }
+
+    fn engine(&self, store: usize) -> &Engine {
+        engine::histories(&self.stores[store], self.history)
+    }
+
+    /// Appends items with these numbers by a store.
+    async fn append(&self, store: usize, owner: u64, numbers: std::ops::RangeInclusive<u64>) {
+        let items = numbers.map(|number| engine::dated(self.history, number, number as i64)).collect();
+        let owner = engine::owner(self.history, owner);
+        self.engine(store).append(owner, items, deadline()).await.expect("to append");
+    }
+
+    async fn watch(&self, store: usize, owner: u64, after: Option<u64>) -> LiveReader {
+        self.try_watch(store, owner, after).await.expect("a live reader")
+    }
+
+    async fn try_watch(&self, store: usize, owner: u64, after: Option<u64>) -> Result<LiveReader, Error> {
+        let after = after.map(|after| Position::parse(&after.to_string()).expect("a position"));
+        self.engine(store).watch(engine::owner(self.history, owner), after, deadline()).await
+    }
+}
+
+/// Reads until `last`, and checks that nothing is missing, doubled or in disorder: each item is the one of its number.
+async fn read_to(history: &History, reader: &mut LiveReader, last: u64) {
+    while reader.position().get() < last {
+        let mut expected = reader.position().get();
+        let page = tokio::time::timeout(PATIENCE, reader.next()).await.expect("more").expect("a page");
+        for item in page.items() {
+            expected += 1;
+            assert_eq!(item.seq.get(), expected);
+            let stored = Document::try_from(item.document()).expect("a document");
+            assert_eq!(history.stored_number(&stored), expected as i64, "the item of this number");
+        }
+        assert_eq!((page.last_seq().get(), reader.position().get()), (expected, expected));
+    }
+    assert_eq!(reader.position().get(), last);
+}
+
+#[test_over(ALL)]
+async fn readers_of_two_stores_get_all_in_order(history: &'static History) {
+    let pair = Pair::on(shared().await, history).await;
+    let begin = history.pages(1.5);
+    pair.append(0, 7, 1..=begin).await;
+    let end = begin + history.pages(3.0) + 25;
+    let mut readers = Vec::new();
+    for store in [0, 1] {
+        for after in [Some(0), Some(1), Some(begin - 1), Some(begin), Some(begin + 5), None] {
+            let reader = pair.watch(store, 7, after).await;
+            assert_eq!(reader.totals().items(), begin);
+            assert_eq!(reader.position().get(), after.unwrap_or(begin));
+            readers.push(reader);
+        }
+    }
+    let append = async {
+        let mut next = begin + 1;
+        // One item, a few, and more than a page.
+        for (turn, items) in [1, 2, history.page_size + 3, 1].into_iter().cycle().enumerate() {
+            let last = (next + items - 1).min(end);
+            pair.append(turn % 2, 7, next..=last).await;
+            next = last + 1;
+            if last == end {
+                break;
+            }
+        }
+    };
+    let read = join_all(readers.iter_mut().map(|reader| read_to(history, reader, end)));
+    tokio::join!(append, read);
+    for sent in &pair.sent {
+        let opened = sent.openings();
+        assert_eq!(opened.len(), 1, "one stream for all readers of a store");
+        let level = opened[0].get_document("readConcern").and_then(|concern| concern.get_str("level"));
+        assert_eq!(level.ok(), Some("majority"), "{:?}", opened[0]);
+        let options = options(&opened[0]);
+        assert!(
+            options.contains_key("startAtOperationTime") && !options.contains_key("fullDocument"),
+            "{options}"
+        );
+    }
+}
+
+/// Each time that it breaks it goes on later, although there are no changes: its token would be too old one day.
+#[test]
+async fn a_quiet_stream_keeps_a_token_of_now() {
+    let mongod = Mongod::failing().await;
+    let pair = Pair::on(&mongod, TRADES).await;
+    let mut reader = pair.watch(0, 7, None).await;
+    let token = |opened: &Document| {
+        let token = options(opened).get_document("resumeAfter").and_then(|token| token.get_str("_data"));
+        token.map(str::to_owned).ok()
+    };
+    let again = async || {
+        let before = pair.sent[0].streams();
+        // A change to another database, so that the log goes on. InterruptedAtShutdown.
+        let other = mongod.client().await.database("other").collection::<Document>("other");
+        other.insert_one(doc! {}).await.expect("to write");
+        let broken = doc! { "failCommands": ["getMore"], "errorCode": 11600 };
+        fail(&mongod, "getMore", doc! { "times": 1 }, broken).await;
+        eventually("the stream is opened again", PATIENCE, || async { pair.sent[0].streams() > before })
+            .await;
+        pair.sent[0].openings().last().and_then(token)
+    };
+    // At first it has none.
+    let first = loop {
+        if let Some(token) = again().await {
+            break token;
+        }
+    };
+    eventually("its token is of a later time", PATIENCE, async || again().await.as_ref() > Some(&first))
+        .await;
+    heal(&mongod).await;
+    pair.append(1, 7, 1..=3).await;
+    read_to(TRADES, &mut reader, 3).await;
+    mongod.remove().await;
+}
+
+/// Of what others append it is the time since their commit, by the clocks of both, not since this process learned of it.
+#[test]
+async fn the_lag_of_what_others_append_begins_with_their_commit() {
+    let mongod = shared().await;
+    let (clock, put_ahead) = crate::markers::clock();
+    let writer = Setup::on(mongod);
+    let database = mongod.client().await.database(&writer.connection.database);
+    let writer = writer.store().await;
+    let mut reader = Setup::on(mongod).in_database(&database);
+    reader.clock = clock;
+    let reader = reader.store().await;
+    put_ahead(3_600_000);
+    let seven = || engine::owner(TRADES, 7);
+    let mut reader =
+        engine::histories(&reader, TRADES).watch(seven(), None, deadline()).await.expect("a reader");
+    let items = vec![engine::dated(TRADES, 1, 1)];
+    engine::histories(&writer, TRADES).append(seven(), items, deadline()).await.expect("to append");
+    let page = tokio::time::timeout(PATIENCE, reader.next()).await.expect("more").expect("a page");
+    assert!(page.lag() >= Some(Duration::from_secs(3_600)), "{:?}", page.lag());
+}
+
+/// A reader that is behind a retirement does not go on where the history begins now: it is told.
+#[test]
+async fn a_reader_that_is_behind_a_retirement_is_told() {
+    let mongod = shared().await;
+    let ages = Ages { marker: Duration::from_secs(5), tail: Duration::from_millis(300), ..Ages::default() };
+    let ages = Ages { poll: Duration::from_millis(50), command: Duration::from_secs(1), ..ages };
+    let setup = Setup::on(mongod).aging(ages);
+    let database = mongod.client().await.database(&setup.connection.database);
+    let store = setup.store().await;
+    let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
+    fill(&database, TRADES, 7, 40, 10).await;
+    let after = |seq: &str| Some(Position::parse(seq).expect("a position"));
+    let mut behind = trades.watch(seven.clone(), after("5"), deadline()).await.expect("a reader");
+    let mut ahead = trades.watch(seven.clone(), after("395"), deadline()).await.expect("a reader");
+    let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
+    eventually("pages are retired", PATIENCE, async || {
+        // What takes too long is done again.
+        trades.retire(keep, deadline()).await.ok();
+        let history = trades.history(seven.clone(), deadline()).await.expect("a history");
+        history.first_page().get() > 1 && trades.watch(seven.clone(), after("5"), deadline()).await.is_err()
+    })
+    .await;
+    let told = tokio::time::timeout(PATIENCE, behind.next()).await.expect("an end");
+    assert!(matches!(told, Err(Error::Gone(Gone::Retired { .. }))), "{told:?}");
+    let page = tokio::time::timeout(PATIENCE, ahead.next()).await.expect("more").expect("a page");
+    assert_eq!(page.last_seq().get(), 400);
+}
+
+/// A stream is open while there are readers, and no owner is remembered after the last.
+#[test]
+async fn a_stream_is_open_while_there_are_readers() {
+    let mongod = shared().await;
+    let pair = Pair::on(mongod, TRADES).await;
+    let open = || async {
+        let mine = doc! {
+            "ns": { "$regex": format!("^{}\\.", pair.database.name()) },
+            "cursor.originatingCommand.pipeline.0.$changeStream": { "$exists": true },
+        };
+        let ask = doc! {
+            "aggregate": 1, "cursor": {},
+            "pipeline": [{ "$currentOp": { "idleCursors": true } }, { "$match": mine }],
+        };
+        let found = mongod.client().await.database("admin").run_command(ask).await.expect("operations");
+        found.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch")).expect("a batch").len()
+    };
+    assert_eq!((pair.sent[0].streams(), open().await), (0, 0), "no reader, no stream");
+    let mut first = pair.watch(0, 7, None).await;
+    let mut second = pair.watch(0, 8, Some(0)).await;
+    eventually("the stream is open", PATIENCE, || async { open().await == 1 }).await;
+    pair.append(1, 7, 1..=3).await;
+    pair.append(1, 8, 1..=3).await;
+    read_to(TRADES, &mut first, 3).await;
+    drop(first);
+    read_to(TRADES, &mut second, 3).await;
+    drop(second);
+    eventually("the stream is closed", PATIENCE, || async { open().await == 0 }).await;
+    let mut again = pair.watch(0, 7, Some(1)).await;
+    pair.append(1, 7, 4..=4).await;
+    read_to(TRADES, &mut again, 4).await;
+    assert_eq!(pair.sent[0].streams(), 2);
+}
+
+/// What is new is read once for all readers of an owner, whichever store has appended it.
+#[test]
+async fn reads_do_not_grow_with_readers() {
+    let pair = Pair::on(shared().await, TRADES).await;
+    pair.append(0, 7, 1..=5).await;
+    let mut reads = Vec::new();
+    let mut last = 5;
+    for readers in [1, 50] {
+        let mut readers = join_all((0..readers).map(|_| pair.watch(0, 7, None))).await;
+        let before = pair.sent[0].reads(TRADES);
+        for store in [0, 1].repeat(20) {
+            last += 1;
+            pair.append(store, 7, last..=last).await;
+            join_all(readers.iter_mut().map(|reader| read_to(TRADES, reader, last))).await;
+        }
+        reads.push(pair.sent[0].reads(TRADES) - before);
+    }
+    // One read for each append; seldom one more, where a read has begun before the append was told of a second time.
+    assert!(reads.iter().all(|reads| (40..=60).contains(reads)), "{reads:?}");
+}
+
+#[test_over(ALL)]
+async fn who_is_behind_reads_the_history(history: &'static History) {
+    let pair = Pair::on(shared().await, history).await;
+    let pages = amount(60, 600);
+    fill(&pair.database, history, 7, pages, 1).await;
+    let total = (pages - 1) * history.page_size + 1;
+    let mut behind = pair.watch(0, 7, Some(0)).await;
+    let mut middle = pair.watch(0, 7, Some(total / 2)).await;
+    let mut beyond = pair.watch(0, 7, Some(total + 2)).await;
+    pair.append(1, 7, total + 1..=total + 3).await;
+    for reader in [&mut behind, &mut middle, &mut beyond] {
+        read_to(history, reader, total + 3).await;
+    }
+    // One that does not read for a while finds all of it.
+    let more = history.pages(40.0);
+    for page in 0..40 {
+        let first = total + 4 + page * history.page_size;
+        pair.append(0, 7, first..=first + history.page_size - 1).await;
+    }
+    for reader in [&mut behind, &mut beyond] {
+        read_to(history, reader, total + 3 + more).await;
+    }
+}
+
+#[test]
+async fn an_erased_owner_is_gone() {
+    let pair = Pair::on(shared().await, TRADES).await;
+    pair.append(0, 7, 1..=25).await;
+    let mut readers = [pair.watch(0, 7, None).await, pair.watch(1, 7, None).await];
+    let erased = pair.engine(1).erase(&engine::owner(TRADES, 7), deadline()).await.expect("to erase");
+    assert!(matches!(erased, Erasure::Erased | Erasure::Erasing), "{erased:?}");
+    for reader in &mut readers {
+        let next = tokio::time::timeout(PATIENCE, reader.next()).await.expect("an end");
+        assert!(matches!(next, Err(Error::Gone(Gone::Erased))), "{next:?}");
+    }
+    let again = pair.try_watch(0, 7, Some(25)).await;
+    assert!(matches!(again, Err(Error::Gone(Gone::Erased))), "{again:?}");
+}
+
+/// Of how many owners a command reads the tails, if it does.
+fn owners_of_tails(name: &str, sent: &Document) -> Option<usize> {
+    let stages = sent.get_array("pipeline").ok().filter(|_| name == "aggregate")?;
+    let asked =
+        stages.first()?.as_document()?.get_document("$match").ok()?.get_document(TRADES.owner_field).ok()?;
+    asked.get_array("$in").ok().map(Vec::len)
+}
+
+/// Without change streams, the tails of the watched owners are read every second, all in one command.
+#[test]
+async fn a_standalone_server_is_asked_again_and_again() {
+    let mongod = Mongod::standalone().await;
+    let pair = Pair::on(&mongod, TRADES).await;
+    let mut readers = join_all((1..=5).map(|owner| pair.watch(0, owner, None))).await;
+    let before = pair.sent[0].count(|_, _| true);
+    for store in [1, 0] {
+        let numbers = if store == 1 { 1..=12 } else { 13..=14 };
+        for owner in 1..=5 {
+            pair.append(store, owner, numbers.clone()).await;
+        }
+        for reader in &mut readers {
+            read_to(TRADES, reader, *numbers.end()).await;
+        }
+        if store == 1 {
+            let sent = pair.sent[0].since(before);
+            let asked: Vec<_> = sent.iter().filter_map(|(name, sent)| owners_of_tails(name, sent)).collect();
+            assert!(!asked.is_empty() && asked.iter().all(|owners| *owners == 5), "{asked:?}");
+        }
+    }
+    assert_eq!(pair.sent[0].streams(), 0);
+    pair.engine(1).erase(&engine::owner(TRADES, 1), deadline()).await.expect("to erase");
+    let next = tokio::time::timeout(PATIENCE, readers[0].next()).await.expect("an end");
+    assert!(matches!(next, Err(Error::Gone(Gone::Erased))), "{next:?}");
+    mongod.remove().await;
+}
+
+/// Codes of errors that end a stream, and how often it fails: the stream itself, then also its resumption, so that it loses
+/// its place.
+#[test]
+async fn a_stream_that_breaks_misses_nothing() {
+    // ChangeStreamHistoryLost, InterruptedAtShutdown.
+    const BREAKS: [(i32, i32); 4] = [(286, 1), (286, 2), (11600, 1), (11600, 2)];
+    let mongod = Mongod::failing().await;
+    let pair = Pair::on(&mongod, TRADES).await;
+    let mut readers = [pair.watch(0, 7, None).await, pair.watch(0, 8, Some(0)).await];
+    let mut last = 0;
+    for (code, times) in BREAKS {
+        let streams = pair.sent[0].streams();
+        // Only the stream asks for more: every other answer comes at once.
+        let how = doc! { "failCommands": ["getMore", "aggregate"], "errorCode": code };
+        fail(&mongod, "getMore", doc! { "times": times }, how).await;
+        eventually("the stream is opened again", PATIENCE, || async { pair.sent[0].streams() > streams })
+            .await;
+        for owner in [7, 8] {
+            pair.append(1, owner, last + 1..=last + 4).await;
+        }
+        last += 4;
+        for reader in &mut readers {
+            read_to(TRADES, reader, last).await;
+        }
+        heal(&mongod).await;
+    }
+    mongod.remove().await;
+}
+
+/// What is appended while the stream cannot be opened is found when it is.
+#[test]
+async fn appends_while_there_is_no_stream_are_found() {
+    let mongod = Mongod::failing().await;
+    let pair = Pair::on(&mongod, TRADES).await;
+    let mut reader = pair.watch(0, 7, None).await;
+    // The stream of this store alone: commits need no aggregate while the tail is known.
+    pair.append(1, 7, 1..=1).await;
+    read_to(TRADES, &mut reader, 1).await;
+    let broken = doc! { "failCommands": ["getMore", "aggregate"], "errorCode": 11600 };
+    let streams = pair.sent[0].streams();
+    fail(&mongod, "getMore", "alwaysOn", broken).await;
+    eventually("it is tried again", PATIENCE, || async { pair.sent[0].streams() > streams + 1 }).await;
+    pair.append(1, 7, 2..=5).await;
+    heal(&mongod).await;
+    read_to(TRADES, &mut reader, 5).await;
+    mongod.remove().await;
+}
+
+/// A service of before knows nothing of readers; they cost its appends nothing, and they see its appends.
+#[test]
+async fn readers_see_what_a_service_appends() {
+    let service = Service::start().await;
+    let setup = Setup::on(shared().await).in_database(&service.database);
+    let store = setup.store().await;
+    let owner = engine::owner(TRADES, 7);
+    let mut reader =
+        engine::histories(&store, TRADES).watch(owner, None, deadline()).await.expect("a reader");
+    service.client.append_all(7, 1..=33).await;
+    read_to(TRADES, &mut reader, 33).await;
+}

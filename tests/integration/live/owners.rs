@@ -1,0 +1,194 @@
+//! Who has something new: live streams of all owners.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mongodb::bson::doc;
+use pagebucket::config::Rate;
+use reqwest::Method;
+use serde_json::json;
+
+use super::client::{Event, Events, PATIENCE, begin_at};
+use crate::faults::{fail, heal};
+use crate::harness::{
+    ALL, Client, History, Mongod, Service, Setup, TRADES, eventually, shared, test, test_over,
+};
+
+/// The address of the stream.
+fn address(history: &History) -> String {
+    format!("/v1/{}/live", history.name)
+}
+
+async fn follow(client: &Client, last: Option<&str>) -> Events {
+    let headers: Vec<_> = last.map(|last| ("Last-Event-ID", last)).into_iter().collect();
+    Events::at(client, &address(client.history), &headers).await
+}
+
+/// Begins a stream, and waits for its place.
+pub(super) async fn begin(client: &Client) -> (Events, String) {
+    let mut events = follow(client, None).await;
+    let Event { name, data } = events.next().await;
+    assert_eq!((name.as_str(), data), ("position", json!({})));
+    let id = events.id.clone().expect("an id");
+    (events, id)
+}
+
+/// Reads until these owners have these totals. No total gets less. Returns how many events that took.
+async fn read_to(events: &mut Events, history: &History, expected: &[(u64, u64)]) -> usize {
+    let mut count = 0;
+    let mut told = BTreeMap::new();
+    let expected: BTreeMap<_, _> =
+        expected.iter().map(|(owner, total)| (history.id(*owner).to_string(), *total)).collect();
+    // Others may be told again.
+    while expected.iter().any(|(owner, total)| told.get(owner) != Some(total)) {
+        let event = events.next().await;
+        if event.name == "position" {
+            continue;
+        }
+        assert_eq!(event.name, "message", "{event:?}");
+        count += 1;
+        for item in event.data["items"].as_array().expect("items") {
+            let owner = item[history.owner_field].to_string().trim_matches('"').to_owned();
+            let totals = &item[history.name];
+            let total = totals["totalItems"].as_u64().expect("a total");
+            assert_eq!(totals["totalPages"], total.div_ceil(history.page_size), "{event:?}");
+            assert!(told.insert(owner, total).is_none_or(|before| before <= total), "{event:?}");
+        }
+    }
+    count
+}
+
+#[test_over(ALL)]
+async fn who_has_something_new_is_told(history: &'static History) {
+    let mongod = shared().await;
+    let one = Service::filled(history, 3).await;
+    let other = one.sibling(mongod).await;
+    let (mut events, first) = begin(&one.client).await;
+    let appended = [(1, 4), (2, 1), (3, history.page_size + 2)];
+    one.client.append_all(1, 4..=4).await;
+    other.client.append_all(2, 1..=1).await;
+    other.client.append_all(3, 1..=history.page_size + 2).await;
+    read_to(&mut events, history, &appended).await;
+    let last = events.id.clone().expect("an id");
+    drop(events);
+    // On every instance, from every place.
+    one.client.append_all(2, 2..=2).await;
+    let mut resumed = follow(&other.client, Some(&last)).await;
+    read_to(&mut resumed, history, &[(2, 2)]).await;
+    let mut all = follow(&other.client, Some(&first)).await;
+    read_to(&mut all, history, &[(1, 4), (2, 2), (3, history.page_size + 2)]).await;
+    // And go on.
+    one.client.append_all(5, 1..=1).await;
+    read_to(&mut resumed, history, &[(5, 1)]).await;
+    read_to(&mut all, history, &[(5, 1)]).await;
+}
+
+/// One read for all readers, and for all appends of a second.
+#[test]
+async fn many_changes_come_in_few_events() {
+    let service = Service::start().await;
+    let (mut events, _) = begin(&service.client).await;
+    join_all((1..=150).map(|owner| service.client.append_all(owner, 1..=1))).await;
+    join_all((2..=40).map(|number| service.client.append_all(7, number..=number))).await;
+    let expected: Vec<_> = (1..=150).map(|owner| (owner, if owner == 7 { 40 } else { 1 })).collect();
+    let count = read_to(&mut events, TRADES, &expected).await;
+    // With one for each append there were 189.
+    assert!(count <= 47, "{count} events");
+}
+
+/// Each event with owners is a read.
+#[test]
+async fn what_is_told_is_charged() {
+    let mut setup = Setup::on(shared().await);
+    let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600) };
+    (setup.args.rate.rate_limit, setup.args.rate.rate_burst) = (Some(rate), Some(4));
+    let service = setup.start().await;
+    let (mut events, _) = begin(&service.client).await;
+    for owner in 1..=3 {
+        service.client.append_all(owner, 1..=1).await;
+        read_to(&mut events, TRADES, &[(owner, 1)]).await;
+    }
+    // An event is paid before the next one comes: two at least.
+    let mut left = 0;
+    while service.client.get(&TRADES.path(1)).await.status == 200 {
+        left += 1;
+    }
+    assert!(left <= 2, "{left}");
+}
+
+#[test]
+async fn a_token_that_is_too_old_is_told() {
+    let mongod = Mongod::failing().await;
+    let service = Setup::on(&mongod).start().await;
+    let (mut events, first) = begin(&service.client).await;
+    service.client.append_all(1, 1..=1).await;
+    read_to(&mut events, TRADES, &[(1, 1)]).await;
+    let with = |request: reqwest::RequestBuilder| request.header("Last-Event-ID", first.as_str());
+    for code in [286, 280] {
+        // Only a stream that is opened asks by an aggregate on the database.
+        let namespace = format!("{}.$cmd.aggregate", service.database.name());
+        let how = doc! { "failCommands": ["aggregate"], "namespace": namespace, "errorCode": code };
+        fail(&mongod, "aggregate", "alwaysOn", how).await;
+        let refused = service.client.send(Method::GET, &address(TRADES), with).await;
+        refused.problem(410, "position-too-old");
+        heal(&mongod).await;
+    }
+    // A place that the stream loses: its readers resume.
+    let how = doc! { "failCommands": ["getMore", "aggregate"], "errorCode": 286 };
+    fail(&mongod, "getMore", doc! { "times": 2 }, how).await;
+    loop {
+        let event = events.next().await;
+        if event.name == "end" {
+            assert_eq!(event.data, json!({ "reason": "lost" }));
+            break;
+        }
+    }
+    events.end().await;
+    heal(&mongod).await;
+    service.client.append_all(2, 1..=1).await;
+    let mut resumed = follow(&service.client, events.id.as_deref()).await;
+    read_to(&mut resumed, TRADES, &[(2, 1)]).await;
+    mongod.remove().await;
+}
+
+#[test]
+async fn a_token_that_is_none_is_refused() {
+    let service = Service::start().await;
+    let (_events, _) = begin(&service.client).await;
+    for id in ["", "34", "x", "82", "8200000001000000012B0229296e04", "8200000001000000012B0229296E0"] {
+        let with = |request: reqwest::RequestBuilder| request.header("Last-Event-ID", id);
+        let refused = service.client.send(Method::GET, &address(TRADES), with).await;
+        let problem = refused.problem(400, "invalid-parameter");
+        assert_eq!(problem["errors"][0]["parameter"], "Last-Event-ID", "{id}: {problem}");
+    }
+    service.client.get("/v1/trades/live?after=3").await.problem(400, "invalid-parameter");
+}
+
+/// It is honest: there is nothing to be told by.
+#[test]
+async fn a_standalone_server_tells_no_changes() {
+    let mongod = Mongod::standalone().await;
+    let service = Setup::on(&mongod).start().await;
+    let refused = service.client.get(&address(TRADES)).await;
+    refused.problem(501, "not-available");
+    mongod.remove().await;
+}
+
+/// A stream of all owners has the feed opened, and lets it close.
+#[test]
+async fn a_stream_of_all_owners_has_a_place() {
+    let service = Service::start().await;
+    let (events, last) = begin(&service.client).await;
+    drop(events);
+    service.client.append_all(1, 1..=1).await;
+    let again = || async {
+        begin_at(&service.client, &address(TRADES), &[("Last-Event-ID", &last)])
+            .await
+            .is_ok_and(|answer| answer.status() == 200)
+    };
+    eventually("it is resumed", PATIENCE, again).await;
+    let mut resumed = follow(&service.client, Some(&last)).await;
+    read_to(&mut resumed, TRADES, &[(1, 1)]).await;
+}

@@ -1,0 +1,197 @@
+//! Native time series: a projection of all histories of a definition, each item once, whatever becomes of its feeders.
+
+mod answers;
+mod commands;
+mod erasures;
+mod faults;
+mod killed;
+mod late;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mongodb::Database;
+use mongodb::bson::{Bson, Document, doc};
+use pagebucket_engine::internal::Ages;
+use serde_json::{Value, json};
+
+use crate::harness::{Client, History, SERIES, Service, Setup, shared, test};
+
+/// What does not count is deleted soon, and erasures come to their end.
+const SHORT: Ages = Ages {
+    poll: Duration::from_millis(50),
+    tail: Duration::from_secs(2),
+    command: Duration::from_secs(1),
+    marker: Duration::from_secs(5),
+    late: Duration::from_millis(500),
+};
+
+/// Longer than two leases and what comes after them take on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A trade of this owner, which no other request sends.
+fn dated(number: u64, ticker: &str) -> Value {
+    let (day, hour) = (1 + number % 28, number % 24);
+    json!({
+        "type": "buy", "ticker": ticker, "qty": number, "price": format!("{number}.5"),
+        "date": format!("2024-02-{day:02}T{hour:02}:30:00Z"),
+    })
+}
+
+async fn append(client: &Client, owner: u64, numbers: std::ops::RangeInclusive<u64>) {
+    let trades: Vec<_> = numbers.map(|number| dated(number, ["AMD", "MDB"][(number % 2) as usize])).collect();
+    client.append(owner, &json!(trades)).await.expect(201);
+}
+
+/// The measurements of each owner: generation, `seq` and quantity, in the order of `seq`, whether they count or not.
+async fn measurements(database: &Database, collection: &str) -> BTreeMap<u64, Vec<(i64, i64, i64)>> {
+    let mut all: BTreeMap<u64, Vec<_>> = BTreeMap::new();
+    let mut found = database.collection::<Document>(collection).find(doc! {}).await.expect("an answer");
+    while found.advance().await.expect("an answer") {
+        let measurement = found.deserialize_current().expect("a document");
+        let number = |document: &Document, field: &str| document.get(field).and_then(Bson::as_i64);
+        let meta = measurement.get_document("meta").expect("the metaField");
+        let seq = number(&measurement, "seq").expect("a seq");
+        let owner = number(meta, "owner").expect("an owner") as u64;
+        let generation = number(meta, "generation").unwrap_or(0);
+        all.entry(owner).or_default().push((seq, generation, number(&measurement, "qty").unwrap_or(0)));
+    }
+    all.values_mut().for_each(|of_owner| of_owner.sort_unstable());
+    all
+}
+
+/// The generation of each owner that has another than 0, by its build.
+async fn generations(database: &Database) -> BTreeMap<String, i64> {
+    let mut all = BTreeMap::new();
+    let generations = database.collection::<Document>("series_generations");
+    let mut found = generations.find(doc! {}).await.expect("an answer");
+    while found.advance().await.expect("an answer") {
+        let document = found.deserialize_current().expect("a document");
+        let current = document.get_i64("current").expect("a number");
+        all.insert(document.get_str("_id").expect("a text").to_owned(), current);
+    }
+    all
+}
+
+/// Waits until each owner has each of its items once in the collection, and nothing else is there.
+async fn each_once(client: &Client, database: &Database, owners: impl IntoIterator<Item = u64>) {
+    let mut totals = BTreeMap::new();
+    for owner in owners {
+        totals.insert(owner, client.total(owner).await as i64);
+    }
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let all = measurements(database, "trades_series").await;
+        let wrong = totals.iter().find(|(owner, total)| {
+            let seqs = all.get(owner).into_iter().flatten().map(|(seq, ..)| *seq);
+            !seqs.eq(1..=**total)
+        });
+        let stranger = all.keys().find(|owner| !totals.contains_key(owner));
+        if wrong.is_none() && stranger.is_none() {
+            return;
+        }
+        assert!(
+            tokio::time::Instant::now() < until,
+            "not each item is measured once: of {stranger:?}; of {wrong:?} there are {:?}; generations {:?}",
+            wrong.map(|(owner, _)| &all[owner]),
+            generations(database).await,
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The question for the month of all trades.
+const MONTH: &str = "/v1/trades/summary?by=1d&from=2024-02-01T00:00:00Z&to=2024-03-01T00:00:00Z";
+
+/// Up to which moment all items count, as the service says.
+async fn up_to(client: &Client) -> Option<String> {
+    client.get(MONTH).await.expect(200)["upTo"].as_str().map(str::to_owned)
+}
+
+/// The items that count, as a reader of the service finds them.
+async fn count(client: &Client) -> u64 {
+    let points = client.get(MONTH).await.expect(200)["points"].clone();
+    points.as_array().expect("points").iter().map(|point| point["count"].as_u64().expect("a count")).sum()
+}
+
+/// A service with a time series.
+async fn service() -> Service {
+    Service::of(SERIES).await
+}
+
+/// Another instance of it.
+fn sibling(uri: &str, database: &Database) -> Setup {
+    Setup::at(uri).of(SERIES).in_database(database)
+}
+
+#[test]
+async fn an_item_is_a_measurement() {
+    let service = service().await;
+    let trade = json!({
+        "type": "sell", "ticker": "MDB", "qty": 419, "price": "1.50", "date": "2024-02-29T23:59:59.999Z",
+    });
+    service.client.append_once(7, "a-key", &trade).await.expect(201);
+    // Dates that the native buckets have no room for in 32 bits.
+    for date in ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"] {
+        service
+            .client
+            .append(7, &json!({ "type": "buy", "ticker": "AMD", "qty": 1, "date": date }))
+            .await
+            .expect(201);
+    }
+    each_once(&service.client, &service.database, [7]).await;
+    let series = service.database.collection::<Document>("trades_series");
+    let mut found = series.find_one(doc! { "seq": 1_i64 }).await.expect("an answer").expect("a measurement");
+    found.remove("_id");
+    let history: &History = SERIES;
+    let price: mongodb::bson::Decimal128 = "1.50".parse().expect("a decimal");
+    let date = mongodb::bson::DateTime::parse_rfc3339_str("2024-02-29T23:59:59.999Z").expect("a date");
+    let expected = doc! {
+        "date": date, "meta": { "owner": history.owner_bson(7), "ticker": "MDB" }, "seq": 1_i64,
+        "type": "sell", "qty": 419_i64, "price": price,
+    };
+    let fields = |document: &Document| {
+        document.iter().map(|(name, value)| (name.clone(), value.clone())).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(fields(&found).keys().collect::<Vec<_>>(), fields(&expected).keys().collect::<Vec<_>>());
+    assert!(fields(&found) == fields(&expected), "{found}");
+    let mut listed = service
+        .database
+        .list_collections()
+        .filter(doc! { "name": "trades_series" })
+        .await
+        .expect("an answer");
+    assert!(listed.advance().await.expect("an answer"));
+    let listed = Document::try_from(listed.current()).expect("BSON");
+    let options = listed
+        .get_document("options")
+        .and_then(|options| options.get_document("timeseries"))
+        .expect("native");
+    assert_eq!(
+        [options.get_str("timeField"), options.get_str("metaField"), options.get_str("granularity")]
+            .map(Result::ok),
+        [Some("date"), Some("meta"), Some("minutes")]
+    );
+}
+
+#[test]
+async fn without_a_time_series_nothing_is_made_and_nothing_is_asked() {
+    let commands = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let seen = std::sync::Arc::clone(&commands);
+    let setup = Setup::on(shared().await).observed(move |_, command| {
+        let about_series =
+            command.values().any(|value| value.as_str().is_some_and(|name| name.contains("series")));
+        if about_series {
+            seen.lock().push(command.to_string());
+        }
+    });
+    let service = setup.start().await;
+    service.client.append_all(1, 1..=25).await;
+    service.client.get(&service.history.path(1)).await.expect(200);
+    assert_eq!(*commands.lock(), Vec::<String>::new());
+    let names = service.database.list_collection_names().await.expect("names");
+    assert!(!names.iter().any(|name| name.contains("series")), "{names:?}");
+    let path = "/v1/trades/summary?by=1d&from=2024-02-01T00:00:00Z&to=2024-03-01T00:00:00Z";
+    let problem = service.client.get(path).await.problem(404, "not-found");
+    assert_eq!(problem["detail"], "The definition of trades has no `timeSeries`.");
+}
