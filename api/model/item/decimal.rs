@@ -96,10 +96,18 @@ impl Decimal {
     /// By value, without rounding: 1.0 is 1, and -0 is 0.
     pub fn compare(&self, other: &Self) -> Ordering {
         match (self.sign(), other.sign()) {
-            (1, 1) => self.magnitude().cmp(&other.magnitude()),
-            (-1, -1) => other.magnitude().cmp(&self.magnitude()),
+            (1, 1) => self.compare_magnitude(other),
+            (-1, -1) => other.compare_magnitude(self),
             (one, another) => one.cmp(&another),
         }
+    }
+
+    fn compare_magnitude(&self, other: &Self) -> Ordering {
+        // Most numbers of a property have as many digits after the point.
+        if self.exponent == other.exponent {
+            return self.coefficient.cmp(&other.coefficient);
+        }
+        self.magnitude().cmp(&other.magnitude())
     }
 
     /// The place of the first digit, and the digits. Zero has none.

@@ -85,11 +85,11 @@ impl Aggregate {
     }
 
     /// Adds what other items add up to.
-    pub fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         let (first, last) = (other.seqs.first, other.seqs.last);
         self.seqs = SeqRange { first: self.seqs.first.min(first), last: self.seqs.last.max(last) };
-        for (aggregate, other) in self.values.iter_mut().zip(other.values) {
+        for (aggregate, other) in self.values.iter_mut().zip(&other.values) {
             aggregate.merge(other);
         }
     }
@@ -132,10 +132,10 @@ impl ValueAggregate {
                 Measure::Min => keep(&mut self.least, placed, DatedNumber::is_less),
                 Measure::Max => keep(&mut self.greatest, placed, DatedNumber::is_greater),
                 Measure::Ohlc => {
-                    keep(&mut self.first, placed, |one, other| one.at < other.at);
+                    keep(&mut self.first, placed, DatedNumber::is_earlier);
                     keep(&mut self.greatest, placed, DatedNumber::is_greater);
                     keep(&mut self.least, placed, DatedNumber::is_less);
-                    keep(&mut self.last, placed, |one, other| one.at > other.at);
+                    keep(&mut self.last, placed, DatedNumber::is_later);
                 }
                 Measure::Vwap { weight, kind } => {
                     let weight = self::number(document, weight, *kind).and_then(|weight| weight.exact());
@@ -154,15 +154,17 @@ impl ValueAggregate {
         kept + self.sum.scale() + self.weighted.scale()
     }
 
-    fn merge(&mut self, other: Self) {
-        let Self { sum, least, greatest, first, last, weighted, weights } = other;
-        self.sum.merge(sum);
-        self.weighted.merge(weighted);
-        self.weights.merge(weights);
-        least.into_iter().for_each(|placed| keep(&mut self.least, placed, DatedNumber::is_less));
-        greatest.into_iter().for_each(|placed| keep(&mut self.greatest, placed, DatedNumber::is_greater));
-        first.into_iter().for_each(|placed| keep(&mut self.first, placed, |one, other| one.at < other.at));
-        last.into_iter().for_each(|placed| keep(&mut self.last, placed, |one, other| one.at > other.at));
+    fn merge(&mut self, other: &Self) {
+        self.sum.merge(&other.sum);
+        self.weighted.merge(&other.weighted);
+        self.weights.merge(&other.weights);
+        let keep = |kept: &mut _, other: Option<DatedNumber>, is_better: fn(&_, &_) -> _| {
+            other.into_iter().for_each(|placed| keep(kept, placed, is_better));
+        };
+        keep(&mut self.least, other.least, DatedNumber::is_less);
+        keep(&mut self.greatest, other.greatest, DatedNumber::is_greater);
+        keep(&mut self.first, other.first, DatedNumber::is_earlier);
+        keep(&mut self.last, other.last, DatedNumber::is_later);
     }
 
     fn measured(&self, measures: &[Measure]) -> Measurements {
@@ -199,6 +201,14 @@ impl DatedNumber {
 
     fn is_greater(&self, other: &Self) -> bool {
         self.number.compare(&other.number).then(other.at.cmp(&self.at)) == Ordering::Greater
+    }
+
+    fn is_earlier(&self, other: &Self) -> bool {
+        self.at < other.at
+    }
+
+    fn is_later(&self, other: &Self) -> bool {
+        self.at > other.at
     }
 }
 

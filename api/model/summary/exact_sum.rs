@@ -19,19 +19,19 @@ impl ExactSum {
     /// Adds a number.
     pub fn add(&mut self, number: &Decimal) {
         let (coefficient, scale) = parts(number);
-        self.add_parts(coefficient, scale);
+        self.add_parts(&coefficient, scale);
     }
 
     /// Adds the product of two numbers.
     pub fn add_product(&mut self, one: &Decimal, other: &Decimal) {
         let ((one, scale), (other, more)) = (parts(one), parts(other));
-        self.add_parts(one.times(&other), scale + more);
+        self.add_parts(&one.times(&other), scale + more);
     }
 
     /// Adds all that another sum has.
-    pub fn merge(&mut self, other: Self) {
-        for (scale, coefficient) in other.0 {
-            self.add_parts(coefficient, scale);
+    pub fn merge(&mut self, other: &Self) {
+        for (scale, coefficient) in &other.0 {
+            self.add_parts(coefficient, *scale);
         }
     }
 
@@ -40,15 +40,15 @@ impl ExactSum {
         &self.0
     }
 
-    /// The sum that has these terms, in their order.
-    pub(super) fn of_terms(terms: impl Iterator<Item = (u32, WholeNumber)>) -> Self {
-        Self(terms.collect())
+    /// Adds a term of more digits after the point than all others.
+    pub(super) fn push(&mut self, scale: u32, coefficient: WholeNumber) {
+        self.0.push((scale, coefficient));
     }
 
-    fn add_parts(&mut self, coefficient: WholeNumber, scale: u32) {
+    fn add_parts(&mut self, coefficient: &WholeNumber, scale: u32) {
         match self.0.binary_search_by_key(&scale, |(scale, _)| *scale) {
             Ok(at) => self.0[at].1.add(coefficient),
-            Err(at) => self.0.insert(at, (scale, coefficient)),
+            Err(at) => self.0.insert(at, (scale, coefficient.clone())),
         }
     }
 

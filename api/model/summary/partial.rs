@@ -86,12 +86,14 @@ impl PartialSummary {
         let place = |name: &String| finer.shape.groups.iter().position(|other| other == name);
         let places: Vec<_> = self.shape.groups.iter().map(place).collect();
         let are_same = places.iter().copied().eq((0..finer.shape.groups.len()).map(Some));
+        let coarser = |group: &GroupKey| places.iter().map(|place| group[(*place)?].clone()).collect();
+        let mut known: BTreeMap<GroupKey, GroupKey> = BTreeMap::new();
         for (fine, groups) in finer.spans {
             let span = self.span_at(fine.start);
             for (group, aggregate) in groups.into_iter().filter(|(group, _)| chosen(fine, group)) {
                 let group = match are_same {
                     true => group,
-                    false => places.iter().map(|place| group[(*place)?].clone()).collect(),
+                    false => known.entry(group).or_insert_with_key(coarser).clone(),
                 };
                 self.merge_point(span, group, aggregate);
             }
@@ -120,7 +122,7 @@ impl PartialSummary {
 
     fn merge_point(&mut self, span: TimeSpan, group: GroupKey, aggregate: Aggregate) {
         match self.spans.entry(span).or_default().entry(group) {
-            Entry::Occupied(mut there) => there.get_mut().merge(aggregate),
+            Entry::Occupied(mut there) => there.get_mut().merge(&aggregate),
             Entry::Vacant(place) => {
                 place.insert(aggregate);
                 self.points += 1;

@@ -88,12 +88,13 @@ pub fn read_tile(bytes: &[u8], shape: &Arc<SummaryShape>, first: Seq) -> Option<
         quarter = quarter.checked_add(reader.signed()?.try_into().ok()?)?;
         let start = quarter.checked_mul(QUARTER).filter(|start| Instant::from_millis(*start).is_ok())?;
         let span = TimeSpan { start, end: start.checked_add(QUARTER)? };
-        let points = spans.entry(span).or_default();
+        let mut points = Vec::new();
         for _ in 0..reader.small()? {
             let index = usize::try_from(reader.small()?).ok()?;
             let group = groups.get(index)?.clone();
-            points.insert(group, aggregates.read(&mut reader, start, index)?);
+            points.push((group, aggregates.read(&mut reader, start, index)?));
         }
+        spans.insert(span, points.into_iter().collect());
     }
     reader.0.is_empty().then(|| PartialSummary::of_spans(Arc::clone(shape), spans))
 }

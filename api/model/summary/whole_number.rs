@@ -10,11 +10,11 @@ pub(super) enum WholeNumber {
 }
 
 impl WholeNumber {
-    pub(super) fn add(&mut self, other: Self) {
-        let short = self.shorts(&other).and_then(|(one, other)| one.checked_add(other));
+    pub(super) fn add(&mut self, other: &Self) {
+        let short = self.shorts(other).and_then(|(one, other)| one.checked_add(other));
         *self = match short {
             Some(sum) => Self::Short(sum),
-            None => (BigInt::from(&*self) + BigInt::from(&other)).into(),
+            None => (BigInt::from(&*self) + BigInt::from(other)).into(),
         };
     }
 
@@ -54,9 +54,9 @@ mod tests {
     fn what_fits_is_short_again() {
         let greatest = || WholeNumber::Short(i128::MAX);
         let mut sum = greatest();
-        sum.add(WholeNumber::Short(1));
+        sum.add(&WholeNumber::Short(1));
         assert_eq!(sum, WholeNumber::Long(BigInt::from(i128::MAX) + 1));
-        sum.add(WholeNumber::Short(-1));
+        sum.add(&WholeNumber::Short(-1));
         assert_eq!(sum, greatest());
         assert_eq!(greatest().times(&WholeNumber::Short(-1)), WholeNumber::Short(-i128::MAX));
         let product = greatest().times(&greatest());

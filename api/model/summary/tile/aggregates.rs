@@ -31,20 +31,15 @@ const SAME_WEIGHTS: u8 = 1 << (2 * SUMS + 1);
 const WEIGHTS: usize = 2;
 
 /// Writes aggregates one after the other.
-pub(super) struct AggregateWriter<'a> {
-    values: &'a [SummaryValue],
+pub(super) struct AggregateWriter {
+    values: Vec<ValueState>,
     context: Context,
-    before: Vec<Before>,
-    /// Those of each value in the point before.
-    flags: Vec<u8>,
 }
 
 /// Reads what an [`AggregateWriter`] has written.
-pub(super) struct AggregateReader<'a> {
-    values: &'a [SummaryValue],
+pub(super) struct AggregateReader {
+    values: Vec<ValueState>,
     context: Context,
-    before: Vec<Before>,
-    flags: Vec<u8>,
 }
 
 /// What dates and sequence numbers are counted from.
@@ -56,9 +51,16 @@ struct Context {
     first: Seq,
 }
 
-/// What was written of a property before: what follows is mostly similar.
-#[derive(Debug, Clone, Default)]
-struct Before {
+/// What of a value is written, and what was written of it before: what follows is mostly similar.
+#[derive(Debug)]
+struct ValueState {
+    kind: StoredNumber,
+    /// Which of [`dated`] there are if there are any.
+    places: [bool; 4],
+    /// The value before it that has the numbers by which it is weighted, as what they add up to.
+    weighing: Option<usize>,
+    /// What there was in the point before.
+    flags: u8,
     /// The scales of each sum.
     scales: [Vec<u32>; SUMS],
     /// The last number.
@@ -92,70 +94,40 @@ fn dated(value: &ValueAggregate) -> [Option<DatedNumber>; 4] {
     [value.first, value.last, value.least, value.greatest]
 }
 
-/// Which of [`dated`] there are if there are any.
-fn places(measures: &[Measure]) -> [bool; 4] {
-    let any = |is: fn(&Measure) -> bool| measures.iter().any(is);
-    let ohlc = any(|measure| *measure == Measure::Ohlc);
-    let [least, greatest] =
-        [any(|measure| *measure == Measure::Min), any(|measure| *measure == Measure::Max)];
-    [ohlc, ohlc, ohlc || least, ohlc || greatest]
-}
-
-impl<'a> AggregateWriter<'a> {
-    pub(super) fn new(values: &'a [SummaryValue], unit: i64, first: Seq) -> Self {
-        let (before, flags) = (vec![Before::default(); values.len()], vec![0; values.len()]);
-        Self { values, context: Context { unit, first }, before, flags }
+impl AggregateWriter {
+    pub(super) fn new(values: &[SummaryValue], unit: i64, first: Seq) -> Self {
+        Self { values: ValueState::of_all(values), context: Context { unit, first } }
     }
 
     /// Writes an aggregate of the quarter that begins at `start`, and of the group with this index.
     pub(super) fn write(&mut self, writer: &mut TileWriter, start: i64, group: usize, aggregate: &Aggregate) {
         let SeqRange { first, last } = aggregate.seqs;
         let flags: Vec<u8> =
-            (0..self.values.len()).map(|index| self.flags(index, &aggregate.values)).collect();
-        let is_changed = flags != self.flags;
+            self.values.iter().zip(&aggregate.values).map(|(state, value)| state.flags(value, &aggregate.values)).collect();
+        let is_changed = !flags.iter().eq(self.values.iter().map(|state| &state.flags));
         writer.whole(u128::from(aggregate.count) << 1 | u128::from(is_changed));
         if is_changed {
             flags.iter().for_each(|flags| writer.whole(*flags));
-            self.flags = flags;
         }
         writer.whole(first.get() - self.context.first.get());
         writer.whole(last.get() - first.get());
-        for ((aggregate, before), flags) in aggregate.values.iter().zip(&mut self.before).zip(&self.flags) {
-            for (place, sum) in sums(aggregate).into_iter().enumerate() {
-                before.write_sum(writer, place, *flags, sum);
+        for ((value, state), flags) in aggregate.values.iter().zip(&mut self.values).zip(flags) {
+            state.flags = flags;
+            for (place, sum) in sums(value).into_iter().enumerate() {
+                state.write_sum(writer, place, sum);
             }
-            before.begin(group);
+            state.begin(group);
             let mut written: Vec<Seq> = Vec::new();
-            for DatedNumber { number, at: (date, seq) } in dated(aggregate).into_iter().flatten() {
+            for DatedNumber { number, at: (date, seq) } in dated(value).into_iter().flatten() {
                 writer.whole(seq.get() - first.get());
                 if !written.contains(&seq) {
                     writer.whole(((date.millis() - start) / self.context.unit) as u64);
-                    before.write_number(writer, &number);
+                    state.write_number(writer, &number);
                     written.push(seq);
                 }
             }
-            before.end(group);
+            state.end(group);
         }
-    }
-
-    /// What there is of a value.
-    fn flags(&self, index: usize, aggregates: &[ValueAggregate]) -> u8 {
-        let (value, aggregate) = (&self.values[index], &aggregates[index]);
-        let numbers = dated(aggregate).map(|number| number.is_some());
-        let mut flags = if numbers.contains(&true) { DATED } else { 0 };
-        debug_assert!(flags == 0 || numbers == places(&value.measures));
-        for (place, sum) in sums(aggregate).into_iter().enumerate().filter(|(_, sum)| !sum.terms().is_empty())
-        {
-            let weighing = weighing(self.values, index).filter(|_| place == WEIGHTS);
-            if weighing.is_some_and(|weighing| aggregates[weighing].sum == *sum) {
-                flags |= SAME_WEIGHTS;
-                continue;
-            }
-            let scales = sum.terms().iter().map(|(scale, _)| scale);
-            let is_same = scales.eq(&self.before[index].scales[place]);
-            flags |= (1 + 2 * u8::from(is_same)) << (2 * place);
-        }
-        flags
     }
 }
 
@@ -164,19 +136,9 @@ fn sums(value: &ValueAggregate) -> [&ExactSum; SUMS] {
     [&value.sum, &value.weighted, &value.weights]
 }
 
-/// The value before this one that has the numbers by which it is weighted, as what they add up to.
-fn weighing(values: &[SummaryValue], index: usize) -> Option<usize> {
-    let weight = values[index].measures.iter().find_map(|measure| match measure {
-        Measure::Vwap { weight, .. } => Some(weight),
-        _ => None,
-    })?;
-    values[..index].iter().position(|value| value.name == *weight && value.measures.contains(&Measure::Sum))
-}
-
-impl<'a> AggregateReader<'a> {
-    pub(super) fn new(values: &'a [SummaryValue], unit: i64, first: Seq) -> Self {
-        let (before, flags) = (vec![Before::default(); values.len()], vec![0; values.len()]);
-        Self { values, context: Context { unit, first }, before, flags }
+impl AggregateReader {
+    pub(super) fn new(values: &[SummaryValue], unit: i64, first: Seq) -> Self {
+        Self { values: ValueState::of_all(values), context: Context { unit, first } }
     }
 
     /// Reads the next aggregate, of the quarter that begins at `start`, and of the group with this index. `None` if it is damaged.
@@ -188,8 +150,8 @@ impl<'a> AggregateReader<'a> {
     ) -> Option<Aggregate> {
         let head = reader.small()?;
         if head & 1 == 1 {
-            for flags in &mut self.flags {
-                *flags = u8::try_from(reader.small()?).ok()?;
+            for state in &mut self.values {
+                state.flags = reader.small()?.try_into().ok()?;
             }
         }
         let count = head >> 1;
@@ -199,42 +161,70 @@ impl<'a> AggregateReader<'a> {
             return None;
         }
         let mut values: Vec<ValueAggregate> = Vec::with_capacity(self.values.len());
-        for ((value, before), &flags) in self.values.iter().zip(&mut self.before).zip(&self.flags) {
-            let mut sums: [ExactSum; SUMS] = Default::default();
-            for (place, sum) in sums.iter_mut().enumerate() {
-                *sum = before.read_sum(reader, place, flags)?;
+        for state in &mut self.values {
+            let same = if state.flags & SAME_WEIGHTS != 0 { Some(values[state.weighing?].sum.clone()) } else { None };
+            values.push(ValueAggregate::default());
+            let value = values.last_mut()?;
+            state.read_sum(reader, 0, &mut value.sum)?;
+            state.read_sum(reader, 1, &mut value.weighted)?;
+            state.read_sum(reader, WEIGHTS, &mut value.weights)?;
+            same.into_iter().for_each(|sum| value.weights = sum);
+            state.begin(group);
+            if state.flags & DATED != 0 {
+                state.read_dated(reader, self.context.unit, (start, first), value)?;
             }
-            if flags & SAME_WEIGHTS != 0 {
-                sums[WEIGHTS] = values[weighing(self.values, values.len())?].sum.clone();
-            }
-            before.begin(group);
-            let mut dated: [Option<DatedNumber>; 4] = [None; 4];
-            for (place, _) in places(&value.measures).iter().enumerate().filter(|(_, is)| **is) {
-                if flags & DATED == 0 {
-                    break;
-                }
-                let seq = seq(first, reader.small()?)?;
-                let known = dated.iter().flatten().find(|number| number.at.1 == seq).copied();
-                let number = match known {
-                    Some(number) => number,
-                    None => {
-                        let after = i64::try_from(reader.small()?).ok()?.checked_mul(self.context.unit)?;
-                        let date = Instant::from_millis(start.checked_add(after)?).ok()?;
-                        let number = before.read_number(reader, value.kind)?;
-                        DatedNumber { number, at: (date, seq) }
-                    }
-                };
-                dated[place] = Some(number);
-            }
-            before.end(group);
-            let ([sum, weighted, weights], [first, last, least, greatest]) = (sums, dated);
-            values.push(ValueAggregate { sum, least, greatest, first, last, weighted, weights });
+            state.end(group);
         }
         Some(Aggregate { count, seqs, values })
     }
 }
 
-impl Before {
+impl ValueState {
+    fn of_all(values: &[SummaryValue]) -> Vec<Self> {
+        (0..values.len()).map(|index| Self::of(&values[index], &values[..index])).collect()
+    }
+
+    /// Of a value, and those before it.
+    fn of(value: &SummaryValue, before: &[SummaryValue]) -> Self {
+        let any = |is: fn(&Measure) -> bool| value.measures.iter().any(is);
+        let ohlc = any(|measure| *measure == Measure::Ohlc);
+        let [least, greatest] =
+            [any(|measure| *measure == Measure::Min), any(|measure| *measure == Measure::Max)];
+        let weight = value.measures.iter().find_map(|measure| match measure {
+            Measure::Vwap { weight, .. } => Some(weight),
+            _ => None,
+        });
+        let is_weight =
+            |value: &SummaryValue| weight == Some(&value.name) && value.measures.contains(&Measure::Sum);
+        Self {
+            kind: value.kind,
+            places: [ohlc, ohlc, ohlc || least, ohlc || greatest],
+            weighing: before.iter().position(is_weight),
+            flags: 0,
+            scales: Default::default(),
+            number: LastNumber::default(),
+            of_groups: Vec::new(),
+        }
+    }
+
+    /// What there is of the value in a point.
+    fn flags(&self, value: &ValueAggregate, all: &[ValueAggregate]) -> u8 {
+        let numbers = dated(value).map(|number| number.is_some());
+        let mut flags = if numbers.contains(&true) { DATED } else { 0 };
+        debug_assert!(flags == 0 || numbers == self.places);
+        for (place, sum) in sums(value).into_iter().enumerate().filter(|(_, sum)| !sum.terms().is_empty()) {
+            let weighing = self.weighing.filter(|_| place == WEIGHTS);
+            if weighing.is_some_and(|weighing| all[weighing].sum == *sum) {
+                flags |= SAME_WEIGHTS;
+                continue;
+            }
+            let scales = sum.terms().iter().map(|(scale, _)| scale);
+            let is_same = scales.eq(&self.scales[place]);
+            flags |= (1 + 2 * u8::from(is_same)) << (2 * place);
+        }
+        flags
+    }
+
     /// Before the numbers of a point of this group.
     fn begin(&mut self, group: usize) {
         if let Some(Some(last)) = self.of_groups.get(group) {
@@ -250,9 +240,9 @@ impl Before {
         self.of_groups[group] = Some(self.number);
     }
 
-    fn write_sum(&mut self, writer: &mut TileWriter, place: usize, flags: u8, sum: &ExactSum) {
+    fn write_sum(&mut self, writer: &mut TileWriter, place: usize, sum: &ExactSum) {
         let terms = sum.terms();
-        match flags >> (2 * place) & 3 {
+        match self.flags >> (2 * place) & 3 {
             0 => return,
             1 => {
                 self.scales[place] = terms.iter().map(|(scale, _)| *scale).collect();
@@ -264,9 +254,9 @@ impl Before {
         terms.iter().for_each(|(_, coefficient)| writer.big(coefficient));
     }
 
-    fn read_sum(&mut self, reader: &mut TileReader<'_>, place: usize, flags: u8) -> Option<ExactSum> {
-        match flags >> (2 * place) & 3 {
-            0 => return Some(ExactSum::default()),
+    fn read_sum(&mut self, reader: &mut TileReader<'_>, place: usize, sum: &mut ExactSum) -> Option<()> {
+        match self.flags >> (2 * place) & 3 {
+            0 => return Some(()),
             1 => {
                 let mut scales: Vec<u32> = Vec::new();
                 for _ in 0..reader.small()? {
@@ -280,14 +270,36 @@ impl Before {
             }
             _ => {}
         }
-        let mut is_whole = true;
-        let terms = self.scales[place].iter().map_while(|scale| {
-            let number = reader.big();
-            is_whole &= number.is_some();
-            Some((*scale, number?))
-        });
-        let sum = ExactSum::of_terms(terms);
-        is_whole.then_some(sum)
+        for scale in &self.scales[place] {
+            sum.push(*scale, reader.big()?);
+        }
+        Some(())
+    }
+
+    /// Reads the dated numbers of a point of the quarter that begins at `start`, and whose first item is `first`.
+    fn read_dated(
+        &mut self,
+        reader: &mut TileReader<'_>,
+        unit: i64,
+        (start, first): (i64, Seq),
+        value: &mut ValueAggregate,
+    ) -> Option<()> {
+        let (places, mut dated) = (self.places, [None::<DatedNumber>; 4]);
+        for place in (0..dated.len()).filter(|place| places[*place]) {
+            let seq = seq(first, reader.small()?)?;
+            let known = dated.iter().flatten().find(|number| number.at.1 == seq).copied();
+            let number = match known {
+                Some(number) => number,
+                None => {
+                    let after = i64::try_from(reader.small()?).ok()?.checked_mul(unit)?;
+                    let date = Instant::from_millis(start.checked_add(after)?).ok()?;
+                    DatedNumber { number: self.read_number(reader)?, at: (date, seq) }
+                }
+            };
+            dated[place] = Some(number);
+        }
+        [value.first, value.last, value.least, value.greatest] = dated;
+        Some(())
     }
 
     fn write_number(&mut self, writer: &mut TileWriter, number: &Quantity) {
@@ -312,8 +324,8 @@ impl Before {
         }
     }
 
-    fn read_number(&mut self, reader: &mut TileReader<'_>, kind: StoredNumber) -> Option<Quantity> {
-        match kind {
+    fn read_number(&mut self, reader: &mut TileReader<'_>) -> Option<Quantity> {
+        match self.kind {
             StoredNumber::Integer => {
                 let number = self.number.0.checked_add(reader.signed()?)?;
                 self.number.0 = number;

@@ -10,6 +10,9 @@ const MOST_BYTES: usize = 19;
 /// Bytes of a number that fits into 126 bits.
 const SHORT: usize = 18;
 
+/// Bytes of a number that fits into 63 bits, as nearly all do: they are read in a fraction of the time.
+const FEW_BYTES: usize = 9;
+
 /// Writes numbers one after the other.
 #[derive(Debug, Default)]
 pub(super) struct TileWriter(pub(super) Vec<u8>);
@@ -62,6 +65,9 @@ impl<'a> TileReader<'a> {
 
     pub(super) fn whole(&mut self) -> Option<u128> {
         let bytes = self.number().filter(|bytes| bytes.len() <= MOST_BYTES)?;
+        if bytes.len() <= FEW_BYTES {
+            return Some(few(bytes).into());
+        }
         let most = u128::MAX >> 7;
         bytes
             .iter()
@@ -70,6 +76,10 @@ impl<'a> TileReader<'a> {
     }
 
     pub(super) fn small(&mut self) -> Option<u64> {
+        if let [byte @ ..0x80, rest @ ..] = self.0 {
+            self.0 = rest;
+            return Some((*byte).into());
+        }
         self.whole()?.try_into().ok()
     }
 
@@ -80,7 +90,10 @@ impl<'a> TileReader<'a> {
     pub(super) fn big(&mut self) -> Option<WholeNumber> {
         let bytes = self.number()?;
         if bytes.len() <= SHORT {
-            let number = bytes.iter().rev().fold(0, |number, byte| number << 7 | u128::from(byte & 0x7f));
+            let number = match bytes.len() {
+                ..=FEW_BYTES => few(bytes).into(),
+                _ => bytes.iter().rev().fold(0, |number, byte| number << 7 | u128::from(byte & 0x7f)),
+            };
             let magnitude = (number >> 1) as i128;
             return Some(WholeNumber::Short(if number & 1 == 1 { -magnitude } else { magnitude }));
         }
@@ -95,6 +108,11 @@ impl<'a> TileReader<'a> {
         self.0 = rest;
         Some(bytes)
     }
+}
+
+/// The number of these bytes, which are few.
+fn few(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 7 | u64::from(byte & 0x7f))
 }
 
 /// Numbers near zero become small ones: 0, -1, 1, -2, 2 are 0 to 4.
