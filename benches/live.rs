@@ -1,7 +1,9 @@
-//! Live streams: how soon another instance shows an append, and what idle streams cost.
+//! Live streams: how soon another instance shows an append, what idle streams cost, and what many readers of one owner cost.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -15,15 +17,22 @@ use mongodb::bson::{Bson, Document, doc};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::time::{sleep, timeout};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::harness::{
     Bench, Block, CLOSED_LOOP, COLLECTION, Client, Customers, LATENCY, Layout, Load, Outcome, P99, RATE,
-    Report, Result, Section, Server, Spread, Summary, Verdict, Window, compare, grouped, on_its_own,
+    Report, Result, Section, Server, Spread, Summary, Timing, Verdict, Window, compare, grouped, on_its_own,
     take_quantities,
 };
 
-pub const PARTS: [&str; 2] = ["lag", "idle"];
+pub const PARTS: [&str; 3] = ["lag", "idle", "crowd"];
+
+/// Trades of one customer that are appended in a second while many read it.
+const OFFERED: u32 = 500;
+
+/// How many more reads of the database an append may cost with many readers than with one.
+const MORE_READS: f64 = 1.1;
 
 /// The most that an idle stream takes of the server's memory, in KiB, beside its connection.
 const EXPECTED: f64 = 12.0;
@@ -34,6 +43,9 @@ pub async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     }
     if bench.settings.includes("idle") {
         idle(bench, report).await?;
+    }
+    if bench.settings.includes("crowd") {
+        crowd(bench, report).await?;
     }
     Ok(())
 }
@@ -224,4 +236,98 @@ async fn idle(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result
         server.stop().await?;
     }
     Ok(database.drop().await?)
+}
+
+/// One customer's trades are appended at a steady rate, and read by one stream or by many.
+async fn crowd(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<()> {
+    let (name, many) = ("bench_crowd", if settings.quick { 100 } else { 1_000 });
+    let database = Layout::Ours.create(mongod, name).await?;
+    // One address may have a quarter of the places.
+    let flags = ["--max-live=40000", "--max-connections=4000", "--max-connections-per-address=4000"];
+    let server = Server::program(mongod, name, &flags).await?;
+    let (address, timing) = (server.address, settings.timing(2.0));
+    let labels = ["one reader".to_owned(), format!("{} readers", grouped(many))];
+    let about = format!(
+        "16 connections append trades of one customer, {OFFERED} a second if they are answered in time, while one stream shows them \
+         or {} do.",
+        grouped(many)
+    );
+    let (mut reads, mut shown): ([Vec<f64>; 2], [Vec<f64>; 2]) = Default::default();
+    let outcome = Outcome::new("crowd", &about, "appends", Vec::new());
+    let outcome = outcome.in_turns([&*labels[0], &*labels[1]], settings, async |place, _| {
+        let items = Arc::new(AtomicU64::new(0));
+        let mut streams = JoinSet::new();
+        for _ in 0..[1, many][place] {
+            let stream = open(address, "/v1/customers/7/trades/live").await?;
+            streams.spawn(count_items(stream, Arc::clone(&items)));
+        }
+        let (began, before) = (Instant::now(), finds(&database).await?);
+        let (block, appended) = append_steadily(address, timing).await?;
+        reads[place].push((finds(&database).await? - before) as f64 / appended as f64);
+        shown[place].push(items.load(Ordering::Relaxed) as f64 / began.elapsed().as_secs_f64());
+        Ok(Summary::new(block, Verdict::default()))
+    });
+    let outcome = outcome.await?;
+    let mut section = Section::of(&outcome, CLOSED_LOOP);
+    let mut medians = Vec::new();
+    for (label, (reads, shown)) in labels.iter().zip(reads.into_iter().zip(shown)) {
+        let (reads, shown) = (Spread::of(reads).ok_or("no run")?, Spread::of(shown).ok_or("no run")?);
+        let line = format!(
+            "- {label}: {} reads of the database for an append, {} items shown a second",
+            reads.show(|reads| format!("{reads:.2}")),
+            shown.show(|shown| grouped(shown as u64)),
+        );
+        section.lines.push(line);
+        medians.push(reads.median);
+    }
+    report.workload(&outcome, section);
+    let (most, more) = (format!("≤ {MORE_READS}"), medians[1] / medians[0]);
+    let compared = format!("reads of the database for an append, {} / {}", labels[1], labels[0]);
+    report.expect(["crowd", &compared, &most, &format!("{more:.2}")], more <= MORE_READS, "");
+    server.stop().await?;
+    Ok(database.drop().await?)
+}
+
+/// Counts the items that a stream shows, until it ends.
+async fn count_items(mut stream: TcpStream, items: Arc<AtomicU64>) {
+    const ITEM: &[u8] = b"\"qty\":";
+    let mut read = Vec::new();
+    while stream.read_buf(&mut read).await.is_ok_and(|count| count > 0) {
+        let found = read.windows(ITEM.len()).filter(|bytes| *bytes == ITEM).count();
+        items.fetch_add(found as u64, Ordering::Relaxed);
+        // The rest may be the begin of one.
+        read.drain(..read.len().saturating_sub(ITEM.len() - 1));
+    }
+}
+
+/// Appends trades of customer 7. Also returns how many there were, with those of the time to warm up.
+async fn append_steadily(to: SocketAddr, timing: Timing) -> Result<(Block, u64)> {
+    const CONNECTIONS: u32 = 16;
+    let window = Window::open(Some(timing));
+    let mut connections = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        connections.spawn(async move {
+            let (mut client, mut block, mut appended) = (Client::new(to), Block::default(), 0);
+            let mut ticks = interval(Duration::from_secs(1) * CONNECTIONS / OFFERED);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            while !window.is_over() {
+                ticks.tick().await;
+                let (trade, sent) = (take_quantities(1), Instant::now());
+                let is_stored = client.append(7, &trade, None).await?;
+                block.answered(window, sent, 1, is_stored);
+                appended += u64::from(is_stored);
+            }
+            Ok((block, appended))
+        });
+    }
+    let done: Result<Vec<_>> = connections.join_all().await.into_iter().collect();
+    let (blocks, appended): (Vec<_>, Vec<_>) = done?.into_iter().unzip();
+    Ok((Block::merge(blocks, window), appended.into_iter().sum()))
+}
+
+/// How many `find` commands the database has run.
+async fn finds(database: &Database) -> Result<i64> {
+    let status = database.run_command(doc! { "serverStatus": 1 }).await?;
+    let count = status.get_document("opcounters")?.get("query").and_then(Bson::as_i64);
+    Ok(count.ok_or("the server counts no reads")?)
 }

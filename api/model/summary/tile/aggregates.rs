@@ -102,8 +102,12 @@ impl AggregateWriter {
     /// Writes an aggregate of the quarter that begins at `start`, and of the group with this index.
     pub(super) fn write(&mut self, writer: &mut TileWriter, start: i64, group: usize, aggregate: &Aggregate) {
         let SeqRange { first, last } = aggregate.seqs;
-        let flags: Vec<u8> =
-            self.values.iter().zip(&aggregate.values).map(|(state, value)| state.flags(value, &aggregate.values)).collect();
+        let flags: Vec<u8> = self
+            .values
+            .iter()
+            .zip(&aggregate.values)
+            .map(|(state, value)| state.flags(value, &aggregate.values))
+            .collect();
         let is_changed = !flags.iter().eq(self.values.iter().map(|state| &state.flags));
         writer.whole(u128::from(aggregate.count) << 1 | u128::from(is_changed));
         if is_changed {
@@ -162,7 +166,11 @@ impl AggregateReader {
         }
         let mut values: Vec<ValueAggregate> = Vec::with_capacity(self.values.len());
         for state in &mut self.values {
-            let same = if state.flags & SAME_WEIGHTS != 0 { Some(values[state.weighing?].sum.clone()) } else { None };
+            let same = if state.flags & SAME_WEIGHTS != 0 {
+                Some(values[state.weighing?].sum.clone())
+            } else {
+                None
+            };
             values.push(ValueAggregate::default());
             let value = values.last_mut()?;
             state.read_sum(reader, 0, &mut value.sum)?;
