@@ -46,11 +46,11 @@ export function isDay(text: string): boolean {
   return /^\d{4}-\d\d-\d\d$/.test(text);
 }
 
-/** A row of CSV (RFC 4180). */
+/** A row of CSV (RFC 4180), as the service writes it: an empty text has quotes, and what is absent has none. */
 export function csvRow(values: unknown[]): string {
   const field = (value: unknown) => {
     const text = value === undefined || value === null ? "" : String(value);
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    return value === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return values.map(field).join(",");
 }

@@ -52,6 +52,9 @@ const VIEWS = [
   "/explorer/page-views",
 ];
 
+/** What a view is about, once it is there. */
+const CONTENT = "main :is(table, .plot canvas, dl.item, form.append, .cards, .top, .empty)";
+
 /** From the narrowest to 4K. */
 const SCREENS = [
   { width: 320, height: 700 },
@@ -225,6 +228,12 @@ suite("the explorer", { skip }, () => {
     await page.getByRole("heading", { name: "Trade 4,322" }).waitFor();
     await page.getByRole("link", { name: "Page 433" }).click();
     await eventually(() => seqs(page), range(4321, 4330));
+    // What is no number is no request: of a live stream there would be no end.
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    await page.goto(`${service.baseUrl}/explorer/customers/42/trades/live`);
+    await page.getByRole("alert").getByText("a whole number from 1 on").waitFor();
+    assert.deepEqual(asked.filter((path) => path.startsWith("/v1")), []);
   });
 
   visit("items of another tab arrive live, wait for a reader who is elsewhere, and none is missing after a pause", async (visitor) => {
@@ -315,6 +324,43 @@ suite("the explorer", { skip }, () => {
     assert.deepEqual(left, range(3004, left.at(-1)!));
   });
 
+  visit("what has come live is shown once, whatever page or selection is chosen then", async (visitor) => {
+    const path = `/v1/customers/${++customers}/trades`;
+    await service.append(path, range(1, 7).map(trade));
+    const page = await visitor.open(`/explorer/customers/${customers}/trades`);
+    await isLive(page);
+    await service.append(path, range(8, 67).map(trade));
+    await eventually(() => seqs(page), range(67, 1));
+    const number = page.getByRole("spinbutton", { name: "Page", exact: true });
+    await number.fill("1");
+    await number.press("Enter");
+    await page.getByText("final", { exact: true }).waitFor();
+    await eventually(() => seqs(page), range(10, 1));
+
+    // A selection is read a window at a time, and what was before it is not new.
+    await page.getByLabel("ticker").fill("MDB");
+    await page.getByLabel("ticker").press("Enter");
+    await page.getByText("50 trades, numbers 18 to 67").waitFor();
+    await eventually(() => seqs(page), range(67, 18));
+    assert.equal(await page.locator("tr.new").count(), 0);
+    assert.equal(await page.getByLabel("ticker").evaluate((field) => field === document.activeElement), true, "the focus stays");
+    // The newest window again, by another address.
+    await page.getByRole("button", { name: "Next: older" }).click();
+    await eventually(() => seqs(page), range(17, 1));
+    await page.getByRole("button", { name: "Previous: newer" }).click();
+    await eventually(() => seqs(page), range(67, 18));
+    await service.append(path, [trade(68)]);
+    await eventually(() => seqs(page), range(68, 18));
+
+    // More than are kept, of which none is chosen: the chosen one before them is not lost.
+    await page.goto(`${service.baseUrl}/explorer/customers/${customers}/trades?ticker=RARE`);
+    await isLive(page);
+    const others = range(1, 1500).map(trade);
+    await service.append(path, [{ ...trade(69), ticker: "RARE" }, ...others]);
+    await page.getByText("1,569 trades on 157 pages").waitFor();
+    await eventually(() => seqs(page), [69]);
+  });
+
   visit("a form has the faults beside its fields, and a double click stores once", async (visitor) => {
     const path = `/v1/customers/${++customers}/trades`;
     const page = await visitor.open(`/explorer/customers/${customers}/trades?_tab=append`);
@@ -334,6 +380,7 @@ suite("the explorer", { skip }, () => {
     await button.dblclick();
     await page.getByRole("link", { name: "number 1" }).waitFor();
     assert.equal((await service.get(path)).totalItems, 1);
+    await eventually(() => page.evaluate(() => document.activeElement?.textContent), "Append another");
 
     // The answer is lost with the page: the same request is sent again.
     await page.getByRole("button", { name: "Append another" }).click();
@@ -386,6 +433,14 @@ suite("the explorer", { skip }, () => {
       const begin = format === "csv" ? 21 : 20;
       assert.equal(shown, [...(format === "csv" ? [lines[0]] : []), ...lines.slice(begin, begin + 10), ""].join(end));
     }
+    // A text that is empty, and one that is absent.
+    await service.append("/v1/rooms/cellar/oddities", [{ note: "", at: "2026-01-01T00:00:00Z" }, { at: "2026-01-01T00:00:00Z" }]);
+    await page.goto(`${service.baseUrl}/explorer/rooms/cellar/oddities?order=asc`);
+    await eventually(() => seqs(page), [1, 2]);
+    await page.getByText("Download").click();
+    const row = page.locator(".sheet .row", { hasText: "CSV" });
+    const whole = await saved(page, row.getByRole("link", { name: "all" }));
+    assert.equal(await saved(page, row.getByRole("button", { name: "what is shown" })), whole);
   });
 
   visit("of the real transactions, too, any page is shown, and all of them are downloaded", async (visitor) => {
@@ -581,7 +636,17 @@ suite("the explorer", { skip }, () => {
       await page.getByRole("application", { name: "sum of qty per month by ticker" }).focus();
       await page.keyboard.press("ArrowRight");
       await page.locator("output", { hasText: `2024-01: ACME, sum of qty ${values.qty.sum}; ${count} trades` }).waitFor();
-      await page.getByRole("combobox", { name: "Show" }).selectOption("ohlc:price");
+      const [second] = (await page.locator(".legend > span").allInnerTexts()).slice(1);
+      await page.keyboard.press("ArrowDown");
+      await page.locator("output", { hasText: `2024-01: ${second}, sum of qty` }).waitFor();
+      await page.keyboard.press("ArrowRight");
+      await page.locator("output", { hasText: `2024-02: ${second}, sum of qty` }).waitFor();
+      const show = page.getByRole("combobox", { name: "Show" });
+      await show.focus();
+      await show.selectOption("price");
+      await page.getByRole("application", { name: "price. 1,000 of 9,367 trades" }).waitFor();
+      assert.equal(await show.evaluate((field) => field === document.activeElement), true, "the focus stays");
+      await show.selectOption("ohlc:price");
       await page.getByRole("application", { name: "price as candles per month by ticker" }).focus();
       await page.keyboard.press("ArrowRight");
       const { open, high, low, close } = values.price;
@@ -606,6 +671,25 @@ suite("the explorer", { skip }, () => {
       await page.getByText("all 3 trades", { exact: true }).waitFor();
     },
     { timezoneId: "Europe/Berlin" },
+  );
+
+  visit(
+    "a touch opens the point that it is on",
+    async (visitor) => {
+      const path = `/v1/customers/${++customers}/trades`;
+      await service.append(path, [trade(1), trade(2), { ...trade(3), date: "2026-02-05T00:00:00Z" }]);
+      for (const [side, seqsThere] of [
+        [0.1, [1, 2]],
+        [0.9, [3]],
+      ] as const) {
+        const page = await visitor.open(`/explorer/customers/${customers}/trades?_tab=chart&by=1M`);
+        const { x, y, width, height } = (await page.locator(".u-over").boundingBox())!;
+        await page.touchscreen.tap(x + width * side, y + height - 10);
+        await eventually(() => seqs(page), [...seqsThere]);
+        await page.close();
+      }
+    },
+    { hasTouch: true },
   );
 
   visit("page views have a series and a list of the most viewed", async (visitor) => {
@@ -641,9 +725,9 @@ suite("the explorer", { skip }, () => {
   visit("markup, control characters and turns of direction are shown as text", async (visitor) => {
     const text = '<img src=x onerror="document.title=`owned`">&amp;\u202etxt.exe\u0007';
     await service.append("/v1/rooms/attic/messages", [{ author: "<b>ann</b>", text }]);
-    for (const path of ["", "/1", "?_tab=chart"]) {
+    for (const path of ["", "/1", "?_tab=chart&_measure=&_split=author"]) {
       const page = await visitor.open(`/explorer/rooms/attic/messages${path}`);
-      await page.getByRole("heading", { level: 1 }).waitFor();
+      await page.locator(CONTENT).first().waitFor();
       if (!path.startsWith("?")) await page.getByText("<b>ann</b>").waitFor();
       assert.equal(await page.locator("main img, main b").count(), 0);
       assert.equal((await page.locator("main").innerText()).includes("\u202e"), false);
@@ -655,10 +739,10 @@ suite("the explorer", { skip }, () => {
     // What a definition says is a text of others, too.
     await page.goto(`${service.baseUrl}/`);
     await page.getByText("<img src=x>&amp;").first().waitFor();
+    await service.append("/v1/rooms/attic/oddities", [HOSTILE.item.examples[0]!, { note: "", at: "2026-01-02T00:00:00Z" }]);
     for (const tab of ["", "?_tab=chart", "?_tab=append"]) {
       await page.goto(`${service.baseUrl}/explorer/rooms/attic/oddities${tab}`);
-      await page.getByRole("heading", { level: 1 }).waitFor();
-      await page.waitForFunction(() => !document.querySelector("main .loading"));
+      await page.locator(CONTENT).first().waitFor();
       if (tab === "?_tab=append") await page.locator(".hint", { hasText: "<b>note</b>" }).waitFor();
       assert.equal(await page.locator("main img, main b").count(), 0);
       assert.equal((await page.locator("body").innerText()).includes("\u202e"), false, tab);
@@ -702,7 +786,7 @@ suite("the explorer", { skip }, () => {
     const page = await visitor.open("/");
     for (const path of VIEWS) {
       await page.goto(service.baseUrl + path);
-      await page.getByRole("heading", { level: 1 }).waitFor();
+      await page.locator(CONTENT).first().waitFor();
       await page.waitForFunction(() => !document.querySelector("main .loading"));
       // Not by a script element: the policy of the page refuses what is not the server's.
       await page.evaluate(`(() => { ${axeSource} })(); undefined`);

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use mongodb::bson::{
-    Binary, Bson, Document, deserialize_from_bson, doc, serialize_to_bson, spec::BinarySubtype,
+    Binary, Bson, Document, Timestamp, deserialize_from_bson, doc, serialize_to_bson, spec::BinarySubtype,
 };
 use mongodb::change_stream::event::ResumeToken;
 use pagebucket_model::domain::Invalid;
 
-/// The first byte of every token: a time follows.
+/// The first byte of every token: a time follows, four bytes of seconds and four that count within the second.
 const TIME: &str = "82";
 
 /// The fewest and the most digits of a token: its time, and what it is of.
@@ -55,6 +55,13 @@ impl LogPlace {
         .ok()
     }
 
+    /// When what is at this place happened.
+    pub(crate) fn time(&self) -> Timestamp {
+        let number = |at: usize| self.data.get(at..at + 8).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        // It was parsed, so it has both.
+        Timestamp { time: number(2).unwrap_or(0), increment: number(10).unwrap_or(0) }
+    }
+
     /// The token of this place.
     pub(crate) fn token(&self) -> Option<ResumeToken> {
         let mut token: Document = doc! { "_data": &*self.data };
@@ -93,6 +100,7 @@ mod tests {
             assert_eq!(LogPlace::of(&place.token().unwrap()), Some(place.clone()));
             assert_eq!(place.to_string(), text);
         }
+        assert_eq!(LogPlace::parse(DATA).unwrap().time(), Timestamp { time: 0x65A1_B2C3, increment: 1 });
         let later = LogPlace::parse(&DATA.replace("C3", "C4")).unwrap();
         assert!(LogPlace::parse(DATA).unwrap() < later);
     }

@@ -87,7 +87,7 @@ kinds! {
     PositionTooOld: GONE, "position-too-old", "Position too old", nothing_stored = true,
         "The log of the database does not reach back to this `Last-Event-ID` of a live stream of all owners, or the `id` comes from another database. Begin a stream without it, and then list the owners: their totals say what is new.";
     UnexpectedSeq: PRECONDITION_FAILED, "unexpected-seq", "Unexpected sequence number", nothing_stored = true,
-        "The history has another total than `expectedSeq` says, so the first item would not get the next sequence number. `totalItems` is the total now. Nothing was stored. Read what was appended meanwhile, decide again, and send the request with the new total. An `Idempotency-Key` remembers nothing of a 412, and may be used again.";
+        "The history has another total than `expectedSeq` says, so the first item would not get the next sequence number. `totalItems` is the total now. Nothing was stored. Read what was appended meanwhile, decide again, and send the request with the new total. The same items may be sent again with the same `Idempotency-Key`; others need another one.";
     BodyTooLarge: PAYLOAD_TOO_LARGE, "body-too-large", "Body too large", nothing_stored = true,
         "The body is longer than the server accepts, or its page views need more counters (one for each page and second) than the server accepts. `detail` states the limit. Nothing was stored.";
     UnsupportedMediaType: UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type", nothing_stored = true,

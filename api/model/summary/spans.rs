@@ -201,6 +201,12 @@ impl Spans {
         }
     }
 
+    /// Whether spans around this moment, and later ones, begin and end with quarters of an hour of UTC. Offsets that have seconds are the
+    /// first ones of a zone.
+    pub fn are_of_quarters(&self, from: i64) -> bool {
+        self.length.millis().is_some() || self.zone.offset(from) % (HOUR / 4) == 0
+    }
+
     /// From the beginning of the span with `from` to the end of that with the last moment before `to`.
     pub fn covering(&self, from: Option<Instant>, to: Option<Instant>) -> [Option<i64>; 2] {
         let end = |to: Instant| {
@@ -346,6 +352,21 @@ mod tests {
             assert_eq!(month_of(day), month, "{date}");
             assert_eq!(first_day_of(month), day - i64::from(date.day()) + 1, "{date}");
         }
+    }
+
+    #[test]
+    fn offsets_once_had_seconds() {
+        let of = |length, zone, moment| {
+            let spans =
+                Spans { length: SpanLength::parse(length).unwrap(), zone: Zone::parse(zone).unwrap() };
+            spans.are_of_quarters(at(moment).millis())
+        };
+        assert!(!of("1d", "Africa/Monrovia", "1971-12-31T00:00:00Z"));
+        assert!(of("1d", "Africa/Monrovia", "1972-01-08T00:00:00Z"));
+        assert!(
+            of("4h", "Africa/Monrovia", "1971-12-31T00:00:00Z")
+                && of("1M", "Asia/Kathmandu", "2024-01-01T00:00:00Z")
+        );
     }
 
     #[test]

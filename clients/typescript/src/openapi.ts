@@ -2263,7 +2263,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `unexpected-seq`: The history has another total than `expectedSeq` says, so the first item would not get the next sequence number. `totalItems` is the total now. Nothing was stored. Read what was appended meanwhile, decide again, and send the request with the new total. An `Idempotency-Key` remembers nothing of a 412, and may be used again. */
+        /** @description `unexpected-seq`: The history has another total than `expectedSeq` says, so the first item would not get the next sequence number. `totalItems` is the total now. Nothing was stored. Read what was appended meanwhile, decide again, and send the request with the new total. The same items may be sent again with the same `Idempotency-Key`; others need another one. */
         UnexpectedSeq: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_engine::internal::{Ages, COMMAND, Retention};
 use pagebucket_engine::{Deadline, Engine, Erasure, Error, Gone, LiveReader, Store};
 use pagebucket_model::domain::Position;
@@ -314,6 +314,21 @@ async fn reads_do_not_grow_with_readers() {
     }
     // One read for each append; seldom one more, where a read has begun before the append was told of a second time.
     assert!(reads.iter().all(|reads| (40..=60).contains(reads)), "{reads:?}");
+}
+
+/// As a repair of its dates, while the service runs.
+#[test]
+async fn a_change_that_is_no_append_deafens_no_reader() {
+    let pair = Pair::on(shared().await, TRADES).await;
+    pair.append(0, 7, 1..=5).await;
+    let mut reader = pair.watch(1, 7, None).await;
+    let before = pair.sent[1].reads(TRADES);
+    let pages = pair.database.collection::<Document>(TRADES.name);
+    let last = doc! { "$set": { "last": DateTime::from_millis(4_000_000_000_000) } };
+    pages.update_one(doc! { "customerId": 7 }, last).await.expect("an answer");
+    eventually("it is looked at", PATIENCE, || async { pair.sent[1].reads(TRADES) > before }).await;
+    pair.append(0, 7, 6..=6).await;
+    read_to(TRADES, &mut reader, 6).await;
 }
 
 #[test_over(ALL)]

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::future::join_all;
-use mongodb::bson::doc;
+use mongodb::bson::{doc, serialize_to_bson};
 use pagebucket::config::Rate;
 use reqwest::Method;
 use serde_json::json;
@@ -13,7 +14,8 @@ use serde_json::json;
 use super::client::{Event, Events, PATIENCE, begin_at};
 use crate::faults::{fail, heal};
 use crate::harness::{
-    ALL, Client, History, Mongod, Service, Setup, TRADES, eventually, shared, test, test_over,
+    ALL, Client, History, Mongod, NOTES, READINGS, Service, Setup, TRADES, eventually, shared, test,
+    test_over,
 };
 
 /// The address of the stream.
@@ -83,6 +85,31 @@ async fn who_has_something_new_is_told(history: &'static History) {
     one.client.append_all(5, 1..=1).await;
     read_to(&mut resumed, history, &[(5, 1)]).await;
     read_to(&mut all, history, &[(5, 1)]).await;
+}
+
+/// The place of a stream is one in the log of all histories: also that of a change in another one.
+#[test]
+async fn a_place_in_another_history_is_resumed() {
+    let service = Service::of(NOTES).await;
+    let readings = Client::new(READINGS, service.client.url(""));
+    let (_events, first) = begin(&service.client).await;
+    service.client.append_all(1, 1..=1).await;
+    // Between two changes of a batch a place is that of the one before.
+    let mut changes = service.database.watch().await.expect("a change stream");
+    readings.append_all(1, 1..=1).await;
+    let change = loop {
+        let change = changes.next().await.expect("a change").expect("an answer");
+        if change.ns.as_ref().and_then(|ns| ns.coll.as_deref()) == Some(READINGS.name) {
+            break change;
+        }
+    };
+    let token = serialize_to_bson(&change.id).expect("a token");
+    let place = token.as_document().and_then(|token| token.get_str("_data").ok()).expect("a text");
+    service.client.append_all(2, 1..=1).await;
+    for (place, expected) in [(place, &[(2, 1)][..]), (&first, &[(1, 1), (2, 1)])] {
+        let mut resumed = follow(&service.client, Some(place)).await;
+        read_to(&mut resumed, NOTES, expected).await;
+    }
 }
 
 /// One read for all readers, and for all appends of a second.

@@ -6,8 +6,10 @@ use std::time::Duration;
 use pagebucket_engine::Store;
 use pagebucket_engine::internal::Ages;
 
-use super::{Place, SHORT, append, clock, erase, keep, refused_as_erased, retire_to, seqs};
-use crate::harness::{ALL, History, stored, test_over, try_stored};
+use super::{
+    Place, SHORT, append, clock, engine_of, erase, keep, pages_left, refused_as_erased, retire_to, seqs, soon,
+};
+use crate::harness::{ALL, History, TRADES, stored, test, test_over, try_stored};
 
 /// Never asks for markers again after it began.
 const DEAF: Ages = Ages { poll: Duration::from_secs(3600), ..SHORT };
@@ -65,6 +67,28 @@ async fn without_an_age_it_opens_a_retired_page_again(history: &'static History)
     let told = append(&place, &stale, 1, 2_000, 1).await.expect("this is the trap");
     assert_eq!(seqs(&told), [3 * history.page_size + 1], "the number of a page that is deleted");
     assert!(try_stored(&place.database, history, 1).await.is_err(), "the invariants are broken");
+}
+
+/// The first page is a marker at once, and the others are deleted later. A search that finds these must not take them for all.
+#[test]
+async fn a_search_misses_no_first_page_that_is_a_marker() {
+    for query in [
+        "summary?by=1d&asOf=50",
+        "?type=buy&order=asc&limit=100",
+        "?from=2000-01-01T00:00:00Z&order=asc&limit=100",
+    ] {
+        let place = Place::new(TRADES).await;
+        // It knows of no marker, and not that it should ask.
+        let deaf = place.setup().await.aging(CONTROL).start().await;
+        deaf.client.append_all(1, 1..=50).await;
+        let other = place.store_with(Ages { tail: Duration::from_secs(3600), ..SHORT }).await;
+        engine_of(&other, &place).retire(keep(2), soon()).await.expect("it may be repeated");
+        assert_eq!(pages_left(&place, 1).await, [1, 2, 3, 4, 5], "page 1 is a marker");
+        let answer = deaf.client.get(&format!("{}/{query}", TRADES.path(1)).replace("/?", "?")).await;
+        let shown = answer.expect(200);
+        assert_eq!(shown["firstSeq"], 21, "{shown}");
+        assert!(!answer.header("cache-control").contains("immutable"), "{}", answer.header("cache-control"));
+    }
 }
 
 /// The monotonic clock stands still meanwhile; the other one does not.

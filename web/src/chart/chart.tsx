@@ -5,18 +5,18 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { go } from "../address";
 import type { ChartInput, PointOf } from "./input";
-import { moveByPointer, pick, step, zoom, type At, type Points } from "./moves";
+import { moveByPointer, pick, step, turn, zoom, type At, type Points } from "./moves";
 import { COLOURS, dataOf, HEIGHT, heightsOf, optionsOf } from "./plot";
 
 export default function Chart({ input, pointOf }: { input: ChartInput; pointOf: PointOf }) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const [at, setAt] = useState<At>();
-  const [turn, setTurn] = useState(0);
+  const [drawn, setDrawn] = useState(0);
   // The same points are the same list: words of the input may change, and zoom and cursor stay.
   const points = useMemo((): Points => ({ x: input.x, heights: heightsOf(input), solid: input.kind === "bars" }), [input.x]);
   useEffect(() => {
-    const draw = () => setTurn((turn) => turn + 1);
+    const draw = () => setDrawn((drawn) => drawn + 1);
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     addEventListener("pagebucket:theme", draw);
     scheme.addEventListener("change", draw);
@@ -39,7 +39,7 @@ export default function Chart({ input, pointOf }: { input: ChartInput; pointOf: 
       made.destroy();
       setAt(undefined);
     };
-  }, [input.x, turn]);
+  }, [input.x, drawn]);
   const open = (one: At | undefined) => {
     const address = one && pointOf(one.series, one.index).address;
     if (address !== undefined) go(address);
@@ -49,6 +49,8 @@ export default function Chart({ input, pointOf }: { input: ChartInput; pointOf: 
     if (event.key === "Enter") open(at);
     else if (event.key === "ArrowRight") step(made, points, at, 1, setAt);
     else if (event.key === "ArrowLeft") step(made, points, at, -1, setAt);
+    else if (event.key === "ArrowUp" && at) turn(made, points, at, -1, setAt);
+    else if (event.key === "ArrowDown" && at) turn(made, points, at, 1, setAt);
     else if (event.key === "+") zoom(made, 0.8, 0.5);
     else if (event.key === "-") zoom(made, 1.25, 0.5);
     else return;
@@ -63,7 +65,7 @@ export default function Chart({ input, pointOf }: { input: ChartInput; pointOf: 
         data-keys
         role="application"
         tabIndex={0}
-        aria-label={`${input.label}. ${input.madeOf}. Arrow keys move from point to point, Enter opens one.`}
+        aria-label={`${input.label}. ${input.madeOf}. The keys left and right move from moment to moment, up and down from series to series, Enter opens a point.`}
         onKeyDown={press}
       />
       <output class="readout" aria-live="polite">

@@ -41,27 +41,35 @@ export function pick(made: uPlot, { x, heights, solid }: Points): At | undefined
   return best && { series: best.series, index: best.index };
 }
 
-/** To the next point in the order of moments. */
-export function step(made: uPlot, { x, heights }: Points, at: At | undefined, by: 1 | -1, onPoint: (at: At) => void): void {
+/** To the next moment that has a point: of the same series if it has one there. */
+export function step(made: uPlot, points: Points, at: At | undefined, by: 1 | -1, onPoint: (at: At) => void): void {
+  const { x, heights } = points;
   let index = at ? at.index + by : by > 0 ? 0 : x.length - 1;
   for (; index >= 0 && index < x.length; index += by) {
-    const series = heights.findIndex((row) => row[index] !== null && row[index] !== undefined);
-    if (series < 0) continue;
-    const value = heights[series]![index]!;
-    const point = { series, index };
-    const show = () => {
-      made.setCursor({ left: made.valToPos(x[index]!, "x"), top: made.valToPos(value, "y") }, false);
-      onPoint(point);
-    };
-    const { min, max } = made.scales["x"]!;
-    if (min == null || max == null || (x[index]! >= min && x[index]! <= max)) show();
-    else {
-      // It comes into view first.
-      made.setScale("x", { min: x[index]! - (max - min) / 2, max: x[index]! + (max - min) / 2 });
-      requestAnimationFrame(show);
-    }
-    return;
+    const same = at && heights[at.series]![index] != null ? at.series : undefined;
+    const series = same ?? heights.findIndex((row) => row[index] != null);
+    if (series >= 0) return moveTo(made, points, { series, index }, onPoint);
   }
+}
+
+/** To the next series that has a point at the same moment. */
+export function turn(made: uPlot, points: Points, at: At, by: 1 | -1, onPoint: (at: At) => void): void {
+  const { heights } = points;
+  for (let series = at.series + by; series >= 0 && series < heights.length; series += by)
+    if (heights[series]![at.index] != null) return moveTo(made, points, { series, index: at.index }, onPoint);
+}
+
+function moveTo(made: uPlot, { x, heights }: Points, point: At, onPoint: (at: At) => void): void {
+  const [across, value] = [x[point.index]!, heights[point.series]![point.index]!];
+  const show = () => {
+    made.setCursor({ left: made.valToPos(across, "x"), top: made.valToPos(value, "y") }, false);
+    onPoint(point);
+  };
+  const { min, max } = made.scales["x"]!;
+  if (min == null || max == null || (across >= min && across <= max)) return show();
+  // It comes into view first.
+  made.setScale("x", { min: across - (max - min) / 2, max: across + (max - min) / 2 });
+  requestAnimationFrame(show);
 }
 
 export function zoom(made: uPlot, factor: number, around: number): void {
@@ -103,8 +111,13 @@ export function moveByPointer(made: uPlot, onClick: () => void): () => void {
   );
   addEventListener(
     "pointerup",
-    () => {
-      if (down && !down.moved) onClick();
+    (event) => {
+      if (down && !down.moved) {
+        // A touch moves no cursor before its end.
+        const { left, top } = over.getBoundingClientRect();
+        made.setCursor({ left: event.clientX - left, top: event.clientY - top });
+        onClick();
+      }
       down = undefined;
     },
     { signal },

@@ -51,7 +51,7 @@ export function countsOf(source: Source, unit: Unit): Drawing {
 export function valuesOf(source: Source, measure: string, split: string | undefined): Drawing {
   const { definition, addressOfItem } = source;
   const at = (item: Item) => Date.parse(String(item[definition.date]));
-  const items = source.items.filter((item) => item[measure] !== undefined).sort((one, other) => at(one) - at(other) || one.seq - other.seq);
+  const items = source.items.filter((item) => item[measure] != null).sort((one, other) => at(one) - at(other) || one.seq - other.seq);
   const groups = Map.groupBy(items, (item) => (split === undefined ? measure : String(item[split] ?? "none")));
   const names = [...groups.keys()].sort((one, other) => groups.get(other)!.length - groups.get(one)!.length);
   const shown = names.slice(0, MOST_SERIES);

@@ -58,7 +58,8 @@ interface Source {
   group: string | undefined;
   length: string;
   zone: string;
-  addressOfPoint: (point: SummaryPoint) => string;
+  /** `undefined` if no address has its items alone. */
+  addressOfPoint: (point: SummaryPoint) => string | undefined;
 }
 
 /** A series for each value of the group. `madeOf` says which of them are left out. */

@@ -20,7 +20,12 @@ export function AppendTab({ definition, owner, asked }: Pick<TabProps, "definiti
   const [error, setError] = useState<unknown>();
   const [sending, setSending] = useState(false);
   const busy = useRef(false);
-  const form = useRef<HTMLFormElement>(null);
+  const place = useRef<HTMLElement | null>(null);
+  const setPlace = (element: HTMLElement | null) => {
+    place.current = element;
+  };
+  // The form and what says that an item is stored replace each other: the focus goes on from one to the other.
+  const isReplaced = useRef(false);
   const one = singular(items);
 
   const keep = (next: Draft) => {
@@ -45,6 +50,7 @@ export function AppendTab({ definition, owner, asked }: Pick<TabProps, "definiti
     try {
       const { ranges } = await append(history, JSON.parse(sent.body), { key: sent.key });
       const seq = ranges[0]!.firstSeq;
+      isReplaced.current = true;
       keep({ ...draft, sent: { ...sent, seq } });
       announce(`Stored as number ${seq}`);
     } catch (error) {
@@ -57,19 +63,27 @@ export function AppendTab({ definition, owner, asked }: Pick<TabProps, "definiti
     }
   };
   useEffect(() => {
-    if (error !== undefined) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+    if (error !== undefined) place.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
   }, [error]);
+  useEffect(() => {
+    if (isReplaced.current) place.current?.querySelector<HTMLElement>("input, select, textarea, button")?.focus();
+    isReplaced.current = false;
+  }, [draft.sent?.seq]);
+  const again = () => {
+    isReplaced.current = true;
+    keep({ typed: emptyOf(newItem) });
+  };
 
   if (draft.sent?.seq !== undefined) {
     const { seq, body, key } = draft.sent;
     return (
-      <div class="card narrow stored" role="status">
+      <div ref={setPlace} class="card narrow stored" role="status">
         <h2>
           Stored as <a href={addressOf([owners, owner, items, seq])}>number {number(seq)}</a>
         </h2>
         <p class="quiet">It is on the journals of a majority of the database's nodes, and never changes.</p>
         <div class="row">
-          <button type="button" onClick={() => keep({ typed: emptyOf(newItem) })}>
+          <button type="button" onClick={again}>
             Append another
           </button>
           <Curl commands={[curlOf(history.path, body, key), ...asked]} />
@@ -78,7 +92,7 @@ export function AppendTab({ definition, owner, asked }: Pick<TabProps, "definiti
     );
   }
   return (
-    <form ref={form} class="card append" onSubmit={submit} noValidate aria-label={`Append a ${one}`}>
+    <form ref={setPlace} class="card append" onSubmit={submit} noValidate aria-label={`Append a ${one}`}>
       {definition.about && (
         <p class="quiet">
           <Text of={definition.about} />

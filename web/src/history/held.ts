@@ -39,16 +39,16 @@ export function useHeld({ arrived, order, name, key, after, missed = false, onTo
 
   const release = () => {
     const first = fresh[0];
-    if (!first) return;
+    if (!first && !missed) return;
     stick.current = order === "asc";
-    const isGap = after !== undefined && first.seq > lastShown + 1;
+    const isGap = first !== undefined && after !== undefined && first.seq > lastShown + 1;
     if (missed || isGap || shown.length + fresh.length > MOST) onTooMany();
     else setHeld({ key, items: [...shown, ...fresh] });
-    announce(`${count(hidden, name)} more`);
+    announce(hidden > 0 ? `${count(hidden, name)} more` : `more ${name}`);
   };
   useLayoutEffect(() => {
     if (isAtEnd(order)) release();
-  }, [last, lastShown, order]);
+  }, [last, lastShown, order, missed]);
   useLayoutEffect(() => {
     if (!stick.current) return;
     stick.current = false;

@@ -18,10 +18,9 @@ import { Selection } from "./selection";
 import { ItemTable } from "./table";
 
 export function ItemsTab(props: TabProps) {
-  const key = JSON.stringify([props.parameters.from, props.parameters.to, props.parameters.filters]);
   return (
     <>
-      <Selection key={key} {...props} />
+      <Selection {...props} />
       {isSelection(props.parameters) ? <SelectedItems {...props} /> : <PageOfItems {...props} />}
     </>
   );
@@ -48,13 +47,16 @@ function PageOfItems(props: TabProps) {
   const until = stored?.at(-1)?.seq ?? summary.totalItems;
   const isCurrent = isEmpty || loaded.key === key;
   const end = wanted === undefined ? Infinity : page * pageSize;
-  const arrived = isCurrent && page >= newest.current ? growth.arrived.filter(({ seq }) => seq > until && seq <= end) : [];
+  const isFollowed = isCurrent && page >= newest.current && until < end;
+  const arrived = isFollowed ? growth.arrived.filter(({ seq }) => seq > until && seq <= end) : [];
+  const missed = isFollowed && (growth.arrived[0]?.seq ?? 0) > until + 1;
   const readAgain = () => {
     if (wanted === undefined) newest.current = lastPage;
     setTurn(turn + 1);
   };
-  const { shown, hidden, show } = useHeld({ arrived, order, name, key, after: until, onTooMany: readAgain });
-  const ascending = [...(stored ?? []), ...shown];
+  const { shown, hidden, show } = useHeld({ arrived, order, name, key, after: until, missed, onTooMany: readAgain });
+  // What came while the newest page was shown may be of later ones.
+  const ascending = [...(stored ?? []), ...(isCurrent ? shown.filter(({ seq }) => seq <= end) : [])];
   const items = order === "asc" ? ascending : ascending.toReversed();
   const shownPage = loaded.data?.page ?? page;
   const lastShown = wanted === undefined ? Math.max(shownPage, Math.ceil((ascending.at(-1)?.seq ?? 0) / pageSize)) : shownPage;
@@ -130,11 +132,11 @@ function SelectedItems(props: TabProps) {
   const stored = (loaded.data?.items ?? []) as Item[];
   const links = loaded.data?.links;
   // What is appended belongs to the newest end of the order.
-  const isAtEnd = loaded.key === key && (order === "desc" ? after === undefined && before === undefined : links?.next === undefined);
-  const arrived = isAtEnd
-    ? growth.arrived.filter((item) => isSelected(item, parameters, definition) && !stored.some(({ seq }) => seq === item.seq))
-    : [];
-  const missed = (growth.arrived[0]?.seq ?? 0) > begun.current.total + 1;
+  const isAtEnd = loaded.key === key && (order === "desc" ? links?.prev : links?.next) === undefined;
+  // Earlier ones are of this window or of others.
+  const isNew = ({ seq }: Item) => seq > begun.current.total && !stored.some((item) => item.seq === seq);
+  const arrived = isAtEnd ? growth.arrived.filter((item) => isNew(item) && isSelected(item, parameters, definition)) : [];
+  const missed = isAtEnd && (growth.arrived[0]?.seq ?? 0) > begun.current.total + 1;
   const onTooMany = () => setTurn(turn + 1);
   const { shown, hidden, show } = useHeld({ arrived, order, name: definition.items, key, missed, onTooMany });
   const items = order === "asc" ? [...stored, ...shown] : [...shown.toReversed(), ...stored];

@@ -15,10 +15,12 @@ interface Props {
 }
 
 export function Selection({ definition, owner, parameters }: Props) {
-  const given = (name: "from" | "to") => parameters[name] ?? "";
-  const [span, setSpan] = useState({ from: given("from"), to: given("to") });
-  const texts = definition.filters.map(({ name }) => [name, (parameters.filters[name] ?? []).join(", ")]);
-  const [values, setValues] = useState<Record<string, string>>(Object.fromEntries(texts));
+  const { from = "", to = "" } = parameters;
+  const texts = definition.filters.map(({ name }) => [name, (parameters.filters[name] ?? []).join(", ")] as const);
+  const asked = { of: JSON.stringify([from, to, texts]), span: { from, to }, values: Object.fromEntries(texts) as Record<string, string> };
+  const [typed, setTyped] = useState(asked);
+  // What was typed for another address is of no use. The fields stay, and so does the focus.
+  const { span, values } = typed.of === asked.of ? typed : asked;
   const { page: _, after: __, before: ___, ...kept } = parameters;
   const show = (event: Event) => {
     event.preventDefault();
@@ -30,7 +32,7 @@ export function Selection({ definition, owner, parameters }: Props) {
   return (
     <form class="selection row" onSubmit={show} role="search" aria-label="Choose items">
       {(["from", "to"] as const).map((end) => (
-        <DayField key={end} name={end} value={span[end]} onValue={(value) => setSpan({ ...span, [end]: value })} />
+        <DayField key={end} name={end} value={span[end]} onValue={(value) => setTyped({ of: asked.of, values, span: { ...span, [end]: value } })} />
       ))}
       {definition.filters.map((column) => (
         <label key={column.name}>
@@ -38,7 +40,7 @@ export function Selection({ definition, owner, parameters }: Props) {
           <FilterField
             column={column}
             value={values[column.name] ?? ""}
-            onValue={(value) => setValues({ ...values, [column.name]: value })}
+            onValue={(value) => setTyped({ of: asked.of, span, values: { ...values, [column.name]: value } })}
           />
         </label>
       ))}

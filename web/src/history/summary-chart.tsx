@@ -72,7 +72,10 @@ export function SummaryChart({ measure, children, ...props }: Props) {
   const at = (change: Partial<Parameters>) => addressOfHistory(definition, owner, { ...parameters, ...change });
   const chart = useMemo(() => {
     if (!data) return undefined;
-    const addressOfPoint = (point: SummaryPoint) => addressOfHistory(definition, owner, itemsOf(props, point, group));
+    const addressOfPoint = (point: SummaryPoint) => {
+      const items = itemsOf(props, point, group);
+      return items && addressOfHistory(definition, owner, items);
+    };
     const shownIn = isKnown(zone) ? zone : "UTC";
     return summaryChart({ definition, points: data.points, measure, group, length: data.length, zone: shownIn, addressOfPoint });
   }, [data, measure.id, group, zone]);
@@ -154,15 +157,16 @@ function lengthsFor({ definition, parameters, summary }: TabProps): string[] {
   return lengths.slice(0, lengths.indexOf(length) + 1).reverse();
 }
 
-/** The items of a point, from the first of them on. */
-function itemsOf({ definition, parameters }: TabProps, point: SummaryPoint, group: string | undefined): Partial<Parameters> {
+/** The items of a point, from the first of them on. `undefined` if no filter chooses those of its group. */
+function itemsOf({ definition, parameters }: TabProps, point: SummaryPoint, group: string | undefined): Partial<Parameters> | undefined {
   const { start, end, firstSeq = 1 } = point;
   const value = group === undefined ? undefined : point.group?.[group];
   const isFilter = definition.filters.some(({ name }) => name === group);
+  if (group !== undefined && (value === undefined || !isFilter)) return undefined;
   return {
     from: start,
     to: end,
-    filters: { ...parameters.filters, ...(value !== undefined && isFilter ? { [group!]: [value] } : {}) },
+    filters: { ...parameters.filters, ...(group !== undefined && value !== undefined ? { [group]: [value] } : {}) },
     order: "asc",
     ...(firstSeq > 1 ? { after: firstSeq - 1 } : {}),
   };

@@ -17,11 +17,12 @@ import { Value } from "../parts/value";
 export function ItemView({ definition, owner, seq }: { definition: Definition; owner: string; seq: string }) {
   const { owners, items, columns } = definition;
   const history = useMemo(() => historyOf(definition, owner), [definition, owner]);
-  const path = `${history.path}/${encodeURIComponent(seq)}`;
-  const loaded = useLoaded(path, (signal) => readItem(history, seq as unknown as number, { signal }));
   const at = (seq: number) => addressOf([owners, owner, items, seq]);
   const place = Number(seq);
   const isPlace = Number.isSafeInteger(place) && place > 0;
+  const path = `${history.path}/${place}`;
+  // Another text is the address of something else, or of nothing.
+  const loaded = useLoaded(isPlace ? path : undefined, (signal) => readItem(history, place, { signal }));
   const steps = { previous: isPlace && place > 1 ? at(place - 1) : undefined, next: isPlace && loaded.data ? at(place + 1) : undefined };
   useKeys(steps);
   const item = loaded.data as (Item & { page: number }) | undefined;
@@ -43,9 +44,14 @@ export function ItemView({ definition, owner, seq }: { definition: Definition; o
         )}
         <span class="row end">
           <CopyButton text={permanent} label="Copy the permanent link" />
-          <Curl commands={[curlOf(path)]} />
+          {isPlace && <Curl commands={[curlOf(path)]} />}
         </span>
       </div>
+      {!isPlace && (
+        <p class="empty" role="alert">
+          The number of one of the {items} is a whole number from 1 on. <a href={addressOfHistory(definition, owner, {})}>The newest {items}</a>
+        </p>
+      )}
       <Failure error={loaded.error} href={(page) => addressOfHistory(definition, owner, { page, order: "asc" })}>
         <p>
           <a href={addressOfHistory(definition, owner, {})}>The newest {items}</a>

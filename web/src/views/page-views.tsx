@@ -46,7 +46,7 @@ export function PageViewsView({ query }: { query: URLSearchParams }) {
       <div class="head">
         <h1>Page views</h1>
       </div>
-      <Choice key={query.toString()} {...{ path, resolution, from, to }} />
+      <Choice {...{ path, resolution, from, to }} />
       {path && <SeriesOf key={series} request={series} resolution={resolution} />}
       <TopPages request={top} resolution={resolution} from={from} to={to} />
       <CurlRow commands={(path ? [series, top] : [top]).map((path) => curlOf(path))} />
@@ -54,32 +54,40 @@ export function PageViewsView({ query }: { query: URLSearchParams }) {
   );
 }
 
-function Choice({ path, resolution, from, to }: Record<"path" | "resolution" | "from" | "to", string>) {
-  const [ends, setEnds] = useState({ from, to });
+function Choice(asked: Record<"path" | "resolution" | "from" | "to", string>) {
+  const of = JSON.stringify(asked);
+  const [typed, setTyped] = useState({ of, chosen: asked });
+  // What was typed for another address is of no use. The fields stay, and so does the focus.
+  const chosen = typed.of === of ? typed.chosen : asked;
+  const choose = (change: Partial<typeof asked>) => setTyped({ of, chosen: { ...chosen, ...change } });
   const submit = (event: Event) => {
     event.preventDefault();
-    const data = new FormData(event.currentTarget as HTMLFormElement);
-    const [path, resolution, from, to] = ["path", "resolution", "from", "to"].map((name) => String(data.get(name)));
-    go(addressOf(["page-views"], { path, resolution, from, to }));
+    go(addressOf(["page-views"], chosen));
   };
   return (
     <form class="selection row" onSubmit={submit} role="search" aria-label="Choose page views">
       <label>
         <span>path of a page</span>
-        <input name="path" defaultValue={path} placeholder="/index.htm" spellcheck={false} />
+        <input
+          name="path"
+          value={chosen.path}
+          onInput={(event) => choose({ path: event.currentTarget.value })}
+          placeholder="/index.htm"
+          spellcheck={false}
+        />
       </label>
       <label>
         <span>by</span>
-        <select name="resolution" defaultValue={resolution}>
+        <select name="resolution" value={chosen.resolution} onChange={(event) => choose({ resolution: event.currentTarget.value })}>
           {RESOLUTIONS.map((one) => (
-            <option key={one} selected={one === resolution}>
+            <option key={one} value={one}>
               {one}
             </option>
           ))}
         </select>
       </label>
       {(["from", "to"] as const).map((end) => (
-        <DayField key={end} name={end} value={ends[end]} onValue={(value) => setEnds({ ...ends, [end]: value })} />
+        <DayField key={end} name={end} value={chosen[end]} onValue={(value) => choose({ [end]: value })} />
       ))}
       <button type="submit">Show</button>
     </form>

@@ -49,7 +49,7 @@ impl News {
 pub(crate) struct WatchedOwners {
     /// How many there are. A commit looks at this, and at nothing else while it is 0.
     count: AtomicUsize,
-    owners: Mutex<HashMap<OwnerId, watch::Sender<News>>>,
+    owners: Mutex<HashMap<OwnerId, Watched>>,
     /// How many readers of all owners there are.
     readers_of_all: AtomicUsize,
     /// Who has changed, for these.
@@ -72,6 +72,13 @@ impl Default for WatchedOwners {
             fed: watch::Sender::new(false),
         }
     }
+}
+
+/// What is told of an owner, and how many watch it.
+#[derive(Debug, Default)]
+struct Watched {
+    news: watch::Sender<News>,
+    watchers: usize,
 }
 
 /// An owner that is watched until this is dropped.
@@ -103,8 +110,9 @@ impl WatchedOwners {
     /// Watches an owner.
     pub(crate) fn watch(self: &Arc<Self>, owner: OwnerId) -> WatchedOwner {
         let mut owners = self.owners.lock();
-        let news = owners.entry(owner.clone()).or_insert_with(|| watch::Sender::new(News::default()));
-        let news = news.subscribe();
+        let watched = owners.entry(owner.clone()).or_default();
+        watched.watchers += 1;
+        let news = watched.news.subscribe();
         let looks = news.borrow().looks;
         self.counted(owners.len());
         WatchedOwner { all: Arc::clone(self), owner, news, looks }
@@ -173,12 +181,12 @@ impl WatchedOwners {
 
     /// Makes all readers look.
     pub(crate) fn look_at_all(&self) {
-        self.owners.lock().values().for_each(|news| send(news, None, look));
+        self.owners.lock().values().for_each(|watched| send(&watched.news, None, look));
     }
 
     fn tell(&self, owner: &OwnerId, committed: Option<Instant>, learn: impl FnOnce(&mut News) -> bool) {
-        if let Some(news) = self.owners.lock().get(owner) {
-            send(news, committed, learn);
+        if let Some(watched) = self.owners.lock().get(owner) {
+            send(&watched.news, committed, learn);
         }
     }
 }
@@ -211,11 +219,12 @@ impl Drop for WatchedAll {
 impl Drop for WatchedOwner {
     fn drop(&mut self) {
         let mut owners = self.all.owners.lock();
-        if let Entry::Occupied(news) = owners.entry(self.owner.clone())
-            // This one.
-            && news.get().receiver_count() == 1
-        {
-            news.remove();
+        if let Entry::Occupied(mut watched) = owners.entry(self.owner.clone()) {
+            // Not by the receivers: this one's is dropped after the lock.
+            watched.get_mut().watchers -= 1;
+            if watched.get().watchers == 0 {
+                watched.remove();
+            }
         }
         self.all.counted(owners.len());
     }

@@ -11,7 +11,7 @@ use crate::history::buckets::bucket_id::{self, BucketId};
 use crate::history::collection::watched::Growth;
 use crate::migrations::{self, epoch};
 
-/// The count of a change that says of none, such as a deletion: whatever is known, it is news.
+/// The count of a bucket that is deleted: whatever is known, it is news.
 const UNKNOWN: u16 = u16::MAX;
 
 /// What a change tells.
@@ -19,7 +19,7 @@ const UNKNOWN: u16 = u16::MAX;
 pub(crate) enum Told {
     /// A bucket of this owner was written or deleted.
     Grown(OwnerId, Growth),
-    /// A marker of this owner was written or deleted.
+    /// A marker of this owner was written or deleted, or something of a bucket that is no append.
     Marked(OwnerId),
     /// The collection was dropped, or renamed, or something that is not ours was written.
     Else,
@@ -71,10 +71,14 @@ pub(crate) fn told(change: &RawDocument, kind: OwnerType) -> Told {
     let Some(bucket) = BucketId::parse(id, &owner) else { return Told::Marked(owner) };
     let count = match change.get_str("operationType") {
         // Also if the bucket is known: it is gone.
-        Ok("delete") => None,
+        Ok("delete") => Some(UNKNOWN),
         _ => change.get_i32("count").ok().and_then(|count| u16::try_from(count).ok()),
     };
-    Told::Grown(owner, (bucket.second, count.unwrap_or(UNKNOWN)))
+    match count {
+        Some(count) => Told::Grown(owner, (bucket.second, count)),
+        // As a repair of its dates. It says nothing of what the bucket has.
+        None => Told::Marked(owner),
+    }
 }
 
 impl Told {
@@ -128,11 +132,7 @@ mod tests {
                 OwnerType::Integer,
                 Told::Grown(seven(), (1_000, 1)),
             ),
-            (
-                change("7_0000001000", "update", doc! {}),
-                OwnerType::Integer,
-                Told::Grown(seven(), (1_000, u16::MAX)),
-            ),
+            (change("7_0000001000", "update", doc! {}), OwnerType::Integer, Told::Marked(seven())),
             (
                 change("7_0000001000", "delete", doc! {}),
                 OwnerType::Integer,

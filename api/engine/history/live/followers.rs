@@ -11,7 +11,7 @@ use mongodb::bson::RawDocumentBuf;
 use mongodb::change_stream::ChangeStream;
 use mongodb::options::ReadConcern;
 use pagebucket_model::domain::{OwnerId, Totals};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use super::bulletin::{self, Bulletin, SharedBulletin, totals_of};
@@ -31,7 +31,7 @@ const QUIET: Duration = Duration::from_secs(15);
 /// How long the server waits for a change before it answers that it has none.
 const AWAIT: Duration = Duration::from_millis(200);
 
-/// The most readers at once that read what they have missed: each takes a connection.
+/// The most readers at once that read the log for what they have missed: each takes a connection.
 const MOST_MISSED: usize = 4;
 
 /// ChangeStreamFatalError, ChangeStreamHistoryLost: the log does not have the place.
@@ -121,9 +121,7 @@ impl Followers {
         let missed = match (&after, reached) {
             // Another process may have told it of later changes already: it gets these twice.
             (Some(after), Some(reached)) if *after < reached => {
-                let permit = deadline.wait_for(Arc::clone(&self.missed).acquire_owned()).await;
-                let permit = permit.and_then(Result::ok).ok_or_else(Error::no_answer)?;
-                Some(Missed::read(source, after, reached, permit, deadline).await?)
+                Some(Missed::read(source, after, reached, Arc::clone(&self.missed), deadline).await?)
             }
             _ => None,
         };
@@ -184,28 +182,31 @@ struct Missed {
 }
 
 impl Missed {
-    /// Reads what has happened between two places.
+    /// Reads what has happened between two places. `places` are for those that read the log at the same time.
     async fn read(
         source: &Arc<HistoryCollection>,
         after: &LogPlace,
         until: LogPlace,
-        permit: OwnedSemaphorePermit,
+        places: Arc<Semaphore>,
         deadline: Deadline,
     ) -> Result<Self, FollowError> {
-        let token = after.token().ok_or(FollowError::Malformed)?;
-        let opening = Arc::clone(source);
+        let permit = deadline.wait_for(Arc::clone(&places).acquire_owned()).await;
+        let permit = permit.and_then(Result::ok).ok_or_else(Error::no_answer)?;
+        // Not by the token: it may be of a change in the collection of another history, which this stream does not have, and servers that filter
+        // early do not find it (280). Of what happened at the same time some comes twice.
+        let (opening, from) = (Arc::clone(source), after.time());
         let opened = deadline.spawn(async move {
             let watch = opening.reads.database.watch().pipeline(pipeline(&[opening.collection()]));
             let watch = watch.max_await_time(AWAIT).read_concern(ReadConcern::majority());
-            (watch.resume_after(token).await, permit)
+            (watch.start_at_operation_time(from).await, permit)
         });
-        let (opened, permit) = opened.await.ok_or_else(Error::no_answer)?;
+        let (opened, _permit) = opened.await.ok_or_else(Error::no_answer)?;
         let stream = opened.map_err(refusal)?.with_type();
         let (sender, parts) = mpsc::channel(1);
         let (source, end) = (Arc::clone(source), until.clone());
         // It ends by itself when the reader is gone: a read of the driver must not be dropped before it ends.
         tokio::spawn(async move {
-            if let Err(error) = send_missed(&source, stream, &end, &sender, permit).await {
+            if let Err(error) = send_missed(&source, stream, &end, &sender, &places).await {
                 sender.send(Err(error)).await.ok();
             }
         });
@@ -231,11 +232,15 @@ async fn send_missed(
     mut stream: ChangeStream<RawDocumentBuf>,
     until: &LogPlace,
     sender: &mpsc::Sender<Result<OwnersNews>>,
-    permit: OwnedSemaphorePermit,
+    places: &Semaphore,
 ) -> Result<()> {
     let (kind, mut owners) = (source.definition.owner.kind, HashSet::new());
     while !sender.is_closed() {
-        match stream.next_if_any().await? {
+        // Others read the log while this client takes its part, however slowly.
+        let permit = places.acquire().await;
+        let next = stream.next_if_any().await?;
+        drop(permit);
+        match next {
             Some(change) => {
                 // What is read after this shows the change.
                 source.reads.learn(time(&change));
@@ -246,8 +251,7 @@ async fn send_missed(
         }
         let Some(place) = stream.resume_token().as_ref().and_then(LogPlace::of) else { continue };
         if place >= *until {
-            // Others may read what they have missed, however slowly this client takes its part.
-            drop((stream, permit));
+            drop(stream);
             return send(source, owners, until, sender).await;
         }
         if owners.len() >= bulletin::MOST {

@@ -98,6 +98,12 @@ impl History {
     /// # Errors
     /// The page is deleted, or the database does not answer in time.
     pub(crate) async fn still_has(&self, page: PageNumber, deadline: Deadline) -> Result<()> {
-        marker::check_if_any(self.source().of(&self.owner, deadline), page).await
+        let of = self.source().of(&self.owner, deadline);
+        // The first page becomes a marker at once, while this process may not know that there are any. Later ones are deleted when all know.
+        if page == PageNumber::FIRST {
+            marker::check(of, page).await
+        } else {
+            marker::check_if_any(of, page).await
+        }
     }
 }

@@ -55,6 +55,7 @@ pub(crate) async fn check(
         groups: series.meta.clone(),
         values: values.unwrap_or_default(),
     });
+    let before = SeriesSnapshot::take(source, Deadline::within(within)).await?;
     let pages = PartialSummary::new(Arc::clone(&shape));
     let mut compared = ComparedPages { pages, owners: HashMap::new() };
     let mut after = None;
@@ -65,9 +66,9 @@ pub(crate) async fn check(
         for owner in &owners {
             match tails.of(owner) {
                 Ok(Some(tail)) => compared.read_pages(source, owner, tail.last_seq(), within, read).await?,
-                Err(error @ Error::Unavailable(_)) => return Err(error),
                 // Erased, or a finding by itself.
-                _ => {}
+                Ok(None) | Err(Error::Gone(_) | Error::Corrupt(_)) => {}
+                Err(error) => return Err(error),
             }
         }
         after = owners.last().cloned();
@@ -92,7 +93,8 @@ pub(crate) async fn check(
     };
     let long = Deadline::within(Duration::from_secs(3600));
     snapshot.read(source, &shape, doc! {}, take, long).await?;
-    if !snapshot.still_counts(source, Deadline::within(within)).await? {
+    // Also of pages that were read before.
+    if !before.still_counts(source, Deadline::within(within)).await? {
         let sentence = "owners were erased, or copied, while the time series was compared";
         return Err(Error::Unavailable(sentence.to_owned()));
     }

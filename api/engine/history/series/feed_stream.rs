@@ -110,7 +110,8 @@ async fn read(
 
 /// Reads changes for a short time, or until there are none; of many owners, those of a longer time.
 async fn collect(source: &HistoryCollection, stream: &mut ChangeStream<RawDocumentBuf>) -> Result<FeedNews> {
-    // Asked first: a question that is answered with nothing has seen all that was acknowledged before.
+    // Asked first: a question that is answered with nothing has seen all that was acknowledged before, as far as the place of the stream
+    // is later. It is not where a shard has nothing to tell, or where a member that is asked lags.
     let asked = source.server_time(Deadline::within(NO_PRIMARY)).await?;
     let (mut news, mut until, mut has_paused) = (FeedNews::default(), Instant::now() + COLLECT, false);
     loop {
@@ -126,7 +127,9 @@ async fn collect(source: &HistoryCollection, stream: &mut ChangeStream<RawDocume
                 }
             }
             None if stream.is_alive() => {
-                news.up_to = Some(asked);
+                let seen =
+                    stream.resume_token().as_ref().and_then(LogPlace::of).map(|place| millis(place.time()));
+                news.up_to = seen.map(|seen| seen.min(asked)).max(news.up_to);
                 break;
             }
             None => return Err(ended()),

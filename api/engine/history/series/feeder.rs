@@ -312,6 +312,9 @@ impl Feeder {
             generations().delete_older(part).await?;
         }
         drop_late(&self.source).await?;
+        // Also if who has forgotten them could not say so.
+        let pending = generations().pending().await?;
+        self.todo.extend(pending);
         self.sweep = Instant::now() + self.source.markers.ages.late;
         Ok(())
     }

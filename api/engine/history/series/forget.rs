@@ -2,9 +2,13 @@
 //!
 //! The generation of the owner is raised, and then what it had is deleted. A feeder asks for the generation before it reads pages. So what it read of the erased pages has an
 //! earlier generation, and does not count, whenever it comes; the feeder's sweep deletes it. If the owner has pages, because it was reopened meanwhile, they are fed again.
+//!
+//! One raise for each tombstone is enough: who asks for the generation later finds the tombstone, and feeds nothing. An erasure is looked behind
+//! for a day, so without that readers would find again and again that something has changed.
 
 use super::control::{BuildName, Builds};
 use super::generations::Generations;
+use crate::history::buckets::marker;
 use crate::history::collection::OfOwner;
 use crate::mongo::Result;
 
@@ -16,11 +20,25 @@ use crate::mongo::Result;
 pub(crate) async fn forget(of: OfOwner<'_>) -> Result<()> {
     let (source, deadline) = (of.source, of.deadline);
     let Some(builds) = Builds::of(source, deadline).await? else { return Ok(()) };
+    // A damaged one has no date, and hinders nothing.
+    let tombstone = marker::find(of).await.ok().flatten().filter(|marker| marker.erased);
+    let since = tombstone.and_then(|tombstone| tombstone.since);
     for number in builds.all() {
         let build = BuildName::of(source, number);
         let generations = Generations { source, build: &build, deadline };
-        let current = generations.raise(of.owner).await?;
-        build.note_raise(source, deadline).await?;
+        let known = generations.of(std::slice::from_ref(of.owner)).await?.remove(of.owner);
+        let current = match known.filter(|known| since.is_some() && known.forgotten == since) {
+            Some(known) => known.current,
+            None => {
+                let current = generations.raise(of.owner).await?;
+                build.note_raise(source, deadline).await?;
+                // Last: who does not come to this raises it once more.
+                if let Some(since) = since {
+                    generations.forgotten(of.owner, since).await?;
+                }
+                current
+            }
+        };
         generations.delete_older(&[(of.owner.clone(), current)]).await?;
     }
     Ok(())

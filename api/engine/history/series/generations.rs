@@ -1,12 +1,12 @@
-//! Generations of owners in a build: the collection `series_generations`, `{_id: "trades/1/123", owner, current, next, term, pending?}`.
+//! Generations of owners in a build: the collection `series_generations`, `{_id: "trades/1/123", owner, current, next, term, pending?, forgotten?}`.
 //!
 //! An owner without a document has the generation 0 and never had another. `next` is the greatest number that was given out: a number is
-//! used by one attempt to copy an owner, and never again.
+//! used by one attempt to copy an owner, and never again. `forgotten` is the date of the tombstone for which the generation was raised.
 
 use std::collections::HashMap;
 
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::domain::{OwnerId, OwnerType};
 
 use super::control::{BuildName, owned, owner};
@@ -27,6 +27,8 @@ pub(super) struct OwnerGeneration {
     pub(super) next: i64,
     /// Whether the owner was forgotten, and is to be fed again.
     pub(super) pending: bool,
+    /// The date of the tombstone for which it was forgotten last.
+    pub(super) forgotten: Option<DateTime>,
 }
 
 /// The generations of owners in one build.
@@ -133,6 +135,12 @@ impl Generations<'_> {
             .ok_or_else(|| Error::Internal(format!("a generation was not raised: {reply}")))
     }
 
+    /// Says for which tombstone the generation of an owner was raised.
+    pub(super) async fn forgotten(self, owner: &OwnerId, since: DateTime) -> Result<()> {
+        let update = doc! { "q": { "_id": self.id(owner) }, "u": { "$set": { "forgotten": since } } };
+        self.source.write(doc! { "update": COLLECTION, "updates": [update] }, self.deadline).await.map(drop)
+    }
+
     /// Says that an owner is fed again, unless its generation has changed.
     pub(super) async fn fed(self, owner: &OwnerId, current: i64) -> Result<()> {
         let update =
@@ -162,7 +170,8 @@ impl OwnerGeneration {
         let number = |field| document.get(field).and_then(whole_number);
         let owner = owner(document.get("owner")?, kind)?;
         let pending = document.get_bool("pending").unwrap_or(false);
-        Some((owner, Self { current: number("current")?, next: number("next")?, pending }))
+        let forgotten = document.get_datetime("forgotten").ok().copied();
+        Some((owner, Self { current: number("current")?, next: number("next")?, pending, forgotten }))
     }
 }
 

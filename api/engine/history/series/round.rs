@@ -1,11 +1,13 @@
 //! One round of a feeder: what some owners have after their positions is announced and inserted.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use mongodb::bson::raw::{RawArrayBuf, RawBson, RawDocument, cstr};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq};
 use pagebucket_model::metric::SERIES_ITEMS;
+use tokio::time::Instant;
 
 use super::control::{Announced, BuildName, BuildState, owned, owner};
 use super::generations::{Generations, is_of};
@@ -21,6 +23,12 @@ use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// The most owners of a round: their announcement is written each time.
 const MOST_OWNERS: usize = 500;
+
+/// Of how many owners one command reads the positions. Each bucket of these is looked at.
+const POSITIONS_AT_ONCE: usize = 25;
+
+/// How often a round that is long renews the lease.
+const RENEW: Duration = Duration::from_secs(2);
 
 /// The most pages that a round reads.
 const MOST_PAGES: usize = 2_000;
@@ -79,7 +87,15 @@ impl Round<'_> {
             .filter(|owner| self.positions.get(*owner).is_none_or(|(of, _)| *of != generation(owner).current))
             .map(|owner| (owner.clone(), generation(owner).current))
             .collect();
-        self.find_positions(&unknown, deadline).await?;
+        let mut renewed = Instant::now();
+        for owners in unknown.chunks(POSITIONS_AT_ONCE) {
+            self.find_positions(owners, Deadline::within(COMMAND)).await?;
+            if renewed.elapsed() >= RENEW {
+                self.build.renew(source, self.state.term, Deadline::within(COMMAND)).await?;
+                renewed = Instant::now();
+            }
+        }
+        let deadline = Deadline::within(COMMAND);
         let tails = Tails::read(source, owners, None, deadline).await;
         let (mut batch, mut wanted) = (FeedBatch::default(), Vec::new());
         let pages = MOST_PAGES.min(source.most_buckets()) / owners.len().max(1);
@@ -91,16 +107,15 @@ impl Round<'_> {
                     let first = source.page_size().page_of(Seq::new(position + 1).unwrap_or(Seq::FIRST));
                     wanted.push((owner.clone(), first, tail));
                 }
-                Err(error @ Error::Unavailable(_)) => return Err(error),
                 // Without pages, fed, or erased. A damaged owner is not fed: `verify` tells of it.
-                ended => {
-                    if let Err(error) = ended.as_ref().map_err(|error| error.clone()).map(drop)
-                        && !matches!(error, Error::Gone(_))
-                    {
+                ended @ (Ok(_) | Err(Error::Gone(_) | Error::Corrupt(_))) => {
+                    if let Err(error @ Error::Corrupt(_)) = ended {
                         tracing::warn!(%owner, %error, "a time series is not fed with the items of an owner");
                     }
                     batch.fed.extend(current.pending.then(|| (owner.clone(), current.current)));
                 }
+                // It is not known what the owner has.
+                Err(error) => return Err(error),
             }
         }
         let mut buckets = self.buckets(&wanted, pages.max(2) as u64, deadline).await?;

@@ -121,9 +121,12 @@ impl SeriesSnapshot {
         let command = self.command(source, shape, filter, deadline);
         let database = source.reads.database.clone();
         let (definition, generations) = (Arc::clone(&source.definition), Arc::clone(&self.generations));
+        let reads = source.reads.clone();
         let read = async move {
             let mut cursor = database.run_cursor_command(command).batch().await?;
             while let Some(batch) = cursor.try_next().await? {
+                // What is asked for later shows at least what this has shown, also by another primary.
+                reads.learn(batch.as_raw_document().get_timestamp("operationTime").ok());
                 for document in batch.doc_slices()? {
                     let document = document.map_err(mongodb::error::Error::from)?;
                     let measured = || {

@@ -16,8 +16,8 @@ use pagebucket_model::summary::{
 };
 
 use super::choice::{ChosenStretches, Stretch, are_groups};
-use super::tile_id::{self, TileNumber};
-use super::tiles::TileSet;
+use super::tile_id::{self, PAGES};
+use super::tiles::{StoredPoints, TileSet};
 use crate::history::buckets::document::{Bucket, StoredItem};
 use crate::history::reads::matching::{MOST_EXAMINED, is_wanted};
 use crate::history::reads::reader::History;
@@ -32,8 +32,8 @@ const MOST_BYTES: usize = 64 << 20;
 /// Bytes of tiles that are read at once, and one more tile.
 const MOST_TILE_BYTES: usize = 1 << 20;
 
-/// Values of points that a request holds in memory, and those of one more batch: of texts that are all different each item is a
-/// point, and each point has all values of the definition.
+/// Values of points that a request holds in memory, and those of one more batch of pages or one more tile: of texts that are all different each
+/// item is a point, and each point has all values of the definition.
 const MOST_HELD: usize = 50_000;
 
 /// What a summary is asked for.
@@ -62,13 +62,6 @@ pub struct SummaryScan {
     choice: ChosenStretches,
 }
 
-/// Tiles that are read at once, each with its least date, and the kept ones.
-#[derive(Default)]
-struct TileBatch {
-    tiles: Vec<(i64, TileNumber)>,
-    kept: Vec<TileNumber>,
-}
-
 /// A summary.
 #[derive(Debug)]
 pub struct SummaryPage {
@@ -81,12 +74,12 @@ pub struct SummaryPage {
 /// Why there is no summary.
 #[derive(Debug, thiserror::Error)]
 pub enum SummaryError {
-    /// A request cannot read all pages that may have items of the first span of time.
+    /// A request cannot read all pages that may have items of the first span of time. How many tiles and full pages were read.
     #[error("one span of time may have items on too many pages")]
-    TooManyPages,
-    /// The first span of time alone has more groups than an answer may have points.
+    TooManyPages(usize),
+    /// The first span of time alone has more groups than an answer may have points. How many tiles and full pages were read.
     #[error("one span of time has too many groups")]
-    TooManyGroups,
+    TooManyGroups(usize),
     /// The database does not answer in time, pages are deleted, or a bucket is corrupt.
     #[error(transparent)]
     Store(#[from] Error),
@@ -141,7 +134,13 @@ impl SummaryQuery {
 impl SummaryScan {
     /// How many tiles and pages may have to be read.
     pub fn stretches(&self) -> usize {
-        self.choice.stretches.len().min(MOST_EXAMINED)
+        let spans = &self.query.shape.spans;
+        let most = |(first, stretch): &(i64, Stretch)| match stretch {
+            // It may not be able to say what is in a span that begins inside a quarter of an hour.
+            Stretch::Tile(..) if !spans.are_of_quarters(*first) => PAGES as usize,
+            _ => 1,
+        };
+        self.choice.stretches.iter().map(most).sum::<usize>().min(MOST_EXAMINED)
     }
 
     /// The first item that is summarised, as all items after it are. Earlier ones are retired, and their tiles were not kept, or not all of them.
@@ -168,13 +167,13 @@ impl SummaryScan {
         // A search does not notice that a page is missing.
         history.still_has(history.first_page(), deadline).await?;
         let page = page_of_points(&summary, query.ends, until, query.fill, query.limit);
-        let page = page.map_err(|TooManyPoints(_)| SummaryError::TooManyGroups)?;
+        let page = page.map_err(|TooManyPoints(_)| SummaryError::TooManyGroups(read))?;
         if page.points.is_empty() && until.is_some() && until <= begin {
             let first = summary.spans().next().map_or(0, |(_, groups)| groups.len());
             return Err(if first > query.limit {
-                SummaryError::TooManyGroups
+                SummaryError::TooManyGroups(read)
             } else {
-                SummaryError::TooManyPages
+                SummaryError::TooManyPages(read)
             });
         }
         Ok(SummaryPage { page, read })
@@ -205,7 +204,6 @@ impl SummaryReading {
 
     /// Reads until a bound is reached. Returns where the first span begins that may have items which are not read; `None` if all are.
     async fn go_on(&mut self, deadline: Deadline) -> Result<Option<i64>> {
-        let most_held = MOST_HELD / self.scan.query.shape.values.len().max(1);
         while let Some((first, _)) = self.scan.choice.stretches.front() {
             let start = self.scan.query.shape.spans.at(*first).start;
             // Later stretches add nothing to these spans.
@@ -213,7 +211,7 @@ impl SummaryReading {
             self.counted = start;
             let is_spent = self.read >= MOST_EXAMINED
                 || self.bytes >= MOST_BYTES
-                || self.summary.points() >= most_held
+                || self.holds_enough()
                 || self.complete > self.scan.query.limit;
             if is_spent {
                 return Ok(Some(start));
@@ -223,11 +221,15 @@ impl SummaryReading {
         Ok(self.scan.choice.horizon.map(|horizon| self.scan.query.shape.spans.at(horizon).start))
     }
 
+    fn holds_enough(&self) -> bool {
+        self.summary.points() >= MOST_HELD / self.summary.shape().values.len().max(1)
+    }
+
     /// Reads the next tiles and pages.
     async fn read_batch(&mut self, deadline: Deadline) -> Result<()> {
         let SummaryScan { history, choice, .. } = &mut self.scan;
         let most = BATCH.min(history.source().most_buckets()).min(MOST_EXAMINED - self.read);
-        let (mut pages, mut batch, mut count, mut bytes) = (Vec::new(), TileBatch::default(), 0, 0);
+        let (mut pages, mut tiles, mut count, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
         while count < most && bytes < MOST_TILE_BYTES {
             let Some((first, stretch)) = choice.stretches.pop_front() else { break };
             count += 1;
@@ -236,12 +238,8 @@ impl SummaryReading {
                     pages.push(page);
                     0
                 }
-                Stretch::Tile(tile, size) => {
-                    batch.tiles.push((first, tile));
-                    size
-                }
-                Stretch::Kept(tile, size) => {
-                    batch.kept.push(tile);
+                Stretch::Tile(_, size) | Stretch::Kept(_, size) => {
+                    tiles.push((first, stretch));
                     size
                 }
             };
@@ -251,7 +249,7 @@ impl SummaryReading {
         self.bytes += bytes + buckets.iter().map(Bucket::bytes).sum::<usize>();
         self.read += count;
         self.add_pages(&buckets);
-        self.read_tiles(&batch, deadline).await
+        self.read_tiles(tiles, deadline).await
     }
 
     fn add_pages(&mut self, buckets: &[Bucket]) {
@@ -265,54 +263,75 @@ impl SummaryReading {
         }
     }
 
-    /// Adds what tiles add up to. The pages of those that cannot say it are read next.
-    async fn read_tiles(&mut self, TileBatch { tiles, kept }: &TileBatch, deadline: Deadline) -> Result<()> {
-        let SummaryScan { history, query, tiles: set, choice } = &mut self.scan;
-        let Some(set) = set.as_ref() else { return Ok(()) };
+    /// Adds what tiles add up to. The pages of those that cannot say it are read next, and so are the tiles that would be too many in memory.
+    async fn read_tiles(&mut self, tiles: Vec<(i64, Stretch)>, deadline: Deadline) -> Result<()> {
+        let Some(set) = self.scan.tiles.clone() else { return Ok(()) };
+        let SummaryScan { history, query, .. } = &self.scan;
         let of = history.source().of(history.owner(), deadline.or_within(COMMAND));
-        let numbers: Vec<_> = tiles.iter().map(|(_, tile)| *tile).collect();
+        let (mut numbers, mut kept) = (Vec::new(), Vec::new());
+        for (_, stretch) in &tiles {
+            match stretch {
+                Stretch::Tile(tile, _) => numbers.push(*tile),
+                Stretch::Kept(tile, _) => kept.push(*tile),
+                Stretch::Page(_) => {}
+            }
+        }
         let mut found = set.read(of, &numbers).await?;
-        let mut found_kept = set.clone().kept().read(of, kept).await?;
+        let mut found_kept = set.clone().kept().read(of, &kept).await?;
         metrics::counter!(TILES, "result" => "read").increment((found.len() + found_kept.len()) as u64);
         let [from, to] = query.ends;
         let place = |name: &String| set.shape.groups.iter().position(|group| group == name);
         let filters: Vec<_> =
-            query.filters.iter().filter_map(|(name, values)| Some((place(name)?, values))).collect();
+            query.filters.iter().filter_map(|(name, values)| Some((place(name)?, values.clone()))).collect();
         let chosen = |span: TimeSpan, group: &GroupKey| {
-            let is_wanted = |(place, values): &(usize, &Vec<String>)| {
+            let is_wanted = |(place, values): &(usize, Vec<String>)| {
                 group[*place].as_ref().is_some_and(|text| values.contains(text))
             };
             from.is_none_or(|from| from <= span.start)
                 && to.is_none_or(|to| span.end <= to)
                 && filters.iter().all(is_wanted)
         };
-        for tile in kept {
-            let Some(summary) = found_kept.remove(tile) else {
-                history.still_has(history.first_page(), deadline).await?;
-                let id = tile_id::id(&set.prefix(of), *tile);
-                return Err(Corruption::new(id, "points", "is not that of a kept tile").into());
-            };
-            if !summary.fits_into(&query.shape.spans, query.ends) {
-                return Err(history.retired().into());
+        let mut next = Vec::new();
+        for (first, stretch) in tiles {
+            if self.holds_enough() {
+                next.push((first, stretch));
+                continue;
             }
-            self.summary.merge_finer(summary, chosen);
-        }
-        // In descending order, because each goes before all others.
-        for (first, tile) in tiles.iter().rev() {
+            let SummaryScan { history, query, .. } = &self.scan;
+            let add_up =
+                |tile, stored: Option<StoredPoints>| set.add_up(tile, &stored?, history.definition());
             // A span of time may begin inside a quarter of an hour: in 1890 offsets had seconds.
-            // It may have been made again, without groups, since it was chosen.
-            let can_say = |summary: &PartialSummary| {
-                summary.fits_into(&query.shape.spans, query.ends)
-                    && (!query.needs_groups() || summary.shape().groups == set.shape.groups)
-            };
-            match found.remove(tile).filter(can_say) {
-                Some(summary) => self.summary.merge_finer(summary, chosen),
-                None => {
-                    let pages = tile.pages().into_iter().rev();
-                    pages.for_each(|page| choice.stretches.push_front((*first, Stretch::Page(page))));
+            let fits = |summary: &PartialSummary| summary.fits_into(&query.shape.spans, query.ends);
+            match stretch {
+                Stretch::Page(_) => {}
+                Stretch::Kept(tile, _) => {
+                    let Some(summary) = add_up(tile, found_kept.remove(&tile)) else {
+                        history.still_has(history.first_page(), deadline).await?;
+                        let of = history.source().of(history.owner(), deadline);
+                        let id = tile_id::id(&set.prefix(of), tile);
+                        return Err(Corruption::new(id, "points", "is not that of a kept tile").into());
+                    };
+                    if !fits(&summary) {
+                        return Err(history.retired().into());
+                    }
+                    self.summary.merge_finer(summary, chosen);
+                }
+                Stretch::Tile(tile, _) => {
+                    // It may have been made again, without groups, since it was chosen.
+                    let has_groups = |summary: &PartialSummary| {
+                        !query.needs_groups() || summary.shape().groups == set.shape.groups
+                    };
+                    let summary = add_up(tile, found.remove(&tile));
+                    match summary.filter(|summary| fits(summary) && has_groups(summary)) {
+                        Some(summary) => self.summary.merge_finer(summary, chosen),
+                        None => {
+                            next.extend(tile.pages().into_iter().map(|page| (first, Stretch::Page(page))))
+                        }
+                    }
                 }
             }
         }
+        next.into_iter().rev().for_each(|stretch| self.scan.choice.stretches.push_front(stretch));
         Ok(())
     }
 }

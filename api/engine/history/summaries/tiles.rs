@@ -63,6 +63,13 @@ pub(crate) struct TilePlace {
     pub(crate) size: usize,
 }
 
+/// The points of a tile, as they are stored. In memory what they say is many times as long.
+#[derive(Debug)]
+pub(crate) struct StoredPoints {
+    bytes: Vec<u8>,
+    grouped: bool,
+}
+
 impl TileSet {
     /// `None` if the definition has no summaries.
     pub(crate) fn of(source: &HistoryCollection) -> Option<Self> {
@@ -113,7 +120,7 @@ impl TileSet {
         Ok(places)
     }
 
-    /// What the items of these tiles add up to. Tiles that are not there any more, or damaged, are missing.
+    /// The points of these tiles. Tiles that are not there any more are missing.
     ///
     /// # Errors
     /// The database does not answer in time.
@@ -121,7 +128,7 @@ impl TileSet {
         &self,
         of: OfOwner<'_>,
         tiles: &[TileNumber],
-    ) -> Result<HashMap<TileNumber, PartialSummary>> {
+    ) -> Result<HashMap<TileNumber, StoredPoints>> {
         if tiles.is_empty() {
             return Ok(HashMap::new());
         }
@@ -130,22 +137,30 @@ impl TileSet {
         let command =
             at_most(self.collection, doc! { "_id": { "$in": ids } }, tiles.len(), doc! { "_id": 1 });
         let definition = Arc::clone(&of.source.definition);
-        let (grouped, ungrouped) = (Arc::clone(&self.shape), Arc::clone(&self.ungrouped));
         let read = move |document: &RawDocument| {
-            let summary = || {
+            let stored = || {
                 let (_, _, tile) = tile_id::parse(document.get_str("_id").ok()?, &definition)?;
-                let points = document.get_binary("points").ok()?;
-                let shape = if has_groups(document) { &grouped } else { &ungrouped };
-                let summary = read_tile(points.bytes, shape, tile.first_seq(definition.page_size));
-                if summary.is_none() {
-                    let history = &*definition.name;
-                    tracing::warn!(history, %tile, "a tile is damaged");
-                }
-                Some((tile, summary?))
+                let bytes = document.get_binary("points").ok()?.bytes.to_vec();
+                Some((tile, StoredPoints { bytes, grouped: has_groups(document) }))
             };
-            Ok(summary())
+            Ok(stored())
         };
         Ok(of.find(command, read).await?.into_iter().flatten().collect())
+    }
+
+    /// What the items of a tile add up to. `None` if it is damaged.
+    pub(crate) fn add_up(
+        &self,
+        tile: TileNumber,
+        stored: &StoredPoints,
+        definition: &Definition,
+    ) -> Option<PartialSummary> {
+        let shape = if stored.grouped { &self.shape } else { &self.ungrouped };
+        let summary = read_tile(&stored.bytes, shape, tile.first_seq(definition.page_size));
+        if summary.is_none() {
+            tracing::warn!(history = &*definition.name, %tile, "a tile is damaged");
+        }
+        summary
     }
 
     /// Whether a kept tile counts as many items as its pages had, or is a stub.

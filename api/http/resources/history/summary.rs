@@ -197,16 +197,19 @@ impl Asked<'_> {
     async fn read(&self, scan: SummaryScan, reading: &mut Reading) -> Result<SummaryPage, Failed> {
         let examined = scan.stretches();
         let read = reading.database(scan.read(reading.deadline)).await;
-        if let Ok(page) = &read {
-            reading.quota.owe(of_search(page.read, examined));
-        }
+        let count = match &read {
+            Ok(page) => Some(page.read),
+            Err(SummaryError::TooManyPages(read) | SummaryError::TooManyGroups(read)) => Some(*read),
+            Err(SummaryError::Store(_)) => None,
+        };
+        count.into_iter().for_each(|read| reading.quota.owe(of_search(read, examined)));
         read.map_err(|error| match error {
             SummaryError::Store(error) => Failed::Store(error),
-            SummaryError::TooManyPages => Failed::Problem(Problem::new(
+            SummaryError::TooManyPages(_) => Failed::Problem(Problem::new(
                 ProblemKind::SummaryTooLarge,
                 "More pages may have items of the first span of time than one request reads. Ask for shorter spans (`by`), without groups and filters, or add them up from an export.",
             )),
-            SummaryError::TooManyGroups => Failed::Problem(Problem::new(
+            SummaryError::TooManyGroups(_) => Failed::Problem(Problem::new(
                 ProblemKind::SummaryTooLarge,
                 format!(
                     "One span of time has more than {} points, which `limit` allows, or too long numbers. Ask for a greater `limit`, fewer groups or shorter spans.",
