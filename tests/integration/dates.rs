@@ -345,9 +345,11 @@ async fn what_a_span_examines(history: &'static History) {
             // The tail, and full pages that match; of these one more than it takes for 25 items and a next one.
             // A scan of the clustered collection that ends at the tail looks at the bucket after it, if there is one.
             let after = i64::from(owner != 1 && history.id(owner) < history.id(1));
-            assert!(documents <= matching + 1 + after, "{path}: {documents} of {matching}");
+            // Where the search shows page 1, that is read once more: it may be a marker by now.
+            let more = after + 1;
+            assert!(documents <= matching + 1 + more, "{path}: {documents} of {matching}");
             if span == "all" {
-                let most = 25_u64.div_ceil(history.page_size) as i64 + 1 + 1 + after;
+                let most = 25_u64.div_ceil(history.page_size) as i64 + 1 + 1 + more;
                 assert!(documents <= most, "{path}: {documents}");
             }
         }
