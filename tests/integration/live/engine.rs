@@ -8,6 +8,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_engine::internal::{Ages, COMMAND, Retention};
 use pagebucket_engine::{Deadline, Engine, Erasure, Error, Gone, LiveReader, Store};
 use pagebucket_model::domain::Position;
+use tokio::sync::Semaphore;
 
 use crate::faults::{fail, heal};
 use crate::harness::{
@@ -314,6 +315,24 @@ async fn reads_do_not_grow_with_readers() {
     }
     // One read for each append; seldom one more, where a read has begun before the append was told of a second time.
     assert!(reads.iter().all(|reads| (40..=60).contains(reads)), "{reads:?}");
+}
+
+/// A client that is slow has the pages of one of its readers in memory, however many it has.
+#[test]
+async fn readers_of_one_client_that_are_behind_take_turns() {
+    let pair = Pair::on(shared().await, TRADES).await;
+    let total = 40 * TRADES.page_size + 1;
+    fill(&pair.database, TRADES, 7, 40, TRADES.page_size).await;
+    fill(&pair.database, TRADES, 8, 40, TRADES.page_size).await;
+    let turns = Arc::new(Semaphore::new(1));
+    let mut first = pair.watch(0, 7, Some(0)).await.among(2, &turns);
+    let mut second = pair.watch(0, 8, Some(0)).await.among(2, &turns);
+    assert_eq!(first.next().await.expect("a page").last_seq().get(), TRADES.page_size);
+    assert_eq!(turns.available_permits(), 0, "it has read more pages, which are not delivered");
+    pair.append(1, 7, total..=total).await;
+    pair.append(1, 8, total..=total).await;
+    tokio::join!(read_to(TRADES, &mut first, total), read_to(TRADES, &mut second, total));
+    assert_eq!(turns.available_permits(), 1);
 }
 
 /// As a repair of its dates, while the service runs.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, Position, Seq, Totals};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
 use super::room::{Published, Rooms};
@@ -33,6 +33,10 @@ pub struct LiveReader {
     behind: Option<Export>,
     /// Pages that were read and are not delivered.
     ready: VecDeque<Bucket>,
+    /// The turns of the readers of one client.
+    turns: Option<Arc<Semaphore>>,
+    /// Held while it reads by itself, and until that is delivered.
+    turn: Option<OwnedSemaphorePermit>,
     committed: Option<Instant>,
 }
 
@@ -66,7 +70,8 @@ impl Rooms {
         let room = self.enter(source, watched, &history);
         let behind = (at < end).then(|| Export::of(history, at));
         let (reader, ready) = (reader.clone(), VecDeque::new());
-        Ok(LiveReader { reader, owner, totals, at, at_once: AT_ONCE, room, behind, ready, committed: None })
+        let (at_once, turns, turn, committed) = (AT_ONCE, None, None, None);
+        Ok(LiveReader { reader, owner, totals, at, at_once, room, behind, ready, turns, turn, committed })
     }
 }
 
@@ -86,10 +91,11 @@ impl LiveReader {
         self.at
     }
 
-    /// One of several readers of one client, `readers` in all, which together read as much at once as one alone.
+    /// One of several readers of one client, `readers` in all. Those that are behind take `turns`, which has one permit: what one has
+    /// read is delivered before another one reads, so a client that is slow has the pages of one in memory.
     #[must_use]
-    pub fn among(self, readers: usize) -> Self {
-        Self { at_once: AT_ONCE / readers.max(1), ..self }
+    pub fn among(self, readers: usize, turns: &Arc<Semaphore>) -> Self {
+        Self { at_once: AT_ONCE / readers.max(1), turns: Some(Arc::clone(turns)), ..self }
     }
 
     /// Waits for the next items: those of one page. The call may be dropped at any time, and nothing is lost.
@@ -99,9 +105,17 @@ impl LiveReader {
     pub async fn next(&mut self) -> Result<LivePage> {
         loop {
             if let Some(bucket) = self.ready.pop_front() {
+                if self.ready.is_empty() {
+                    self.turn = None;
+                }
                 return self.deliver(bucket);
             }
+            // It may have found nothing, or failed.
+            self.turn = None;
             if let Some(export) = &mut self.behind {
+                if let Some(turns) = &self.turns {
+                    self.turn = Arc::clone(turns).acquire_owned().await.ok();
+                }
                 let size = self.reader.definition().page_size.get() * self.reader.definition().max_item_bytes;
                 // Boxed, because most readers are not behind.
                 match Box::pin(export.next_of((self.at_once / size).max(1))).await? {

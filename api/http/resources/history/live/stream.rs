@@ -1,5 +1,6 @@
 //! The body of a live stream, which is made as the client reads it: the next event is read when the connection has taken the
-//! last one. So a client that is slow holds one event, and the server's write timeout cuts off one that does not read.
+//! last one. So a client that is slow holds one event, and the pages that one of its readers has read. The server's write timeout cuts off one that
+//! does not read.
 //!
 //! A stream shows one history, or several, or which owners have something new. Those that have something new take turns: each event is followed by one of every other
 //! history that was ready before.
@@ -17,7 +18,7 @@ use pagebucket_engine::{Error, Gone, LivePage, LiveReader, OwnersNews, OwnersRea
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::Position;
 use pagebucket_model::metric::{LIVE_ENDS, LIVE_EVENTS, LIVE_LAG, LIVE_READERS};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -126,7 +127,7 @@ impl LiveStream {
     /// A stream of these histories, at least one.
     pub fn of_histories(parts: Vec<StreamPart>, mut ids: EventIds, api: &Api, client: StreamClient) -> Self {
         let (waiting, mut head, readers) = (FuturesUnordered::new(), event::head(), parts.len());
-        let bare = head.len();
+        let (bare, turns) = (head.len(), Arc::new(Semaphore::new(1)));
         // First all positions, so that each `id` has them.
         for (index, part) in parts.iter().enumerate() {
             if let Ok(reader) = &part.reader {
@@ -141,7 +142,7 @@ impl LiveStream {
                         head += &event::position(totals, &id, ids.name(index));
                     }
                     let events = events_of(reader.definition());
-                    let reader = reader.among(readers);
+                    let reader = reader.among(readers, &turns);
                     waiting.push(Box::new(StreamedHistory { index, reader, events }).next().boxed());
                 }
                 Err(gone) => head += &gone_of(gone, &ids, index),
