@@ -43,6 +43,13 @@ async fn append(client: &Client, owner: u64, numbers: std::ops::RangeInclusive<u
     client.append(owner, &json!(trades)).await.expect(201);
 }
 
+/// The term of the lease of the first build.
+async fn term(database: &Database) -> i64 {
+    let builds = database.collection::<Document>("series");
+    let build = builds.find_one(doc! { "_id": "trades/1" }).await.expect("an answer");
+    build.and_then(|build| build.get_i64("term").ok()).unwrap_or(0)
+}
+
 /// The measurements of each owner: generation, `seq` and quantity, in the order of `seq`, whether they count or not.
 async fn measurements(database: &Database, collection: &str) -> BTreeMap<u64, Vec<(i64, i64, i64)>> {
     let mut all: BTreeMap<u64, Vec<_>> = BTreeMap::new();

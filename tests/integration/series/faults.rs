@@ -8,7 +8,7 @@ use mongodb::bson::{Document, doc};
 use pagebucket_model::domain::Clock;
 use tokio::task::JoinSet;
 
-use super::{PATIENCE, SHORT, append, count, each_once, generations, measurements, up_to};
+use super::{PATIENCE, SHORT, append, count, each_once, generations, measurements, term, up_to};
 use crate::commands::program::signal;
 use crate::exactly_once::ApiProcess;
 use crate::faults::{fail, heal};
@@ -231,4 +231,22 @@ async fn a_lost_place_loses_and_doubles_nothing() {
     is_exact(&service.client, &database, OWNERS).await;
     assert!(generations(&database).await.values().all(|generation| *generation == 0));
     assert_eq!(measurements(&database, "trades_series").await.len() as u64, OWNERS);
+}
+
+/// A lease lasts ten seconds, and an instance that reads for longer keeps it.
+#[test]
+async fn a_slow_read_loses_no_lease() {
+    let mongod = Mongod::failing().await;
+    let [one, _other] = two(mongod.uri()).await;
+    append(&one.client, 1, 1..=3).await;
+    each_once(&one.client, &one.database, [1]).await;
+    let before = term(&one.database).await;
+    // The position of an owner is not known yet.
+    let namespace = format!("{}.trades_series", one.database.name());
+    let how = doc! { "namespace": namespace, "blockConnection": true, "blockTimeMS": 13_000 };
+    fail(&mongod, "aggregate", doc! { "times": 1 }, how).await;
+    append(&one.client, 2, 1..=3).await;
+    each_once(&one.client, &one.database, [1, 2]).await;
+    assert_eq!(term(&one.database).await, before);
+    mongod.remove().await;
 }

@@ -7,7 +7,7 @@ use mongodb::bson::{Document, doc};
 use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Store};
 
-use super::{PATIENCE, SHORT, append, count, each_once, generations, measurements, sibling};
+use super::{PATIENCE, SHORT, append, count, each_once, generations, measurements, sibling, term};
 use crate::harness::{Harm, Proxy, SERIES, Service, Setup, Way, engine, eventually, shared, test};
 
 /// An instance that feeds through a proxy, and the database that it feeds.
@@ -158,12 +158,6 @@ async fn a_lost_answer_copies_nothing() {
         late.proxy.relent();
     }
     assert_eq!(count(&other.client).await, 25);
-}
-
-async fn term(database: &mongodb::Database) -> i64 {
-    let builds = database.collection::<Document>("series");
-    let build = builds.find_one(doc! { "_id": "trades/1" }).await.expect("an answer");
-    build.and_then(|build| build.get_i64("term").ok()).unwrap_or(0)
 }
 
 /// The place of the feeder in the changes.

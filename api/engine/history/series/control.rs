@@ -5,23 +5,30 @@
 //! - `{_id: "trades/1", meta, granularity, expireAfterDays?, term, holder?, until, place?, scanned, scanAfter?, upTo?, raises, batch}`: a build, and how far
 //!   its feeder has come.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::definition::TimeSeries;
 use pagebucket_model::domain::{OwnerId, OwnerType};
+use tokio::time::sleep;
 
 use crate::history::collection::{HistoryCollection, owner_bson};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::majority::Query;
 use crate::mongo::values::whole_number;
-use crate::mongo::{Corruption, Deadline, Error, Result};
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// Name of the collection.
 pub(crate) const COLLECTION: &str = "series";
 
 /// How long a lease lasts, by the clock of the database. It only decides who feeds: safety comes from the term.
 pub(crate) const LEASE_MILLIS: i64 = 10_000;
+
+/// How often a lease is renewed by who does something long.
+const RENEW: Duration = Duration::from_secs(3);
 
 /// The builds of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,18 +204,32 @@ impl BuildName {
     ///
     /// # Errors
     /// The term is over, or the database does not answer.
-    pub(crate) async fn renew(
-        &self,
-        source: &HistoryCollection,
-        term: i64,
-        deadline: Deadline,
-    ) -> Result<()> {
+    async fn renew(&self, source: &HistoryCollection, term: i64, deadline: Deadline) -> Result<()> {
         let update =
             doc! { "q": { "_id": self.id(), "term": term }, "u": [{ "$set": { "until": until() } }] };
         let reply = source.write(doc! { "update": COLLECTION, "updates": [update] }, deadline).await?;
         match reply.get("n").and_then(whole_number) {
             Some(1) => Ok(()),
             _ => Err(Self::lost()),
+        }
+    }
+
+    /// Does what may take longer than a lease lasts, and renews it meanwhile.
+    ///
+    /// # Errors
+    /// The term is over, or the step has failed.
+    pub(crate) async fn keeping<T>(
+        &self,
+        source: &HistoryCollection,
+        term: i64,
+        step: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let mut step = pin!(step);
+        loop {
+            tokio::select! {
+                done = &mut step => return done,
+                () = sleep(RENEW) => self.renew(source, term, Deadline::within(COMMAND)).await?,
+            }
         }
     }
 

@@ -124,7 +124,7 @@ impl Feeder {
         let Some(state) = build.take(&source, holder, Deadline::within(COMMAND)).await? else {
             return Ok(None);
         };
-        settle(&source, &build, state.term, &state.batch).await?;
+        build.keeping(&source, state.term, settle(&source, &build, state.term, &state.batch)).await?;
         let mut progress = state.progress.clone();
         let stream = match FeedStream::open(&source, progress.place.as_ref()).await {
             Err(error) if progress.place.is_some() && !matches!(error, Error::Unavailable(_)) => {
@@ -250,7 +250,7 @@ impl Feeder {
     async fn feed(&mut self, owners: &[OwnerId]) -> Result<()> {
         let (source, build) = (&self.source, &self.build);
         let mut round = Round { source, build, state: &self.state, positions: &mut self.positions };
-        let batch = round.read(owners).await?;
+        let batch = build.keeping(source, self.state.term, round.read(owners)).await?;
         let (unfinished, fed) = if batch.announced.is_empty() {
             (batch.unfinished, batch.fed)
         } else {
@@ -306,11 +306,13 @@ impl Feeder {
             || Generations { source: &self.source, build: &self.build, deadline: Deadline::within(COMMAND) };
         let all = generations().changed().await?.into_iter();
         let changed: Vec<_> = all.map(|(owner, generation)| (owner, generation.current)).collect();
-        for part in changed.chunks(100) {
-            // A long sweep must not end because another instance takes over.
-            self.build.renew(&self.source, self.state.term, Deadline::within(COMMAND)).await?;
-            generations().delete_older(part).await?;
-        }
+        let delete = async {
+            for part in changed.chunks(100) {
+                generations().delete_older(part).await?;
+            }
+            Ok(())
+        };
+        self.build.keeping(&self.source, self.state.term, delete).await?;
         drop_late(&self.source).await?;
         // Also if who has forgotten them could not say so.
         let pending = generations().pending().await?;

@@ -1,13 +1,11 @@
 //! One round of a feeder: what some owners have after their positions is announced and inserted.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use mongodb::bson::raw::{RawArrayBuf, RawBson, RawDocument, cstr};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq};
 use pagebucket_model::metric::SERIES_ITEMS;
-use tokio::time::Instant;
 
 use super::control::{Announced, BuildName, BuildState, owned, owner};
 use super::generations::{Generations, is_of};
@@ -26,9 +24,6 @@ const MOST_OWNERS: usize = 500;
 
 /// Of how many owners one command reads the positions. Each bucket of these is looked at.
 const POSITIONS_AT_ONCE: usize = 25;
-
-/// How often a round that is long renews the lease.
-const RENEW: Duration = Duration::from_secs(2);
 
 /// The most pages that a round reads.
 const MOST_PAGES: usize = 2_000;
@@ -87,13 +82,8 @@ impl Round<'_> {
             .filter(|owner| self.positions.get(*owner).is_none_or(|(of, _)| *of != generation(owner).current))
             .map(|owner| (owner.clone(), generation(owner).current))
             .collect();
-        let mut renewed = Instant::now();
         for owners in unknown.chunks(POSITIONS_AT_ONCE) {
             self.find_positions(owners, Deadline::within(COMMAND)).await?;
-            if renewed.elapsed() >= RENEW {
-                self.build.renew(source, self.state.term, Deadline::within(COMMAND)).await?;
-                renewed = Instant::now();
-            }
         }
         let deadline = Deadline::within(COMMAND);
         let tails = Tails::read(source, owners, None, deadline).await;

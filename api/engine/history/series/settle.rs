@@ -21,7 +21,7 @@ use crate::mongo::{COMMAND, Deadline, Error, Result};
 const COPIED_AT_ONCE: usize = 10_000;
 const COPIED_BYTES: usize = 16_000_000;
 
-/// Settles a batch under a term that a majority has.
+/// Settles a batch under a term that a majority has. A copy may be long: the lease must be kept meanwhile.
 ///
 /// # Errors
 /// The database does not answer in time. Then it must be settled again, under a later term.
@@ -41,8 +41,6 @@ pub(super) async fn settle(
     let owners: Vec<_> = batch.iter().map(|announced| announced.owner.clone()).collect();
     let known = generations(step()).of(&owners).await?;
     for announced in batch {
-        // A long copy must not end because another instance takes over.
-        build.renew(source, term, step()).await?;
         let known = known.get(&announced.owner).copied().unwrap_or_default();
         if known.current != announced.generation {
             // What was announced does not count. Who has changed it may not have come to the end.
@@ -98,7 +96,6 @@ async fn copy(source: &HistoryCollection, build: &BuildName, term: i64, announce
         };
         let found = source.reads.find(Query::new(command, Deadline::within(COMMAND)), read).await?;
         insert(source, build, found).await?;
-        build.renew(source, term, Deadline::within(COMMAND)).await?;
         after = last;
     }
     if generations().switch(owner, *generation, to, term).await? {
