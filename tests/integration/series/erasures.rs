@@ -55,6 +55,25 @@ async fn an_erased_owner_has_no_measurements_and_a_reopened_one_has_its_new_ones
     assert_eq!(count(client).await, 10);
 }
 
+/// An erasure is looked behind again and again. Each raise makes readers read again.
+#[test]
+async fn an_owner_is_forgotten_once() {
+    let service = Setup::on(shared().await).of(SERIES).aging(SHORT).start().await;
+    let (client, database) = (&service.client, &service.database);
+    append(client, 1, 1..=5).await;
+    append(client, 2, 1..=5).await;
+    each_once(client, database, [1, 2]).await;
+    let store = sibling(shared().await.uri(), database).aging(SHORT).store().await;
+    erase(trades(&store), 1).await;
+    let before = generations(database).await;
+    assert_eq!(before.keys().collect::<Vec<_>>(), ["trades/1/1"]);
+    for _ in 0..3 {
+        erase(trades(&store), 1).await;
+    }
+    assert_eq!(generations(database).await, before);
+    each_once(client, database, [2]).await;
+}
+
 /// The definition is not known here, or has no time series any more: it is there all the same.
 #[test]
 async fn an_instance_without_the_definition_deletes_measurements_too() {

@@ -233,6 +233,24 @@ async fn a_lost_place_loses_and_doubles_nothing() {
     assert_eq!(measurements(&database, "trades_series").await.len() as u64, OWNERS);
 }
 
+/// It is not known then what an owner has.
+#[test]
+async fn what_was_not_read_is_not_taken_for_nothing() {
+    let mongod = Mongod::failing().await;
+    let service = Setup::on(&mongod).of(SERIES).aging(SHORT).start().await;
+    append(&service.client, 1, 1..=3).await;
+    each_once(&service.client, &service.database, [1]).await;
+    let before = term(&service.database).await;
+    // OperationFailed, of the commands that read tails, but not of that of the append.
+    let namespace = format!("{}.trades", service.database.name());
+    fail(&mongod, "aggregate", doc! { "skip": 1 }, doc! { "namespace": namespace, "errorCode": 96 }).await;
+    append(&service.client, 2, 1..=3).await;
+    eventually("the feeder begins again", PATIENCE, async || term(&service.database).await > before).await;
+    heal(&mongod).await;
+    each_once(&service.client, &service.database, [1, 2]).await;
+    mongod.remove().await;
+}
+
 /// A lease lasts ten seconds, and an instance that reads for longer keeps it.
 #[test]
 async fn a_slow_read_loses_no_lease() {
