@@ -292,7 +292,7 @@ impl BuildState {
         })
     }
 
-    /// Whether it is as a definition has it, but for what can change in place.
+    /// Whether its metaField and its granularity are those of a definition. The expiry may differ: it changes in place.
     pub(crate) fn is_of(&self, series: &TimeSeries) -> bool {
         self.meta == series.meta && self.granularity == series.granularity.to_string()
     }

@@ -197,7 +197,7 @@ pub(crate) async fn summarise(
     for _ in 0..ATTEMPTS {
         let snapshot = SeriesSnapshot::take(source, deadline).await?;
         let page = read_windows(source, query, &snapshot, deadline).await;
-        // Also where there is none: what was read may have been too much because it was counted twice.
+        // A refusal may be wrong, too: items that were counted twice can be too many.
         if snapshot.still_counts(source, deadline).await? {
             return page;
         }

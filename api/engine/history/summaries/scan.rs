@@ -331,6 +331,8 @@ impl SummaryReading {
                 }
             }
         }
+        // These tiles are not read yet.
+        self.read -= next.iter().filter(|(_, stretch)| !matches!(stretch, Stretch::Page(_))).count();
         next.into_iter().rev().for_each(|stretch| self.scan.choice.stretches.push_front(stretch));
         Ok(())
     }
