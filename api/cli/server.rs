@@ -23,7 +23,7 @@ use futures_util::future::OptionFuture;
 use pagebucket_engine::internal::{COMMAND, NUMBERED};
 use pagebucket_engine::{Deadline, Store};
 use pagebucket_http::{
-    Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Permits, Proxies, RateLimits, Unsent, Uploads,
+    Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Permits, Proxies, RateLimits, ReadTerms, Unsent, Uploads,
 };
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
@@ -169,13 +169,15 @@ impl Server {
         let stop = CancellationToken::new();
         let api = Api {
             store: store.clone(),
-            epoch,
+            reads: ReadTerms {
+                epoch,
+                kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
+            },
             pages: Pages::new(args.page_cache, store.histories()),
             exports: Permits::new(args.max_exports as usize, "exports"),
             scans: Permits::new(args.max_scans as usize, "long reads"),
             uploads: Uploads::new(args.max_uploads as usize),
             gate: gate.counting(proxies(&args.rate), rates(&args.rate)),
-            kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             clock,
             limits: Limits {
                 requests: args.max_requests as usize,

@@ -47,7 +47,7 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
     match reads.find(Query::new(command, deadline), number).await {
         Ok(found) => {
             // A standalone server tells no time in its answers, and some sets do not at their beginning.
-            if reads.newest().is_none() {
+            if reads.time.newest().is_none() {
                 for engine in engines {
                     if let Err(error) = engine.look_at_clock(deadline).await {
                         tracing::debug!(%error, "the database's time is not known");
@@ -57,7 +57,7 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
             for (engine, asked) in engines.iter().zip(asked) {
                 let known = found.iter().find(|(name, ..)| **name == *engine.definition().name);
                 let (markers, bytes) = known.map_or((Some(0), 0), |(_, markers, bytes)| (*markers, *bytes));
-                engine.learn_markers(markers, asked, reads.newest());
+                engine.learn_markers(markers, asked, reads.time.newest());
                 engine.learn_item_bytes(bytes);
             }
         }

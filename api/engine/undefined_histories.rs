@@ -94,7 +94,7 @@ impl UndefinedHistories {
             engine.learn_markers(
                 histories::markers(document),
                 engine.read_time_if_known(),
-                self.reads.newest(),
+                self.reads.time.newest(),
             );
             engines.push(engine);
         }

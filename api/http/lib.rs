@@ -27,6 +27,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 
 pub use caching::control::KeptBy;
+pub use caching::reading::ReadTerms;
 pub use client::{Peer, Proxies};
 pub use limits::answer_memory::{Account, AnswerMemory, Unsent};
 pub use limits::permits::Permits;

@@ -38,6 +38,11 @@ pub fn owner_id() -> RefOr<Schema> {
     Ref::from_schema_name(OWNER_ID).into()
 }
 
+/// The member of an answer that says whose history it is ([`OwnerMember`](pagebucket_model::definition::OwnerMember)).
+pub fn owner_member() -> RefOr<Schema> {
+    ObjectBuilder::new().property("{ownerField}", owner_id()).required("{ownerField}").into()
+}
+
 /// A whole number of this range.
 pub fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
     ObjectBuilder::new()

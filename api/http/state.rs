@@ -3,15 +3,13 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use pagebucket_engine::Store;
-use pagebucket_engine::internal::Epoch;
 use pagebucket_model::domain::Clock;
 use tokio_util::sync::CancellationToken;
 
-use super::caching::control::KeptBy;
-use super::caching::reading::Reading;
+use super::caching::reading::ReadTerms;
 use super::client::Client;
 use super::limits::permits::Permits;
 use super::limits::requests::Limits;
@@ -19,15 +17,14 @@ use super::limits::uploads::Uploads;
 use super::middleware::gate::Gate;
 use super::middleware::hosts::Hosts;
 use super::pages::cache::Pages;
-use super::request::context::Granted;
 use super::request::lifetime::Lifetime;
 
 /// The state of the routes.
 pub struct Api {
     /// The database.
     pub store: Store,
-    /// Its epoch.
-    pub epoch: Epoch,
+    /// What all reads have in common.
+    pub reads: ReadTerms,
     /// The cache of full pages.
     pub pages: Pages,
     /// The permits of exports.
@@ -38,8 +35,6 @@ pub struct Api {
     pub uploads: Uploads,
     /// Decides who may use which route.
     pub gate: Gate,
-    /// Which caches may keep a full page.
-    pub kept_by: KeptBy,
     /// The clock of the service.
     pub clock: Clock,
     /// The limits of requests.
@@ -56,12 +51,9 @@ pub struct Api {
     pub metrics: fn() -> String,
 }
 
-impl FromRequestParts<Arc<Api>> for Reading {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
-        let Granted { deadline, quota } = Granted::of(&parts.extensions);
-        Ok(Self::new(&parts.headers, deadline, quota, api.epoch, api.kept_by))
+impl FromRef<Arc<Api>> for ReadTerms {
+    fn from_ref(api: &Arc<Api>) -> Self {
+        api.reads
     }
 }
 

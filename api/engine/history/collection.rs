@@ -4,7 +4,6 @@ pub(super) mod changed;
 pub(super) mod fence;
 pub(super) mod markers;
 pub(super) mod moment;
-pub(super) mod server_time;
 pub(super) mod watched;
 
 use std::sync::Arc;
@@ -19,7 +18,6 @@ use pagebucket_model::domain::{Clock, OwnerId, OwnerType, PageNumber, PageSize, 
 use self::fence::{ReadTime, ServerClock};
 use self::markers::Markers;
 use self::moment::Moment;
-use self::server_time::ServerTime;
 use self::watched::WatchedOwners;
 use crate::capacity::Ages;
 use crate::migrations::histories;
@@ -39,8 +37,6 @@ pub(crate) struct HistoryCollection {
     pub(super) reads: MonotonicReads,
     pub(super) sessions: Arc<Sessions>,
     pub(super) clock: Clock,
-    /// The server's clock, for the records of keys.
-    pub(super) server_time: ServerTime,
     /// The server's clock, for the fence.
     pub(super) server_clock: ServerClock,
     /// What is known of the markers of deleted pages.
@@ -64,7 +60,6 @@ impl HistoryCollection {
             reads: MonotonicReads::of(database),
             sessions: Arc::clone(sessions),
             clock: clock.clone(),
-            server_time: ServerTime::default(),
             server_clock: ServerClock::default(),
             markers: Markers::new(ages),
             known_item_bytes: AtomicUsize::default(),
@@ -112,7 +107,7 @@ impl HistoryCollection {
             Topology::Sharded => {
                 let any = doc! { "find": histories::COLLECTION, "filter": { "_id": self.collection() }, "limit": 1 };
                 self.reads.find(Query::new(any, deadline), |_| Ok(())).await?;
-                self.learnt(self.reads.newest())?
+                self.learnt(self.reads.time.newest())?
             }
         };
         self.learn_clock(time);
@@ -122,7 +117,7 @@ impl HistoryCollection {
     /// Learns a time that a majority has. Later reads show at least its state.
     fn learnt(&self, time: Option<Timestamp>) -> Result<i64> {
         let time = time.ok_or_else(|| Error::Unavailable("the database tells no time yet".to_owned()))?;
-        self.reads.learn(Some(time));
+        self.reads.time.learn(Some(time));
         Ok(millis(time))
     }
 
@@ -178,7 +173,7 @@ impl HistoryCollection {
             Some(error) if tells_of_full_disk(error) => Err(Error::DiskFull),
             Some(error) => Err(Error::Unavailable(error.to_string())),
             None => {
-                self.reads.learn(reply.get_timestamp("operationTime").ok());
+                self.reads.time.learn(reply.get_timestamp("operationTime").ok());
                 Ok(reply)
             }
         }

@@ -98,7 +98,7 @@ impl Engine {
 
     /// The definition of these histories.
     pub fn definition(&self) -> &Arc<Definition> {
-        self.reader.definition()
+        &self.reader.source.definition
     }
 
     /// The totals of a history that ends with `last`, or of an empty one.
@@ -682,7 +682,7 @@ impl Engine {
     /// Learns how many markers were written, read at `read`. The answer came at the cluster time `at`.
     pub(crate) fn learn_markers(&self, count: Option<i64>, read: Option<ReadTime>, at: Option<Timestamp>) {
         let source = &self.reader.source;
-        source.reads.learn(at);
+        source.reads.time.learn(at);
         if let Some(at) = at {
             source.learn_clock(millis(at));
         }

@@ -8,8 +8,8 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, Timestamp, doc};
 use mongodb::options::SelectionCriteria;
 use mongodb::raw_batch_cursor::RawBatchCursor;
-use parking_lot::Mutex;
 
+use super::cluster_time::ClusterTime;
 use super::deadline::{Deadline, NO_PRIMARY};
 use super::error::code;
 use super::error::{Error, Result};
@@ -18,20 +18,16 @@ use super::error::{Error, Result};
 const INVALID_OPTIONS: i32 = 72;
 
 /// Majority reads that never go back in time: each shows at least what an earlier read showed and what was
-/// acknowledged before the read began. Clones share the newest known time.
+/// acknowledged before the read began. Clones share what is known of the database's time.
 ///
 /// The majority-committed state that one server sees only grows. A new primary has everything that an older
 /// primary showed or acknowledged at majority, but it may not know yet that a majority has it. So each read
 /// asks for a state no older than the newest known time (`afterClusterTime`), and waits if the primary is
 /// behind.
-///
-/// A time is known from a majority read, or from a write that was acknowledged at majority: the `operationTime`
-/// of both replies belongs to a state that a majority has. The time of any other reply may belong to a write
-/// that is rolled back.
 #[derive(Debug, Clone)]
 pub struct MonotonicReads {
     pub(crate) database: Database,
-    newest: Arc<Mutex<Option<Timestamp>>>,
+    pub(crate) time: Arc<ClusterTime>,
 }
 
 /// What a read must show.
@@ -68,18 +64,7 @@ impl Query {
 
 impl MonotonicReads {
     pub fn of(database: Database) -> Self {
-        Self { database, newest: Arc::default() }
-    }
-
-    /// Remembers `at`, the `operationTime` of a write that was acknowledged at majority.
-    pub fn learn(&self, at: Option<Timestamp>) {
-        let mut newest = self.newest.lock();
-        *newest = at.max(*newest);
-    }
-
-    /// The newest known time.
-    pub fn newest(&self) -> Option<Timestamp> {
-        *self.newest.lock()
+        Self { database, time: Arc::default() }
     }
 
     /// Returns the documents that a query finds, each converted by `read`.
@@ -96,7 +81,7 @@ impl MonotonicReads {
         deadline.read(async move {
             let mut patient = Patient::new(after, deadline);
             loop {
-                let newest = reads.newest().filter(|_| server.is_none() && level == Level::Majority);
+                let newest = reads.time.newest().filter(|_| server.is_none() && level == Level::Majority);
                 let (mut concern, limit) = patient.terms(newest);
                 if level == Level::Linearizable {
                     concern.insert("level", "linearizable");
@@ -115,7 +100,7 @@ impl MonotonicReads {
                     },
                     Err(error) if newest.is_some() && code(&error) == Some(INVALID_OPTIONS) => {
                         // The database was replaced by an older state of itself, which is now the newest.
-                        reads.newest.lock().take_if(|known| Some(*known) == newest);
+                        reads.time.forget(newest);
                         tracing::warn!("the database is older than what it showed before; was it restored?");
                         Error::Unavailable(error.kind.to_string())
                     }
@@ -136,7 +121,7 @@ impl MonotonicReads {
         while let Some(batch) = cursor.try_next().await? {
             let time = batch.as_raw_document().get_timestamp("operationTime").ok();
             // That of a linearizable read may belong to a later write, which is rolled back.
-            self.learn(time.filter(|_| level == Level::Majority));
+            self.time.learn(time.filter(|_| level == Level::Majority));
             for document in batch.doc_slices()? {
                 let document = document.map_err(mongodb::error::Error::from)?;
                 let document = document.as_document().ok_or_else(|| {

@@ -196,7 +196,7 @@ impl Sessions {
         if let Ok(Answer { verdicts, at, .. }) = &outcome
             && verdicts.contains(&Verdict::Stored)
         {
-            reads.learn(*at);
+            reads.time.acknowledged(*at);
         }
         outcome
     }

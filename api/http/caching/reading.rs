@@ -1,9 +1,12 @@
 //! The state of a read request: its deadline, the tags that the client has, and the time spent in the database.
 
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
+use axum::extract::{FromRef, FromRequestParts};
 use axum::http::header::IF_NONE_MATCH;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pagebucket_engine::internal::Epoch;
 use pagebucket_engine::{Deadline, Engine};
@@ -11,9 +14,19 @@ use pagebucket_engine::{Deadline, Engine};
 use super::control::{Caching, KeptBy};
 use super::etag::IfNoneMatch;
 use crate::limits::rate::ClientQuota;
+use crate::request::context::Granted;
 
 /// Server Timing, W3C.
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
+/// What all reads of a server have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadTerms {
+    /// The epoch of the database.
+    pub epoch: Epoch,
+    /// Which caches may keep an answer that never changes.
+    pub kept_by: KeptBy,
+}
 
 /// One read, from its request to its answer.
 pub struct Reading {
@@ -32,19 +45,24 @@ pub struct Reading {
     hit: Option<bool>,
 }
 
-impl Reading {
-    /// The read of a request with these headers. `kept_by` says which caches may keep its answer if that never changes.
-    pub fn new(
-        headers: &HeaderMap,
-        deadline: Deadline,
-        quota: ClientQuota,
-        epoch: Epoch,
-        kept_by: KeptBy,
-    ) -> Self {
-        let known = headers.contains_key(IF_NONE_MATCH).then(|| IfNoneMatch::of(headers));
-        Self { deadline, epoch, quota, known, kept_by, waited: Duration::ZERO, hit: None }
-    }
+impl<S: Sync> FromRequestParts<S> for Reading
+where
+    ReadTerms: FromRef<S>,
+{
+    type Rejection = Infallible;
 
+    async fn from_request_parts(
+        Parts { headers, extensions, .. }: &mut Parts,
+        state: &S,
+    ) -> Result<Self, Infallible> {
+        let Granted { deadline, quota } = Granted::of(extensions);
+        let ReadTerms { epoch, kept_by } = ReadTerms::from_ref(state);
+        let known = headers.contains_key(IF_NONE_MATCH).then(|| IfNoneMatch::of(headers));
+        Ok(Self { deadline, epoch, quota, known, kept_by, waited: Duration::ZERO, hit: None })
+    }
+}
+
+impl Reading {
     /// Waits for the database.
     pub async fn database<T>(&mut self, work: impl Future<Output = T>) -> T {
         let started = Instant::now();

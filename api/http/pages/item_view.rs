@@ -1,38 +1,19 @@
 //! The JSON of stored items, alone and on their page, and its documentation.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 
 use axum::body::Bytes;
 use pagebucket_engine::internal::Epoch;
 use pagebucket_engine::{Bucket, StoredItem};
-use pagebucket_model::definition::Definition;
+use pagebucket_model::definition::{Definition, OwnerMember};
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
 use super::item_schemas::Item;
 use crate::caching::control::Caching;
-use crate::schemas::owner_id;
-
-/// The member of an answer that says whose history it is. The definition names it.
-#[derive(Debug, Serialize)]
-pub struct OwnerMember(BTreeMap<String, OwnerId>);
-
-impl OwnerMember {
-    /// For the history of `id`.
-    pub fn new(definition: &Definition, id: &OwnerId) -> Self {
-        Self([(definition.owner.field.clone(), id.clone())].into())
-    }
-}
-
-/// The documentation of [`OwnerMember`].
-pub fn owner_member() -> RefOr<Schema> {
-    ObjectBuilder::new().property("{ownerField}", owner_id()).required("{ownerField}").into()
-}
+use crate::schemas::owner_member;
 
 /// A stored item.
 #[derive(Debug, Serialize)]

@@ -13,17 +13,17 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use pagebucket_engine::{Deadline, Engine, Erasure, Error};
+use pagebucket_model::definition::OwnerMember;
 use pagebucket_model::domain::{Instant, OwnerId};
 use pagebucket_model::metric::ERASURES;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::client::Peer;
-use crate::pages::item_view::{OwnerMember, owner_member};
 use crate::problem::{ErasureProblems, Problem};
 use crate::request::context::{Granted, RequestContext};
 use crate::request::params::Address;
-use crate::schemas::instant;
+use crate::schemas::{instant, owner_member};
 use crate::state::Api;
 
 /// The units of a step for each history: it deletes up to 1,000 pages, as a preallocation writes 60 documents.

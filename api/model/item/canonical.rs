@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::limits::MOST_LEVELS;
+use super::members::write_string;
 use super::number::{double, write_double};
 use crate::domain::Json;
 
@@ -69,11 +70,6 @@ fn write(raw: &RawValue, levels: u32, out: &mut Vec<u8>) {
             out.push(b'}');
         }
     }
-}
-
-/// Appends a JSON string, with the escapes that JSON demands and no others.
-pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, text).expect("a vector takes all bytes, and a text can be written");
 }
 
 #[cfg(test)]

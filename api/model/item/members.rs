@@ -2,7 +2,6 @@
 
 use bson::raw::{RawBsonRef, RawDocument};
 
-use super::canonical::write_string;
 use super::decimal::Decimal;
 use super::limits::MOST_LEVELS;
 use super::number::{MAX_INTEGER, write_double};
@@ -26,6 +25,11 @@ impl Corrupt {
         self.field = if self.field.is_empty() { name.to_owned() } else { format!("{name}.{}", self.field) };
         self
     }
+}
+
+/// Appends a JSON string, with the escapes that JSON demands and no others.
+pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, text).expect("a vector takes all bytes, and a text can be written");
 }
 
 const NOT_A_DATE: &str = "is not a date of the years 0000 to 9999";

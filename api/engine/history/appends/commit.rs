@@ -234,8 +234,6 @@ async fn send(source: &HistoryCollection, fenced: Vec<Fenced>, report: &impl Fn(
     metrics::histogram!(COMMIT_ITEMS, "collection" => definition.name.clone()).record(items as f64);
     match source.sessions.commit(&source.reads, command, deadline).await {
         Ok(Answer { verdicts, at, .. }) => {
-            // Records of keys are inserted with it.
-            source.server_time.learn(at);
             let mut verdicts = &verdicts[..];
             for batch in batches {
                 let (own, others) = verdicts.split_at(batch.statements.len());

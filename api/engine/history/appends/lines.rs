@@ -145,10 +145,10 @@ impl Appender {
         now: Instant,
         stop: &CancellationToken,
     ) -> Result<Option<Registered>, AppendCause> {
-        let server_time = &self.source.server_time;
+        let time = &self.source.reads.time;
         // The server's clock decides, because this machine's clock stops while the machine sleeps. A standalone server
         // reports no time; nothing is promised there.
-        let since = |begun: &Begun| Some(server_time.now()? - begun.touched?);
+        let since = |begun: &Begun| Some(time.clock()? - begun.touched?);
         let is_due = |begun: &Begun| since(begun).is_some_and(|millis| millis > TOUCH.as_millis() as i64);
         if so_far.begun.as_ref().is_some_and(|begun| !is_due(begun)) {
             return Ok(None);
@@ -161,7 +161,7 @@ impl Appender {
         if registered.record.fingerprint != Fingerprint::of_upload() {
             return Err(AppendCause::KeyReused);
         }
-        let touched = server_time.now();
+        let touched = time.clock();
         if let Some(begun) = &mut so_far.begun {
             begun.touched = touched;
             return Ok(None);

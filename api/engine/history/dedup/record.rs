@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
-use mongodb::bson::{Bson, DateTime, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
 use pagebucket_model::domain::{Instant, OwnerId, Seq, SeqRange};
 
 use super::key_search::KeySearch;
@@ -24,6 +24,10 @@ pub const COLLECTION: &str = "idempotency_keys";
 /// How long to wait for an insert before it is sent again: a repeat either inserts the record or finds it. Also how long
 /// a record may take to be raised, which is sent once.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
+
+/// How far the `touched` time of a new record may be behind the server's clock. This is more than an insert
+/// usually takes, and little compared with the time for which a record is kept.
+const TOLERANCE: Duration = Duration::from_secs(5);
 
 /// What is stored about the first request with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +55,12 @@ const MARGIN: Duration = Duration::from_secs(600);
 pub async fn keep_for(database: &Database, retention: Duration) -> Result<()> {
     let seconds = (retention + MARGIN).as_secs() as i64;
     indexes::expire_after(database, COLLECTION, "touched", Some(seconds)).await
+}
+
+/// Whether a record was inserted with an outdated time: `touched`, in milliseconds since 1970, is too far
+/// before `answered`, the cluster time of the answer to the insert.
+pub(super) fn was_outdated(answered: Option<Timestamp>, touched: i64) -> bool {
+    answered.is_none_or(|at| i64::from(at.time) * 1000 - touched > TOLERANCE.as_millis() as i64)
 }
 
 /// The query for one record. Its owner has the name that it has in buckets, and targets one shard.
@@ -203,6 +213,16 @@ mod tests {
     use mongodb::bson::RawDocumentBuf;
 
     use super::*;
+
+    #[test]
+    fn an_answer_shows_that_the_time_was_too_early() {
+        let at = |seconds| Some(Timestamp { time: seconds, increment: 7 });
+        assert!(!was_outdated(at(1_000), 1_000_400), "the server reports whole seconds");
+        assert!(!was_outdated(at(1_005), 1_000_000));
+        assert!(was_outdated(at(1_006), 1_000_999));
+        assert!(!was_outdated(at(1_000), 9_000_000), "a clock that was set back: the record is kept longer");
+        assert!(was_outdated(None, 1_000_000), "the time of the insert is unknown");
+    }
 
     #[test]
     fn a_record_is_read_as_it_was_written() {

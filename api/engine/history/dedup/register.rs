@@ -13,13 +13,12 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::record::{self, ATTEMPT, COLLECTION, Record};
+use super::record::{self, ATTEMPT, COLLECTION, Record, was_outdated};
 use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::catalog::{Catalog, KnownTail};
 use crate::history::buckets::tails::Tails;
 use crate::history::collection::HistoryCollection;
 use crate::history::collection::fence::ReadTime;
-use crate::history::collection::server_time::was_outdated;
 use crate::history::identity::RecordId;
 use crate::mongo::majority::Query;
 use crate::mongo::reply::{Answer, Verdict, judge};
@@ -170,7 +169,7 @@ async fn with_tails(
 /// was lost is found. Records that were inserted with an outdated time are returned too: they must be touched
 /// before an item is sent.
 async fn insert(source: &HistoryCollection, registrations: Vec<Registration>) -> Vec<Registration> {
-    let now = source.server_time.now().filter(|_| !registrations.is_empty());
+    let now = source.reads.time.clock().filter(|_| !registrations.is_empty());
     let Some(now) = now else { return registrations };
     let deadline = latest(&registrations);
     let document = |registration: &Registration| {
@@ -203,7 +202,9 @@ async fn insert(source: &HistoryCollection, registrations: Vec<Registration>) ->
         deadline.back_off(attempt).await;
         attempt += 1;
     };
-    source.server_time.learn(at);
+    if verdicts.contains(&Verdict::Stored) {
+        source.reads.time.acknowledged(at);
+    }
     let outdated = was_outdated(at, now);
     let mut existing = Vec::new();
     for (registration, verdict) in registrations.into_iter().zip(verdicts) {
@@ -231,10 +232,7 @@ async fn touch(source: &HistoryCollection, registrations: Vec<Registration>) -> 
     let command = updates(registrations.iter().map(upsert).collect(), deadline);
     let Answer { verdicts, upserted, .. } =
         match source.sessions.commit(&source.reads, command, deadline).await {
-            Ok(answer) => {
-                source.server_time.learn(answer.at);
-                answer
-            }
+            Ok(answer) => answer,
             Err(unanswered) => {
                 // `Unavailable` is right even if the record is stored: no item was sent.
                 fail(registrations, &unanswered.or_unavailable("the outcome of a registration is unknown"));

@@ -187,7 +187,7 @@ impl Feed {
         for history in &self.histories {
             history.look_at_clock(Deadline::within(NO_PRIMARY)).await?;
         }
-        let newest = self.histories.iter().filter_map(|history| history.reads.newest()).min();
+        let newest = self.histories.iter().filter_map(|history| history.reads.time.newest()).min();
         newest.ok_or_else(|| Error::Unavailable("the database tells no time yet".to_owned()))
     }
 
@@ -242,7 +242,7 @@ impl Feed {
             return;
         };
         // What is read after this shows the change.
-        history.reads.learn(time(change));
+        history.reads.time.learn(time(change));
         let told = told(change, history.definition.owner.kind);
         if let Some(owner) = told.appended() {
             history.watched.changed.note(owner);

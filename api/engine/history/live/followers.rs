@@ -243,7 +243,7 @@ async fn send_missed(
         match next {
             Some(change) => {
                 // What is read after this shows the change.
-                source.reads.learn(time(&change));
+                source.reads.time.learn(time(&change));
                 owners.extend(told(&change, kind).appended().cloned());
             }
             None if stream.is_alive() => {}

@@ -88,8 +88,10 @@ pub(crate) async fn find(
         })
     };
     // What another member shows must not be older than the latest answer about markers.
-    let after =
-        server.as_ref().filter(|_| source.markers.any(&source.clock)).and_then(|_| source.reads.newest());
+    let after = server
+        .as_ref()
+        .filter(|_| source.markers.any(&source.clock))
+        .and_then(|_| source.reads.time.newest());
     let found = source.reads.find(Query { server, after, ..Query::new(command, deadline) }, bucket).await;
     if let Err(Error::Gone(_)) = found {
         source.markers.met();

@@ -68,7 +68,7 @@ impl FeedStream {
             Some(token) => watch.resume_after(token).await?,
             None => {
                 source.look_at_clock(Deadline::within(NO_PRIMARY)).await?;
-                let now = source.reads.newest();
+                let now = source.reads.time.newest();
                 let now =
                     now.ok_or_else(|| Error::Unavailable("the database tells no time yet".to_owned()))?;
                 watch.start_at_operation_time(now).await?
@@ -117,7 +117,7 @@ async fn collect(source: &HistoryCollection, stream: &mut ChangeStream<RawDocume
     loop {
         match stream.next_if_any().await? {
             Some(change) => {
-                source.reads.learn(time(&change));
+                source.reads.time.learn(time(&change));
                 // Of the second in which it happened others may follow.
                 news.up_to = time(&change).map(millis).or(news.up_to);
                 match told(&change, source.definition.owner.kind) {

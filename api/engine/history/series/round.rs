@@ -322,7 +322,7 @@ fn confirm(source: &HistoryCollection, reply: &Document, count: i64) -> Result<(
     if reply.get("n").and_then(whole_number) != Some(count) {
         return Err(Error::Unavailable(format!("{count} measurements were to be inserted: {reply}")));
     }
-    source.reads.learn(reply.get_timestamp("operationTime").ok());
+    source.reads.time.learn(reply.get_timestamp("operationTime").ok());
     Ok(())
 }
 

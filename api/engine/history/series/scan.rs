@@ -126,7 +126,7 @@ impl SeriesSnapshot {
             let mut cursor = database.run_cursor_command(command).batch().await?;
             while let Some(batch) = cursor.try_next().await? {
                 // What is asked for later shows at least what this has shown, also by another primary.
-                reads.learn(batch.as_raw_document().get_timestamp("operationTime").ok());
+                reads.time.learn(batch.as_raw_document().get_timestamp("operationTime").ok());
                 for document in batch.doc_slices()? {
                     let document = document.map_err(mongodb::error::Error::from)?;
                     let measured = || {
@@ -173,7 +173,8 @@ impl SeriesSnapshot {
             }
         }
         let mut concern = doc! { "level": "majority" };
-        concern.extend(source.reads.newest().map(|newest| ("afterClusterTime".to_owned(), newest.into())));
+        concern
+            .extend(source.reads.time.newest().map(|newest| ("afterClusterTime".to_owned(), newest.into())));
         doc! {
             "aggregate": self.build.collection(),
             "pipeline": [{ "$match": filter }, { "$project": fields }],

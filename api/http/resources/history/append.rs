@@ -7,6 +7,7 @@ use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use pagebucket_engine::{AppendTerms, Engine};
+use pagebucket_model::definition::OwnerMember;
 use pagebucket_model::domain::{
     DraftError, Instant, MAX_SAFE_INTEGER, OwnerId, Position, Seq, SeqRange, Totals,
 };
@@ -17,12 +18,11 @@ use utoipa::openapi::path::Parameter;
 
 use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::{ItemBatch, ItemInput, MOST_ITEMS};
-use crate::pages::item_view::{OwnerMember, owner_member};
 use crate::problem::{AppendProblems, Problem, ProblemKind};
 use crate::request::body::{JSON, expect, read, upload_below, upload_beside};
 use crate::request::context::Granted;
 use crate::request::params::{Address, IDEMPOTENCY_REPLAYED, KeyHeader, ParameterReader, Params, in_query};
-use crate::schemas::{instant, whole};
+use crate::schemas::{instant, owner_member, whole};
 use crate::state::Api;
 
 /// Consecutive sequence numbers, both ends included.

@@ -1,18 +1,176 @@
-//! Checks a value by its node and writes its BSON, in one go.
+//! Parses items of clients: checks their JSON by a compiled schema and writes its BSON, in one go.
 
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
+use bson::raw::RawDocumentBuf;
 use bson::spec::ElementType;
 use serde_json::value::RawValue;
 
 use super::node::{ANY, ArrayRules, Bound, Kinds, Node, NumberKind, NumberRules, ObjectRules};
-use crate::domain::{BrokenRule, Faults, Instant, Invalid, Json, Member};
+use crate::domain::{
+    BrokenRule, DraftError, Faults, Instant, Invalid, Json, Member, OwnerId, OwnerType, many, one_or_many,
+};
 use crate::item::canonical;
 use crate::item::decimal::{Decimal, NotDecimal, is_multiple};
+use crate::item::draft::Draft;
 use crate::item::format::StringFormat;
 use crate::item::limits::{LONGEST_NAME, MOST_LEVELS, is_storable};
+use crate::item::noun::Noun;
 use crate::item::number::{double, integer};
 use crate::item::value_path::ValuePath;
+
+/// A compiled schema: what an item may be, and how it is written.
+#[derive(Debug)]
+pub struct Schema {
+    pub(super) root: Arc<Node>,
+    pub(super) noun: Noun,
+    /// The index of the date.
+    pub(super) date: usize,
+    pub(super) reserved: Vec<String>,
+    pub(super) max_item_bytes: usize,
+    /// Bytes of a document, so that it is within `max_item_bytes` wherever it is stored.
+    pub(super) max_document_bytes: usize,
+}
+
+impl Schema {
+    /// Whether no item may have a member of this name on its first level.
+    pub fn is_reserved(&self, name: &str) -> bool {
+        is_reserved(&self.reserved, name)
+    }
+
+    /// Parses a JSON text that is one item or an array of 1 to `max` items, and finds all its faults.
+    ///
+    /// # Errors
+    /// See [`DraftError`].
+    pub fn parse_drafts(&self, bytes: &[u8], max: usize) -> Result<Vec<Draft>, DraftError> {
+        one_or_many(bytes, max, self.nouns(), |item, pointer, faults| self.parse_draft(item, pointer, faults))
+    }
+
+    /// The same of an array alone.
+    ///
+    /// # Errors
+    /// See [`DraftError`].
+    pub fn parse_batch(&self, bytes: &[u8], max: usize) -> Result<Vec<Draft>, DraftError> {
+        many(bytes, max, self.nouns(), |item, pointer, faults| self.parse_draft(item, pointer, faults))
+    }
+
+    fn nouns(&self) -> [&str; 3] {
+        [self.noun.one(), self.noun.article(), self.noun.many()]
+    }
+
+    /// Parses a JSON text that is one item. With `owner`, a name and a type, this member of the text says whose item
+    /// it is; it is no part of the item.
+    ///
+    /// # Errors
+    /// See [`DraftError`].
+    pub fn parse_line(
+        &self,
+        bytes: &[u8],
+        owner: Option<(&str, OwnerType)>,
+    ) -> Result<(Option<OwnerId>, Draft), DraftError> {
+        let raw = Json::check(bytes)?;
+        let mut faults = Faults::default();
+        let Some(mut members) = self.members(raw, "", &mut faults) else {
+            return Err(DraftError::Invalid(faults));
+        };
+        let owner = owner.and_then(|(name, kind)| take_owner(&mut members, name, kind, &mut faults));
+        match self.parse_members(members, bytes.len(), "", &mut faults) {
+            Some(draft) if faults.is_empty() => Ok((owner, draft)),
+            _ => Err(DraftError::Invalid(faults)),
+        }
+    }
+
+    fn parse_draft(&self, raw: &RawValue, pointer: &str, faults: &mut Faults) -> Option<Draft> {
+        let members = self.members(raw, pointer, faults)?;
+        self.parse_members(members, raw.get().len(), pointer, faults)
+    }
+
+    fn members<'a>(&self, raw: &'a RawValue, pointer: &str, faults: &mut Faults) -> Option<Vec<Member<'a>>> {
+        match Json::read(raw) {
+            Json::Object(members) => Some(members),
+            other => {
+                let detail =
+                    format!("must be {}, which is an object, not {}", self.noun.article(), other.kind());
+                faults.push(|| pointer.to_owned(), detail);
+                None
+            }
+        }
+    }
+
+    /// Parses the members of one item, which is at `pointer`, and adds all its faults to `faults`. Returns `None` if
+    /// there are any. `len`: the bytes of the JSON, a guess at those of the BSON.
+    pub fn parse_members<'a>(
+        &'a self,
+        mut members: Vec<Member<'a>>,
+        len: usize,
+        pointer: &str,
+        faults: &mut Faults,
+    ) -> Option<Draft> {
+        let date = &self.root.object.properties[self.date];
+        let is_date = |member: &Member<'_>| member.name.as_deref() == Some(&*date.name);
+        let undated = !date.required && !members.iter().any(is_date);
+        if undated {
+            // A placeholder, in the place that the schema gives to the date.
+            let value = serde_json::from_str(r#""1970-01-01T00:00:00Z""#).ok()?;
+            let name = Some(Cow::Borrowed(&*date.name));
+            members.insert(self.date.min(members.len()), Member { name, value });
+        }
+        let before = faults.count();
+        let mut checker = ItemChecker {
+            out: Vec::with_capacity(len.min(self.max_document_bytes)),
+            faults,
+            most_bytes: self.max_document_bytes,
+            reserved: &|name| self.is_reserved(name),
+            item: self.noun.article(),
+        };
+        let mut pieces = checker.object(&self.root.object, &members, &ValuePath::At(pointer));
+        let (oversized, mut bytes) = (checker.oversized(), checker.out);
+        if oversized {
+            let detail = format!("must take at most {} bytes when it is stored", self.max_item_bytes);
+            faults.push(|| pointer.to_owned(), detail);
+            return None;
+        }
+        if faults.count() > before {
+            return None;
+        }
+        bytes.shrink_to_fit();
+        // The date's value ends its piece.
+        let date_at = pieces.swap_remove(self.date)?.end - 8;
+        let millis = i64::from_le_bytes(bytes[date_at..][..8].try_into().ok()?);
+        let date = if undated { None } else { Some(Instant::from_millis(millis).ok()?) };
+        Some(Draft { document: RawDocumentBuf::from_bytes(bytes).ok()?, date, date_at })
+    }
+}
+
+/// Removes the member that names the owner, and parses it. Adds what is wrong with it to `faults`.
+fn take_owner(
+    members: &mut Vec<Member<'_>>,
+    name: &str,
+    kind: OwnerType,
+    faults: &mut Faults,
+) -> Option<OwnerId> {
+    let mut given = members.extract_if(.., |member| member.name.as_deref() == Some(name));
+    let (first, twice) = (given.next(), given.next().is_some());
+    given.for_each(drop);
+    let parsed = match (first.map(|member| Json::read(member.value)), kind) {
+        (None, _) => Err(Invalid("is required".to_owned())),
+        (Some(_), _) if twice => Err(Invalid("must not be given more than once".to_owned())),
+        (Some(Json::Number(text)), OwnerType::Integer) => kind.parse(text),
+        (Some(Json::String(text)), kind) if kind.is_text() => kind.parse(&text.unwrap_or_default()),
+        (Some(other), _) => {
+            let wanted = if kind.is_text() { "string" } else { "number" };
+            Err(Invalid(format!("must be a {wanted}, not {}", other.kind())))
+        }
+    };
+    parsed.map_err(|invalid| faults.push(|| format!("/{name}"), invalid)).ok()
+}
+
+/// Whether no item may have a member of this name on its first level, beside these.
+pub(super) fn is_reserved(reserved: &[String], name: &str) -> bool {
+    name.starts_with('_') || reserved.iter().any(|reserved| reserved == name)
+}
 
 /// The BSON of one item, as far as it is written, and the faults that were found.
 pub(super) struct ItemChecker<'f> {

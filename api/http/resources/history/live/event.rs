@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use pagebucket_engine::{LivePage, LogPlace, OwnersNews};
-use pagebucket_model::definition::Definition;
+use pagebucket_model::definition::{Definition, OwnerMember};
 use pagebucket_model::domain::{OwnerId, Totals};
 use serde_json::{Map, Value, json};
 
-use crate::pages::item_view::{OwnerMember, write_items};
+use crate::pages::item_view::write_items;
 use crate::problem::Problem;
 use crate::request::watch::WATCH;
 use crate::resources::owners::{OwnerView, TotalsView};

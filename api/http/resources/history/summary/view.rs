@@ -1,6 +1,6 @@
 //! The JSON of a summary.
 
-use pagebucket_model::definition::{Definition, SummaryValue};
+use pagebucket_model::definition::{Definition, OwnerMember, SummaryValue};
 use pagebucket_model::domain::{Instant, Seq};
 use pagebucket_model::summary::{Measurements, SummaryPoint, SummaryShape};
 use serde::Serialize;
@@ -9,9 +9,8 @@ use utoipa::ToSchema;
 
 use super::params::MOST_POINTS;
 use crate::pages::item_schemas::{ItemSeriesGroup, ItemSeriesValues};
-use crate::pages::item_view::{OwnerMember, owner_member};
 use crate::resources::links::Links;
-use crate::schemas::instant;
+use crate::schemas::{instant, owner_member};
 
 /// What the {manyItems} of a history add up to, by spans of time.
 #[serde_with::skip_serializing_none]

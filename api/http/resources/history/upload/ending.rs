@@ -4,14 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pagebucket_engine::{AppendCause, Error};
-use pagebucket_model::definition::Definition;
+use pagebucket_model::definition::{Definition, OwnerMember};
 use pagebucket_model::domain::{Faults, OwnerId};
 use pagebucket_streams::ingest::{End, LineRange, Report, StreamEvent, StreamWatch, Unreadable};
 use serde_json::{Map, Value, json};
 
 use super::read::{BadLine, LEAST};
 use super::views::{CountsView, LineProblemView, ManyUploadedView, UploadedView};
-use crate::pages::item_view::OwnerMember;
 use crate::problem::{self, LoggedCause, Problem, ProblemKind};
 use crate::resources::history::append::RangeView;
 

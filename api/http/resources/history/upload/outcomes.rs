@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use pagebucket_engine::{Gone, LineRefusal};
-use pagebucket_model::definition::Definition;
+use pagebucket_model::definition::{Definition, OwnerMember};
 use pagebucket_model::domain::{OwnerId, Seq};
 use pagebucket_streams::ingest::{NotTaken, RowOutcome, RowRefusal, Sent, StreamEvent, StreamWatch};
 use tokio::sync::mpsc;
@@ -14,7 +14,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::read::BadLine;
 use super::views::OutcomeView;
-use crate::pages::item_view::OwnerMember;
 use crate::problem::{Problem, ProblemKind};
 
 /// A part of the answer, on its way to the connection.

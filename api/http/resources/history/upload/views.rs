@@ -1,5 +1,6 @@
 //! The JSON of an upload's answers, and its documentation.
 
+use pagebucket_model::definition::OwnerMember;
 use pagebucket_model::domain::{Fault, Faults, Seq};
 use serde::Serialize;
 use serde_json::Value;
@@ -7,10 +8,9 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
-use crate::pages::item_view::{OwnerMember, owner_member};
 use crate::problem::{self, Problem, ProblemKind};
 use crate::resources::history::append::RangeView;
-use crate::schemas::owner_id;
+use crate::schemas::{owner_id, owner_member};
 
 /// Summary of an upload to one history, in which every line is stored or refused.
 #[serde_with::skip_serializing_none]
