@@ -75,7 +75,9 @@ export class Browser {
 
   async go(url: string): Promise<void> {
     await this.#call("Page.navigate", { url });
-    await this.until(`location.href == ${JSON.stringify(url)} && document.readyState == "complete"`);
+    // What the page shows first may have changed the part behind "#" already.
+    const address = JSON.stringify(url.split("#")[0]);
+    await this.until(`location.href.split("#")[0] == ${address} && document.readyState == "complete"`);
   }
 
   /** The value of an expression in the page, or of its promise. */
