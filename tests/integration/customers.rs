@@ -8,7 +8,7 @@ use mongodb::bson::doc;
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{ALL, History, SMALL, Service, TOTAL, fill, test, test_over, trade};
+use crate::harness::{ALL, History, SMALL, Service, TOTAL, fill, spawn, test, test_over, trade};
 
 const GREATEST: u64 = (1 << 53) - 1;
 
@@ -120,7 +120,7 @@ async fn new_ones_do_not_disturb_a_walk(history: &'static History) {
     }
     let stop = Arc::new(AtomicBool::new(false));
     let (client, stopped) = (service.client.clone(), Arc::clone(&stop));
-    let writer = tokio::spawn(async move {
+    let writer = spawn(async move {
         let mut owner = 1;
         while !stopped.load(Ordering::Relaxed) {
             client.append(owner, &history.item(1)).await.expect(201);

@@ -4,7 +4,7 @@ use mongodb::bson::{DateTime, Document};
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{ALL, Client, History, SMALL, Service, TOTAL, amount, test, test_over};
+use crate::harness::{ALL, Client, History, SMALL, Service, TOTAL, amount, spawn, test, test_over};
 
 const DAY: i64 = 86_400_000;
 /// 2004-01-01T00:00:00Z
@@ -253,7 +253,7 @@ async fn a_walk_beside_a_writer(history: &'static History) {
     append(&service.client, 1, 1, &dates(1, 100)).await;
     let writer = {
         let client = service.client.clone();
-        tokio::spawn(async move {
+        spawn(async move {
             let (mut next, mut size) = (101, 1);
             while next <= ITEMS {
                 let last = (next + size - 1).min(ITEMS);

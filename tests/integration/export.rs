@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::commands::program::{Place, run};
 use crate::harness::{
     ALL, Answer, Harm, History, Mongod, Proxy, READINGS, Service, Setup, TRADES, Way, eventually, fill,
-    shared, test, test_over, trade,
+    shared, spawn, test, test_over, trade,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -324,7 +324,7 @@ async fn decompressed(bytes: &[u8]) -> String {
         .spawn()
         .expect("there is a gzip");
     let (mut input, bytes) = (gzip.stdin.take().expect("a pipe"), bytes.to_vec());
-    let writing = tokio::spawn(async move { input.write_all(&bytes).await.ok() });
+    let writing = spawn(async move { input.write_all(&bytes).await.ok() });
     let output = gzip.wait_with_output().await.expect("it ends");
     writing.await.expect("no panic");
     String::from_utf8(output.stdout).expect("UTF-8")
@@ -341,7 +341,7 @@ async fn compressed_it_does_not_wait_to_fill_a_block() {
     service.client.get("/v1/customers/7").await.expect(200);
     proxy.harm("find", Way::There, Harm::Hold, 1);
     let request = reqwest::Client::new().get(service.client.url(&path(""))).header("accept-encoding", "gzip");
-    let asked = tokio::spawn(request.send());
+    let asked = spawn(request.send());
     proxy.struck(1).await;
     // The tail may pass, and then the first batch; the second one is held.
     proxy.relent_but("find", Way::There, Harm::Hold, 1);
@@ -547,7 +547,7 @@ async fn slow_clients_lose_their_places() {
         slow.spawn(tokio::time::timeout(PATIENCE / 2, read_slowly(stream, 3 * 1024, pause)));
     }
     // Some 80 KiB/s, for longer than a client may stand still.
-    let fair = tokio::spawn(read_slowly(narrow(&service, "?after=195000").await, 20 * 1024, pause));
+    let fair = spawn(read_slowly(narrow(&service, "?after=195000").await, 20 * 1024, pause));
     service.client.get(&path("?after=199990")).await.problem(503, "overloaded");
     let (body, ended) = fair.await.expect("no panic");
     ended.expect("all of it");

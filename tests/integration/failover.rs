@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::faults::{fail, heal};
 use crate::harness::{
     Client, ITEM_NOT_FOUND, Mongod, ReplicaSet, Service, Setup, TOTAL, TRADES, Wires, engine, eventually,
-    test, trade,
+    spawn, test, trade,
 };
 use crate::live::client::Events;
 
@@ -121,7 +121,7 @@ fn everything(client: &Client) -> Vec<JoinHandle<()>> {
     ];
     let ask = |(path, check): (&'static str, fn(Value))| {
         let client = client.clone();
-        tokio::spawn(async move { check(client.get(path).await.expect(200)) })
+        spawn(async move { check(client.get(path).await.expect(200)) })
     };
     checks.into_iter().map(ask).collect()
 }
@@ -144,7 +144,7 @@ async fn totals_never_shrink_on_a_new_primary_that_lags() {
     let expected = (0..32).map(|number| {
         let (client, key) = (cold.client.clone(), format!("key-{number}"));
         let key = (number % 2 == 0).then_some(key);
-        tokio::spawn(async move { client.append_after(8, 40, key.as_deref(), &trade(41)).await })
+        spawn(async move { client.append_after(8, 40, key.as_deref(), &trade(41)).await })
     });
     let expected: Vec<_> = expected.collect();
     let mut reads = everything(&writer.client);
@@ -196,7 +196,7 @@ async fn a_span_of_dates_is_whole_on_a_new_primary_that_lags() {
         .expect("an export");
     lagging.elect(25).await;
 
-    let listing = tokio::spawn(async move {
+    let listing = spawn(async move {
         let cursor = Cursor::After(Position::BEGINNING);
         before
             .dated(dates, cursor, 100, Deadline::within(LONG))
@@ -207,7 +207,7 @@ async fn a_span_of_dates_is_whole_on_a_new_primary_that_lags() {
             .map(|(_, seq)| seq.get())
             .collect()
     });
-    let export = tokio::spawn(async move {
+    let export = spawn(async move {
         let mut all = Vec::new();
         loop {
             match export.next().await.expect("trades") {

@@ -16,8 +16,10 @@ use std::future::Future;
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
+use futures_util::future::{FutureExt, LocalBoxFuture};
 use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 
 pub use client::{Answer, Client, trade, trade_at};
 pub use filled::{fill, fill_pages};
@@ -50,7 +52,11 @@ pub fn trial<F>(name: impl Into<String>, test: impl FnOnce() -> F + Send + 'stat
 where
     F: Future<Output = ()> + 'static,
 {
-    let name = name.into();
+    boxed_trial(name.into(), Box::new(|| Box::pin(test())))
+}
+
+/// The same. What runs a test is compiled once, and not for the type of each test: that was half of what the compiler had to make.
+fn boxed_trial(name: String, test: Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>) -> Trial {
     Trial::test(name.clone(), move || {
         let _running = times::Running::begin(name);
         RUNTIME.block_on(async {
@@ -59,6 +65,11 @@ where
             ended.map_err(|_| format!("no end after {longest:?}").into())
         })
     })
+}
+
+/// As `tokio::spawn`, but compiled once for each type of result, and not for each future.
+pub fn spawn<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(work.boxed())
 }
 
 /// How long each of the judged runs lasts: `FAULT_SECONDS`, 6 unless set, and 60 in a long run.

@@ -19,7 +19,7 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{
-    Mongod, Service, Setup, TOTAL, TRADES, eventually, free_port, leave_out, shared, stored, test,
+    Mongod, Service, Setup, TOTAL, TRADES, eventually, free_port, leave_out, shared, spawn, stored, test,
 };
 
 #[test]
@@ -202,7 +202,7 @@ async fn an_outage_is_waited_for() {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), waits).await.expect("it says that it waits");
-    tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
+    spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
     mongod.start().await;
     mongod.until_primary().await;
     drop(input);
@@ -473,15 +473,15 @@ async fn a_server_that_comes_back_is_gone_on_with() {
 async fn cutting(server: SocketAddr, cuts: u32, bytes: u64) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("its address");
-    tokio::spawn(async move {
+    spawn(async move {
         let mut connection = 0;
         while let Ok((client, _)) = listener.accept().await {
             connection += 1;
             let most = if connection <= cuts { bytes } else { u64::MAX };
-            tokio::spawn(async move {
+            spawn(async move {
                 let (read, mut write) = client.into_split();
                 let (back, mut there) = TcpStream::connect(server).await.expect("the server").into_split();
-                let answer = tokio::spawn(async move {
+                let answer = spawn(async move {
                     let mut back = back;
                     tokio::io::copy(&mut back, &mut write).await.ok();
                 });
@@ -532,10 +532,10 @@ async fn answering_for(server: SocketAddr, connections: u32, rows: usize, answer
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("its address");
     let used = Arc::new(AtomicU32::new(0));
-    tokio::spawn(async move {
+    spawn(async move {
         while let Ok((mut client, _)) = listener.accept().await {
             let (answer, used) = (answer.clone(), used.clone());
-            tokio::spawn(async move {
+            spawn(async move {
                 // A client may open a connection that it then does not need.
                 if client.peek(&mut [0]).await.is_ok_and(|bytes| bytes == 0) {
                     return;

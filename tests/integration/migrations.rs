@@ -11,7 +11,7 @@ use pagebucket_engine::{Capacity, ConnectError, ConnectionSettings, MigrationErr
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 
-use crate::harness::{Setup, eventually, migrations, shared, test};
+use crate::harness::{Setup, eventually, migrations, shared, spawn, test};
 
 pub mod page_views;
 
@@ -479,7 +479,7 @@ async fn a_lock_that_is_held_is_waited_for() {
     place.database.run_command(doc! { "profile": 2 }).await.expect("the profiler");
     let applying = {
         let store = place.store.clone();
-        tokio::spawn(async move { store.apply(vec![file("0001_one", false, &[leaving("one")])]).await })
+        spawn(async move { store.apply(vec![file("0001_one", false, &[leaving("one")])]).await })
     };
     // Two statements each time.
     let profile = place.database.collection::<Document>("system.profile");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{ALL, Answer, History, Service, TOTAL, test, test_over, trade};
+use crate::harness::{ALL, Answer, History, Service, TOTAL, spawn, test, test_over, trade};
 
 /// The sequence numbers at an offset, in the order shown.
 fn expected(order: &str, total: u64, offset: u64, limit: u64) -> Vec<u64> {
@@ -96,7 +96,7 @@ async fn a_hundred_windows_beside_a_writer(history: &'static History) {
     let appended = Arc::new(AtomicU64::new(began));
     let writer = {
         let (client, stop, appended) = (service.client.clone(), Arc::clone(&stop), Arc::clone(&appended));
-        tokio::spawn(async move {
+        spawn(async move {
             let (mut next, mut size) = (began + 1, 1);
             while !stop.load(Ordering::Acquire) {
                 client.append(1, &history.items(next..=next + size - 1)).await.expect(201);
@@ -109,7 +109,7 @@ async fn a_hundred_windows_beside_a_writer(history: &'static History) {
     };
     let walks = ["asc", "desc"].map(|order| {
         let (client, appended) = (service.client.clone(), Arc::clone(&appended));
-        tokio::spawn(async move {
+        spawn(async move {
             // Once, or again until enough was appended meanwhile.
             loop {
                 let mut shown = Vec::new();

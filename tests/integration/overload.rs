@@ -13,7 +13,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::commands::program::Place;
-use crate::harness::{Answer, Client, Harm, Proxy, Setup, TRADES, Way, eventually, shared, test, trade};
+use crate::harness::{
+    Answer, Client, Harm, Proxy, Setup, TRADES, Way, eventually, shared, spawn, test, trade,
+};
 use crate::uploads::{lines, of, upload};
 
 /// The memory of a trade of these tests in the queue, in bytes: 62 of BSON, and a constant part.
@@ -215,8 +217,7 @@ async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
     }
     // An upload to the same history waits, and not in the way of another.
     let of_it = other.clone();
-    let of_it =
-        tokio::spawn(async move { upload(&of_it, "/v1/customers/1/trades/upload", lines(101..=140)).await });
+    let of_it = spawn(async move { upload(&of_it, "/v1/customers/1/trades/upload", lines(101..=140)).await });
     for customer in 2..=10 {
         // More than a quarter of the queue, where the customer holds nothing.
         other.append(customer, &trades(1, 60)).await.expect(201);

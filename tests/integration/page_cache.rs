@@ -9,7 +9,7 @@ use mongodb::bson::{Document, doc};
 use serde_json::json;
 
 use crate::harness::{
-    ALL, Harm, History, ITEM_NOT_FOUND, Proxy, SMALL, Service, Setup, TOTAL, Way, shared, test_over,
+    ALL, Harm, History, ITEM_NOT_FOUND, Proxy, SMALL, Service, Setup, TOTAL, Way, shared, spawn, test_over,
 };
 
 /// A service that counts its `find`s on the history, with so many bytes for pages.
@@ -46,7 +46,7 @@ async fn many_misses_at_once_are_one_fetch(history: &'static History) {
     proxy.harm("find", Way::Back, Harm::Hold, 1);
     let asking = (0..50).map(|_| {
         let client = service.client.clone();
-        tokio::spawn(async move { client.get(&history.at(1, "/pages/2")).await.expect(200) })
+        spawn(async move { client.get(&history.at(1, "/pages/2")).await.expect(200) })
     });
     let asking: Vec<_> = asking.collect();
     proxy.struck(1).await;
@@ -136,7 +136,7 @@ async fn many_pages_at_once_are_few_fetches(history: &'static History) {
         // Those near the first are reached by skipping, each by a command of its own.
         let asking = (21..=120).map(|page| {
             let (client, path) = (service.client.clone(), history.at(1, &format!("/pages/{page}")));
-            tokio::spawn(async move { (page, client.get(&path).await) })
+            spawn(async move { (page, client.get(&path).await) })
         });
         let asking: Vec<_> = asking.collect();
         proxy.struck(struck + 4).await;
@@ -236,7 +236,7 @@ async fn who_came_later_sees_what_came_between(history: &'static History) {
         let path = history.at(1, &format!("/pages/{}", history.page_of(last)));
         let ask = || {
             let (client, path) = (service.client.clone(), path.clone());
-            tokio::spawn(async move { client.get(&path).await })
+            spawn(async move { client.get(&path).await })
         };
         let struck = proxy.strikes();
         proxy.harm("find", Way::Back, Harm::Hold, 1);

@@ -20,7 +20,8 @@ use tokio::net::TcpStream;
 
 use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{
-    Answer, Client, READINGS, SMALL, Service, Setup, TRADES, eventually, fill, shared, test, test_over, trade,
+    Answer, Client, READINGS, SMALL, Service, Setup, TRADES, eventually, fill, shared, spawn, test,
+    test_over, trade,
 };
 use crate::uploads::wire::Upload;
 use crate::uploads::{NDJSON, lines, of, upload};
@@ -466,7 +467,7 @@ async fn who_has_nothing_left_waits_for_the_first_rows() {
         get(&service.client, &page, "192.0.2.1").await.expect(200);
     }
     refused(&get(&service.client, &page, "192.0.2.1").await, "reads", 0);
-    let waiting = tokio::spawn({
+    let waiting = spawn({
         let (client, export) = (service.client.clone(), export.clone());
         async move { get(&client, &export, "192.0.2.1").await }
     });
@@ -535,7 +536,7 @@ async fn an_export_waits_until_the_service_stops() {
     setup.args.drain_delay = 1;
     let service = setup.start().await;
     fill(&service.database, READINGS, 7, PAGES, READINGS.page_size).await;
-    let export = tokio::spawn({
+    let export = spawn({
         let client = service.client.clone();
         async move { get(&client, &READINGS.at(7, "/export.ndjson"), "192.0.2.1").await }
     });

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::harness::{ALL, Client, History, Service, TOTAL, test_over};
+use crate::harness::{ALL, Client, History, Service, TOTAL, spawn, test_over};
 
 #[test_over(ALL)]
 async fn sizes_are_exact_across_pages(history: &'static History) {
@@ -185,7 +185,7 @@ async fn walks_beside_a_writer(history: &'static History) {
     let done = Arc::new(AtomicBool::new(false));
     let writer = {
         let (client, done) = (service.client.clone(), Arc::clone(&done));
-        tokio::spawn(async move {
+        spawn(async move {
             let mut next = 201;
             let mut size = 1;
             while next <= ITEMS {
@@ -201,7 +201,7 @@ async fn walks_beside_a_writer(history: &'static History) {
         [("limit=7", 7_usize), ("limit=25&order=desc", 25), ("limit=100", 100), ("limit=1&order=desc", 1)]
             .map(|(query, limit)| {
                 let (client, done) = (service.client.clone(), Arc::clone(&done));
-                tokio::spawn(async move {
+                spawn(async move {
                     let (mut seen, mut newer) = walk(&client, &history.at(1, &format!("?{query}"))).await;
                     if !query.contains("desc") {
                         let last = seen.last().unwrap();

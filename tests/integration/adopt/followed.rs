@@ -9,7 +9,7 @@ use tokio::process::{Child, Command};
 
 use super::{Moving, trade};
 use crate::commands::program::{PATIENCE, signal};
-use crate::harness::{Mongod, eventually, test};
+use crate::harness::{Mongod, eventually, spawn, test};
 
 /// A follower, and what it says.
 pub struct Following {
@@ -22,7 +22,7 @@ impl Following {
         let mut child = command.spawn().expect("to run");
         let said: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
         let (mut lines, heard) = (BufReader::new(child.stderr.take().unwrap()).lines(), Arc::clone(&said));
-        tokio::spawn(async move {
+        spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 heard.lock().unwrap().push(line);
             }
@@ -341,7 +341,7 @@ async fn writers_of_the_manual_move_with_it() {
         upsert(n % 4 + 1, n).await;
     }
     let stop = Arc::new(AtomicBool::new(false));
-    let writer = tokio::spawn({
+    let writer = spawn({
         let (stop, upsert) = (Arc::clone(&stop), upsert.clone());
         async move {
             let mut n = 201;

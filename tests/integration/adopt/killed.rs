@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::followed::Following;
 use super::{Moving, trade};
-use crate::harness::{eventually, test};
+use crate::harness::{eventually, spawn, test};
 
 /// Items of the source before it is adopted: `ADOPT_ITEMS`, 8,000 unless set; 200,000 are the full size.
 fn items() -> i64 {
@@ -39,7 +39,7 @@ async fn killed_five_times_nothing_is_lost_or_doubled() {
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
             let (old, stop) = (moving.old(), Arc::clone(&stop));
-            tokio::spawn(async move {
+            spawn(async move {
                 let mut n = items + 1 + writer;
                 while !stop.load(Ordering::Relaxed) {
                     let row = trade(customer_of(n), n, DateTime::now().timestamp_millis());

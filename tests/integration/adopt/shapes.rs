@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::{Moving, OLD, trade};
 use crate::commands::program::Place;
-use crate::harness::{NOTES, test};
+use crate::harness::{NOTES, spawn, test};
 
 fn date(text: &str) -> DateTime {
     DateTime::parse_rfc3339_str(text).unwrap()
@@ -288,7 +288,7 @@ async fn histories_that_have_items_go_on() {
     serving.client.append_all(1, 1..=25).await;
     moving.old().insert_many((101..=3_100).map(|n| trade(1, n, n))).await.unwrap();
     let client = serving.client.clone();
-    let writer = tokio::spawn(async move { client.append_all(1, 26..=60).await });
+    let writer = spawn(async move { client.append_all(1, 26..=60).await });
     moving.adopted(&[], 0).await;
     writer.await.unwrap();
     let numbers = moving.stored(1).await.numbers;

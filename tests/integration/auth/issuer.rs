@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::harness::tokens::{AUDIENCE, gate, owners_claim};
-use crate::harness::{Setup, eventually, shared, skip, test};
+use crate::harness::{Setup, eventually, shared, skip, spawn, test};
 
 const TRADES: &str = "/v1/customers/7/trades";
 
@@ -107,7 +107,7 @@ async fn keys_are_replaced_while_requests_run() {
         .map(|_| {
             let (stop, rounds) = (Arc::clone(&stop), Arc::clone(&rounds));
             let (client, http, url) = (service.client.clone(), issuer.http.clone(), issuer.url.clone());
-            tokio::spawn(async move {
+            spawn(async move {
                 while !stop.load(Ordering::SeqCst) {
                     let client = client.with_token(token(&http, &url, "ann-7").await);
                     for _ in 0..10 {

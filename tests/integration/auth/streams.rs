@@ -7,7 +7,7 @@ use pagebucket_http::OpenParts;
 use serde_json::json;
 
 use crate::harness::tokens::{Issuer, claims, gate, now};
-use crate::harness::{Client, Service, Setup, TRADES, eventually, fill, shared, test};
+use crate::harness::{Client, Service, Setup, TRADES, eventually, fill, shared, spawn, test};
 use crate::uploads::lines;
 use crate::uploads::wire::Upload;
 
@@ -82,7 +82,7 @@ async fn an_upload_that_never_pauses_ends_too() {
     let upload = Upload::begin(service.address(), path, &[("authorization", &authorization)]).await;
     let (mut read, mut write) = upload.split();
     let chunk = lines(1..=50);
-    let writing = tokio::spawn(async move { while write.try_send(&chunk).await.is_ok() {} });
+    let writing = spawn(async move { while write.try_send(&chunk).await.is_ok() {} });
     let ending = tokio::time::timeout(LONG, read.line()).await.expect("an end");
     let problem = ending.expect("a problem");
     assert!(problem["stored"].as_u64().is_some_and(|stored| stored > 0), "{problem}");
@@ -107,7 +107,7 @@ async fn an_upload_ends_after_its_key_is_withdrawn() {
     let upload = Upload::begin(service.address(), path, &[("authorization", &authorization)]).await;
     let (mut read, mut write) = upload.split();
     issuer.replace([]);
-    let writing = tokio::spawn(async move {
+    let writing = spawn(async move {
         for number in 1.. {
             if write.try_send(&lines([number])).await.is_err() {
                 break;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{refused, total};
-use crate::harness::{Mongod, Service, Setup, eventually, shared, test, trade};
+use crate::harness::{Mongod, Service, Setup, eventually, shared, spawn, test, trade};
 
 /// Longer than any of the short deadlines here, much shorter than the usual ones.
 const SOON: Duration = Duration::from_secs(8);
@@ -51,7 +51,7 @@ async fn slow_body() {
     let mut stream = TcpStream::connect(service.address()).await.expect("a connection");
     stream.write_all(head(1000).as_bytes()).await.expect("to write");
     let (mut read, mut write) = stream.into_split();
-    let drip = tokio::spawn(async move {
+    let drip = spawn(async move {
         while write.write_all(b" ").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

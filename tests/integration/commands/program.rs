@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::harness::{Client, History, Service, Setup, TRADES, eventually, migrations, shared};
+use crate::harness::{Client, History, Service, Setup, TRADES, eventually, migrations, shared, spawn};
 
 /// Longer than any command takes on a slow machine; only a failure waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -208,7 +208,7 @@ impl Heard {
         let text = Arc::new(Mutex::new(String::new()));
         let (count, lines) = tokio::sync::watch::channel(0);
         let said = Arc::clone(&text);
-        let listener = tokio::spawn(async move {
+        let listener = spawn(async move {
             let mut pipe = BufReader::new(pipe);
             let mut line = String::new();
             while pipe.read_line(&mut line).await.is_ok_and(|length| length > 0) {

@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::PATIENCE;
 use super::wire::{Http2, closed, plain};
-use crate::harness::{Setup, TRADES, eventually, shared, test};
+use crate::harness::{Setup, TRADES, eventually, shared, spawn, test};
 
 #[test]
 async fn requests_over_http2_end_before_the_service_does() {
@@ -38,7 +38,7 @@ async fn requests_over_http2_end_before_the_service_does() {
     };
 
     let stored = service.database.clone();
-    let stopping = tokio::spawn(service.stop());
+    let stopping = spawn(service.stop());
     // New connections learn that it is stopping.
     let refused = || async {
         // A connection from before that has no request yet is closed without an answer.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::PATIENCE;
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, plain, secure};
-use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, fill, shared, test};
+use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, fill, shared, spawn, test};
 use crate::uploads::NDJSON;
 
 const JSON: &str = "application/json";
@@ -89,7 +89,7 @@ async fn a_body_over_http2_must_come_in_time() {
     let begun = client.begin(Method::POST, &TRADES.path(7), Some(JSON)).await;
     let (mut send, answer) = begun.expect("to send");
     send.send_data("[".into(), false).expect("to send");
-    let trickle = tokio::spawn(async move {
+    let trickle = spawn(async move {
         // Until the server says that it wants no more.
         while send.send_data(" ".into(), false).is_ok() {
             tokio::time::sleep(Duration::from_millis(100)).await;

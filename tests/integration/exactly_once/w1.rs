@@ -14,7 +14,7 @@ use super::clients::{Load, Repeats};
 use super::judge::Finding;
 use super::record::{Log, Reply, Stored, Told, Wanted};
 use super::run::{Run, hold, verdict};
-use crate::harness::{ReplicaSet, Setup, TRADES, Wires};
+use crate::harness::{ReplicaSet, Setup, TRADES, Wires, spawn};
 
 /// How often the secondaries are killed, until the primary has acknowledged something alone.
 const ATTEMPTS: usize = 5;
@@ -92,7 +92,7 @@ impl Writer {
         let command =
             doc! { "update": "trades", "updates": [append], "writeConcern": { "w": 1 }, "maxTimeMS": 1000 };
         let database = database.clone();
-        let sent = tokio::spawn(async move { database.run_command(command).await });
+        let sent = spawn(async move { database.run_command(command).await });
         let reply = tokio::time::timeout(Duration::from_secs(2), sent).await.ok()?.ok()?.ok()?;
         let acknowledged =
             |reply: &Document| reply.get_i32("n").is_ok_and(|n| n == 1) && !reply.contains_key("writeErrors");

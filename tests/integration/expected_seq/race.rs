@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::CLIENTS;
-use crate::harness::{Client, TOTAL, TRADES, eventually, stored, trade};
+use crate::harness::{Client, TOTAL, TRADES, eventually, spawn, stored, trade};
 
 /// Longer than any fault keeps a client waiting.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -50,7 +50,7 @@ impl Race {
         let (stop, rounds) = <(Arc<AtomicBool>, Arc<AtomicU64>)>::default();
         let (instances, stopped, ended) =
             (instances.map(Client::clone), Arc::clone(&stop), Arc::clone(&rounds));
-        let running = tokio::spawn(async move {
+        let running = spawn(async move {
             let mut all = Vec::new();
             while !stopped.load(Ordering::Relaxed) {
                 all.push(round(&instances, owner, all.len() as u64).await);

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::spawn;
 use super::{ALL, Mongod};
 
 /// Whether commands on a collection are counted: those on the collections that an append touches.
@@ -118,7 +119,7 @@ impl Proxy {
             ahead: AtomicU32::new(0),
         });
         let accepted = Arc::clone(&wire);
-        let accepting = tokio::spawn(async move {
+        let accepting = spawn(async move {
             // Connections end with this set.
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {

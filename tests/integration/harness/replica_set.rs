@@ -6,6 +6,7 @@ use std::time::Duration;
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 
+use super::spawn;
 use super::{Mongod, Proxy, eventually};
 
 /// Members of a set, enough for a majority without one of them.
@@ -63,7 +64,7 @@ impl Member {
     async fn ask(&self, command: Document) -> Option<Document> {
         let admin = self.client.database("admin");
         // In a task of its own: the driver's futures must not be dropped half-way.
-        let asked = tokio::spawn(async move { admin.run_command(command).await });
+        let asked = spawn(async move { admin.run_command(command).await });
         tokio::time::timeout(ANSWER, asked).await.ok()?.ok()?.ok()
     }
 }

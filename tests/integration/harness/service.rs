@@ -16,6 +16,7 @@ use pagebucket_model::domain::{Clock, ReadPreference};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::spawn;
 use super::{Client, History, Mongod, Stored, TRADES, shared, stored};
 
 static DATABASES: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -156,7 +157,7 @@ impl Setup {
         let server = server.keeping_house_every(self.house_every);
         let (scheme, address) = (server.scheme(), server.address());
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(server.serve(async {
+        let serving = spawn(server.serve(async {
             stopped.await.ok();
         }));
         let client = mongodb::Client::with_uri_str(&self.connection.uri).await.expect("a connection string");

@@ -12,7 +12,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
 use super::{command, path, summary};
-use crate::harness::{Service, test};
+use crate::harness::{Service, spawn, test};
 
 crate::harness::named!("import");
 
@@ -75,10 +75,10 @@ async fn tls_before(server: SocketAddr) -> (SocketAddr, PathBuf) {
         .with_single_cert(vec![made.cert.der().clone()], key)
         .expect("a key of its own");
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    tokio::spawn(async move {
+    spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
             let acceptor = acceptor.clone();
-            tokio::spawn(async move {
+            spawn(async move {
                 let Ok(mut client) = acceptor.accept(client).await else { return };
                 let mut server = TcpStream::connect(server).await.expect("the server");
                 copy_bidirectional(&mut client, &mut server).await.ok();
@@ -93,10 +93,10 @@ async fn proxy() -> (SocketAddr, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("its address");
     let (tell, seen) = mpsc::unbounded_channel();
-    tokio::spawn(async move {
+    spawn(async move {
         while let Ok((mut client, _)) = listener.accept().await {
             let tell = tell.clone();
-            tokio::spawn(async move {
+            spawn(async move {
                 let mut head = Vec::new();
                 while !head.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
                     assert_ne!(client.read_buf(&mut head).await.expect("a head"), 0);

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{command, start_on, summary};
 use crate::commands::program::{PATIENCE, signal};
-use crate::harness::{Mongod, Service, Setup, test};
+use crate::harness::{Mongod, Service, Setup, spawn, test};
 
 /// More than are under way at once, directly or through a server.
 const ROWS: u64 = 25_000;
@@ -53,7 +53,7 @@ const STOPPING: &str = "stopping: rows that were read are not sent any more; wai
 async fn interrupted(mut running: Child, mongod: &SlowMongod, slowed: i32) -> (u64, Output) {
     let mut input = running.stdin.take().expect("it is piped");
     // It reads no more than it may hold.
-    let writing = tokio::spawn(async move {
+    let writing = spawn(async move {
         let _ = input.write_all(text().as_bytes()).await;
         input
     });
@@ -70,7 +70,7 @@ async fn interrupted(mut running: Child, mongod: &SlowMongod, slowed: i32) -> (u
         }
     };
     let waits_for = timeout(PATIENCE, says).await.expect("at once");
-    tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
+    spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
     mongod.configure("off", doc! {}).await;
     let output = timeout(PATIENCE, running.wait_with_output()).await.expect("it ends").expect("an output");
     writing.abort();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{REPLAYED, let_items_fail};
 use crate::harness::{
-    Client, Harm, History, Nth, Proxy, SMALL, Service, Setup, Way, fill_pages, shared, test_over,
+    Client, Harm, History, Nth, Proxy, SMALL, Service, Setup, Way, fill_pages, shared, spawn, test_over,
 };
 
 /// Longer than anything here takes on a slow machine; only a failure waits for it.
@@ -77,7 +77,7 @@ async fn a_long_search_keeps_nobody_waiting(history: &'static History) {
     wire.harm(history.command("update"), Way::There, Harm::Hold, 1);
     let attempt = {
         let (client, keyed) = (service.client.clone(), keyed.clone());
-        tokio::spawn(async move { client.append_once(1, "k", &keyed).await })
+        spawn(async move { client.append_once(1, "k", &keyed).await })
     };
     wire.struck(1).await;
     // Its append waits on the wire; it will be refused.
@@ -86,7 +86,7 @@ async fn a_long_search_keeps_nobody_waiting(history: &'static History) {
     let others: Vec<_> = (1..=16)
         .map(|customer| {
             let client = service.client.clone();
-            tokio::spawn(async move { client.append(customer, &history.item(2_000_000)).await })
+            spawn(async move { client.append(customer, &history.item(2_000_000)).await })
         })
         .collect();
     wire.relent_but(history.command("find"), Way::Back, Harm::Hold, 1);
@@ -123,7 +123,7 @@ async fn a_repeat_searches_on_where_the_attempt_before_has_come_to(history: &'st
     wire.harm_nth(Nth(history.command("find"), 10), Way::Back, Harm::Hold);
     let attempt = {
         let (client, keyed) = (service.client.clone(), keyed.clone());
-        tokio::spawn(async move { client.append_once(1, "k", &keyed).await })
+        spawn(async move { client.append_once(1, "k", &keyed).await })
     };
     wire.struck(1).await;
     let kept = from(&service).await;

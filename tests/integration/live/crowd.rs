@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::client::{Event, Events, PATIENCE};
-use crate::harness::{Client, TRADES, eventually, stored};
+use crate::harness::{Client, TRADES, eventually, spawn, stored};
 
 /// Histories, each of which has four writers and four readers.
 pub const OWNERS: u64 = 16;
@@ -117,7 +117,7 @@ pub fn begin(clients: [&Client; 2], database: &Database) -> Reading {
         appends: AtomicU64::default(),
         offline: AtomicU64::default(),
     });
-    let tasks = (0..READERS).map(|number| tokio::spawn(Arc::clone(&crowd).read(number))).collect();
+    let tasks = (0..READERS).map(|number| spawn(Arc::clone(&crowd).read(number))).collect();
     Reading { crowd, tasks }
 }
 
@@ -126,7 +126,7 @@ impl Reading {
     pub async fn through(&self, harm: impl AsyncFnOnce(&Crowd)) {
         let crowd = &self.crowd;
         crowd.stop.store(false, Ordering::Relaxed);
-        let writers = (0..WRITERS).map(|number| tokio::spawn(Arc::clone(crowd).write(number)));
+        let writers = (0..WRITERS).map(|number| spawn(Arc::clone(crowd).write(number)));
         let writers: Vec<_> = writers.collect();
         crowd.goes_on(100).await;
         harm(crowd).await;

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::client::{Events, PATIENCE};
 use crate::harness::tokens::{Issuer, claims, now};
-use crate::harness::{Mongod, Service, Setup, TRADES, eventually, shared, test};
+use crate::harness::{Mongod, Service, Setup, TRADES, eventually, shared, spawn, test};
 
 /// The last event of a stream that may be resumed.
 async fn last(mut events: Events, reason: &str) {
@@ -106,7 +106,7 @@ async fn a_stream_ends_with_its_token_or_key() {
     let with = [("Authorization", authorization.as_str())];
     // A long poll is answered then.
     let client = service.client.with_token(issuer.signer.sign(&claims));
-    let poll = tokio::spawn(async move { client.get(&TRADES.at(7, "?after=0&wait=60")).await.expect(200) });
+    let poll = spawn(async move { client.get(&TRADES.at(7, "?after=0&wait=60")).await.expect(200) });
     last(Events::of(&service.client, 7, "?after=0", &with).await, "expired").await;
     assert!(TRADES.seqs(&poll.await.expect("no panic")).is_empty());
     last(of_key, "expired").await;

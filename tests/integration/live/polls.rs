@@ -9,13 +9,13 @@ use tokio::task::JoinHandle;
 
 use super::client::PATIENCE;
 use crate::harness::{
-    ALL, Answer, Client, History, Service, Setup, TRADES, eventually, fill, shared, test, test_over,
+    ALL, Answer, Client, History, Service, Setup, TRADES, eventually, fill, shared, spawn, test, test_over,
 };
 
 /// Asks for the window after a position, and waits for far longer than the test.
 fn poll(client: &Client, owner: u64, after: u64) -> JoinHandle<Answer> {
     let (client, path) = (client.clone(), client.history.at(owner, &format!("?after={after}&wait=60")));
-    tokio::spawn(async move {
+    spawn(async move {
         loop {
             let answer = client.get(&path).await;
             // For a moment, `until_it_waits` has the place.

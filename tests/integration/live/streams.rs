@@ -9,7 +9,9 @@ use serde_json::json;
 
 use super::client::{Events, PATIENCE, begin};
 use crate::commands::program::{Place, Raw};
-use crate::harness::{ALL, History, Service, Setup, TRADES, eventually, fill, shared, test, test_over};
+use crate::harness::{
+    ALL, History, Service, Setup, TRADES, eventually, fill, shared, spawn, test, test_over,
+};
 
 #[test_over(ALL)]
 async fn a_client_resumes_where_it_was(history: &'static History) {
@@ -212,7 +214,7 @@ async fn live_streams_are_measured() {
     assert_eq!((value(&requests).await, value(&timed).await), (Some(1.0), Some(0.0)), "it has no time");
     // The same of a long poll.
     let (client, path) = (serving.client.clone(), TRADES.at(1, "?after=5&wait=60"));
-    let poll = tokio::spawn(async move { client.get(&path).await.expect(200) });
+    let poll = spawn(async move { client.get(&path).await.expect(200) });
     let waits = async || value("pagebucket_live_readers").await == Some(1.0);
     eventually("it waits", PATIENCE, waits).await;
     serving.client.append_all(1, 6..=6).await;

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::{
     PATIENCE, Place, SHORT, append, engine_of, erase, keep, refused_as_erased, retire_to, seqs, soon,
 };
-use crate::harness::{History, NOTES, TRADES, eventually, stored, test_over};
+use crate::harness::{History, NOTES, TRADES, eventually, spawn, stored, test_over};
 
 /// Runs `work` with a store of its own, which ends before its command number `fatal` is answered. Returns whether it was that
 /// long.
@@ -30,7 +30,7 @@ async fn ends_at<F: Future<Output = ()> + Send + 'static>(
     // It asks for markers only at its beginning: the count is of what `work` sends.
     let store = setup.aging(pagebucket_engine::internal::Ages { poll: PATIENCE * 60, ..SHORT }).store().await;
     begun.store(1, Ordering::Relaxed);
-    let mut working = tokio::spawn(work(store));
+    let mut working = spawn(work(store));
     tokio::select! {
         biased;
         () = killed.notified() => {

@@ -11,7 +11,9 @@ use tokio::time::timeout;
 
 use super::{PATIENCE, TRADE, overloaded, trades};
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Harm, Proxy, Service, Setup, TRADES, Way, eventually, fill, shared, test, trade};
+use crate::harness::{
+    Harm, Proxy, Service, Setup, TRADES, Way, eventually, fill, shared, spawn, test, trade,
+};
 use crate::uploads::{lines, upload};
 
 /// Places of each kind, and how many of them one client may take.
@@ -167,7 +169,7 @@ async fn of_the_queue() {
         assert!(detail.contains("Too many appends of this client are waiting."), "{detail}");
     }
     let waiting = ann.clone();
-    let waiting = tokio::spawn(async move { upload(&waiting, &TRADES.uploads(6), lines(1..=30)).await });
+    let waiting = spawn(async move { upload(&waiting, &TRADES.uploads(6), lines(1..=30)).await });
     for customer in [1 + OWNERS, 2 + OWNERS] {
         bob.append(customer, &trade(101)).await.expect(201);
         assert_eq!(upload(&bob, &TRADES.uploads(customer), lines(102..=140)).await.expect(200)["stored"], 39);

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{PATH, count, counted, documents, view};
-use crate::harness::{Answer, Client, Harm, Proxy, Setup, Way, eventually, shared, test, trade};
+use crate::harness::{Answer, Client, Harm, Proxy, Setup, Way, eventually, shared, spawn, test, trade};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -59,7 +59,7 @@ async fn what_never_fits_is_refused_for_good() {
     // What fits finds no room while others are under way, and some later.
     proxy.harm("update page_views", Way::There, Harm::Hold, 100);
     let other = client.clone();
-    let first = tokio::spawn(async move { count_pages(&other, 600).await });
+    let first = spawn(async move { count_pages(&other, 600).await });
     proxy.struck(1).await;
     overloaded(&count_pages(client, 600).await);
     refused().await;
@@ -105,9 +105,9 @@ async fn few_long_reads_at_once() {
     proxy.harm("aggregate page_views", Way::There, Harm::Hold, 2);
     let (hang_up, told) = tokio::sync::oneshot::channel();
     let (address, path) = (service.address(), top.clone());
-    let gone = tokio::spawn(async move { ask_and_hang_up(address, &path, told).await });
+    let gone = spawn(async move { ask_and_hang_up(address, &path, told).await });
     let (other, path) = (client.clone(), long[0].clone());
-    let stays = tokio::spawn(async move { other.get(&path).await });
+    let stays = spawn(async move { other.get(&path).await });
     proxy.struck(2).await;
     let refused = async || {
         overloaded(&client.get(&top).await);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{MONTH, PATIENCE, append, dated, each_once, service, up_to};
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Client, Harm, Proxy, SERIES, Setup, Way, eventually, shared, test};
+use crate::harness::{Client, Harm, Proxy, SERIES, Setup, Way, eventually, shared, spawn, test};
 
 /// All points of an address, by its links.
 async fn walk(client: &Client, path: &str) -> Vec<Value> {
@@ -163,7 +163,7 @@ async fn few_questions_at_once() {
     let client = &service.client;
     proxy.harm("aggregate trades_series", Way::There, Harm::Hold, 1);
     let waiting = client.clone();
-    let held = tokio::spawn(async move { waiting.get(MONTH).await });
+    let held = spawn(async move { waiting.get(MONTH).await });
     proxy.struck(1).await;
     client.get(MONTH).await.problem(503, "overloaded");
     client.at([127, 0, 0, 2]).get(MONTH).await.expect(200);

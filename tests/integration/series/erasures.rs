@@ -9,7 +9,7 @@ use pagebucket_engine::{Deadline, Engine, Erasure, Reopening, Store};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{PATIENCE, SHORT, append, count, each_once, generations, measurements, sibling};
-use crate::harness::{Harm, NOTES, Proxy, SERIES, Setup, Way, engine, eventually, shared, test};
+use crate::harness::{Harm, NOTES, Proxy, SERIES, Setup, Way, engine, eventually, shared, spawn, test};
 
 fn soon() -> Deadline {
     Deadline::within(Duration::from_secs(25))
@@ -130,7 +130,7 @@ async fn what_comes_late_is_deleted_while_others_append() {
     each_once(&client, &database, [1]).await;
     let store = sibling(shared().await.uri(), &database).aging(SHORT).store().await;
     erase(trades(&store), 1).await;
-    let appending = AbortOnDropHandle::new(tokio::spawn(async move {
+    let appending = AbortOnDropHandle::new(spawn(async move {
         for number in 1.. {
             append(&client, 2, number..=number).await;
         }

@@ -13,7 +13,7 @@ use super::faults::{ANSWERS, BY_LINE, ending};
 use super::wire::{Upload, Writing};
 use super::{lines, upload};
 use crate::commands::program::{PATIENCE, Place, Serving};
-use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, shared, test, trade};
+use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, shared, spawn, test, trade};
 
 const UPLOADS: &str = "/v1/customers/7/trades/upload";
 
@@ -74,7 +74,7 @@ async fn slow_uploads_end_and_keep_nobody_out() {
     fair.head().await;
     let others_ended = CancellationToken::new();
     let ends = others_ended.clone();
-    let fair = tokio::spawn(async move {
+    let fair = spawn(async move {
         let mut sent = 0;
         while sent < 10 || !ends.is_cancelled() {
             sent += 1;
@@ -192,7 +192,7 @@ async fn take_at_most(mib: u64, uploads: u64, lines: u64) {
     let idle = anonymous_memory(serving.pid());
     let most = Arc::new(AtomicU64::new(idle));
     let (pid, seen) = (serving.pid(), Arc::clone(&most));
-    let watching = tokio::spawn(async move {
+    let watching = spawn(async move {
         loop {
             seen.fetch_max(anonymous_memory(pid), Ordering::Relaxed);
             sleep(Duration::from_millis(20)).await;

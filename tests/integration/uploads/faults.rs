@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::wire::Upload;
 use crate::commands::program::{PATIENCE, Place};
 use crate::harness::{
-    History, Mongod, READINGS, Service, Setup, TRADES, eventually, shared, stored, test_over,
+    History, Mongod, READINGS, Service, Setup, TRADES, eventually, shared, spawn, stored, test_over,
 };
 
 /// Where an upload is answered line by line.
@@ -179,7 +179,7 @@ async fn the_database_dies(history: &'static History) {
         let service = Setup::on(&mongod).of(history).start().await;
         let upload = Upload::begin(service.address(), &history.at(7, answer), &[]).await;
         let (read, mut write) = upload.split();
-        let writing = tokio::spawn(async move {
+        let writing = spawn(async move {
             let mut number = 0_u64;
             while write.try_send(&history.lines(number + 1..=number + 100)).await.is_ok() {
                 number += 100;
@@ -215,7 +215,7 @@ async fn the_database_dies_under_many(history: &'static History) {
     let service = Setup::on(&mongod).of(history).start().await;
     let (read, mut write) = Upload::begin(service.address(), &history.of_many(), &[]).await.split();
     let line = |number: u64| (number % 37 + 1, number);
-    let writing = tokio::spawn(async move {
+    let writing = spawn(async move {
         let mut number = 0_u64;
         loop {
             let piece: String =
@@ -253,7 +253,7 @@ async fn a_stopping_service_tells_what_is_stored(history: &'static History) {
         let (read, mut write) = upload.split();
         serving.signal("TERM");
         // It goes on sending, for all it knows.
-        let writing = tokio::spawn(async move {
+        let writing = spawn(async move {
             let mut number = 100_u64;
             while write.try_send(&history.lines([number + 1])).await.is_ok() {
                 number += 1;

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::wire::Upload;
 use super::{NDJSON, upload_with};
 use crate::harness::{
-    ALL, Client, History, Mongod, READINGS, Service, Setup, TOTAL, TRADES, engine, eventually, shared,
+    ALL, Client, History, Mongod, READINGS, Service, Setup, TOTAL, TRADES, engine, eventually, shared, spawn,
     test_over,
 };
 
@@ -244,7 +244,7 @@ async fn a_database_that_dies_and_comes_back(history: &'static History) {
     let body = history.lines(1..=60_000);
     let uploading = {
         let (client, body) = (service.client.clone(), body.clone());
-        tokio::spawn(async move { upload_with(&client, &history.uploads(7), "k", &body).await })
+        spawn(async move { upload_with(&client, &history.uploads(7), "k", &body).await })
     };
     for count in [1_000, 20_000] {
         eventually("some are stored", crate::commands::program::PATIENCE, async || {
