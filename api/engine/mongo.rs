@@ -1,8 +1,7 @@
 //! What knows the driver, and neither histories nor page views: how a server is reached ([`connection`]), how long it may take
-//! ([`deadline`]), what goes wrong ([`error`]), reads that never go back in time ([`majority`], [`cluster_time`]), writes that are applied at most
+//! ([`deadline`]), what goes wrong ([`error`]), reads that never go back in time ([`majority`]), writes that are applied at most
 //! once ([`session`]) and what their answers mean ([`reply`]).
 
-pub mod cluster_time;
 pub mod connection;
 pub mod deadline;
 pub mod error;

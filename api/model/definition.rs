@@ -25,6 +25,6 @@ mod time_series;
 
 pub use names::{OF_LISTINGS, camel_case, capitalised};
 pub use set::{Definitions, LoadError};
-pub use single::{DateProperty, Definition, JSON_SCHEMA, Owner, OwnerMember};
+pub use single::{DateProperty, Definition, JSON_SCHEMA, Owner};
 pub use summaries::{Measure, StoredNumber, Summaries, SummaryValue};
 pub use time_series::{Granularity, TimeSeries};

@@ -25,7 +25,7 @@ pub use idempotency_key::IdempotencyKey;
 pub use instant::{DateRange, Instant};
 pub use json::{Json, Member, NotJson};
 pub use number::MAX_SAFE_INTEGER;
-pub use owner::{OwnerId, OwnerType, UUID_RULE, is_uuid};
+pub use owner::{OwnerId, OwnerMember, OwnerType, UUID_RULE, is_uuid};
 pub use page::{PageNumber, PageSize, Seq, SeqRange, Totals};
 pub use page_path::PagePath;
 pub use page_view::{

@@ -118,7 +118,7 @@ metrics! {
     QUEUED_COUNTERS: Gauge "pagebucket_page_view_queue" []
         "counters that wait for their commit, or are being committed, as clients sent them. Each counter is for one page and second; bounded by `--max-queue-mib`, apart from items";
     KEYED_APPENDS: Counter "pagebucket_keyed_appends_total" ["result": Known(&["stored", "replayed", "reused", "unexpected", "failed"])]
-        "requests with an `Idempotency-Key`, not counting uploads. `stored`; `replayed`: an earlier request had stored all of it; `reused`: another request has the key; `unexpected`: the history had another total than the request expected; `failed`: to be sent again";
+        "requests with an `Idempotency-Key`, not counting uploads. `stored`; `replayed`: an earlier request had stored all of it; `reused`: another request has the key; `unexpected`: the history had another total than the request expected; `failed`: for another reason, mostly to be sent again";
     CATALOG_LOOKUPS: Counter "pagebucket_catalog_lookups_total" ["result": Known(&["hit", "miss"])]
         "`hit`: the owner's tail was remembered; `miss`: it was read first";
     CATALOG_OWNERS: Gauge "pagebucket_catalog_owners" ["collection": Histories, "committer": Open]

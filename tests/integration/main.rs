@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     let mut arguments = libtest_mimic::Arguments::from_args();
     // Half of their time tests wait, for an election, a deadline or another process. On two processors 8 at once took 684 s, and 5 took 900 s.
     let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let threads = *arguments.test_threads.get_or_insert(3 * processors + 2);
+    let threads = *arguments.test_threads.get_or_insert((3 * processors + 2).min(32));
     let trials = harness::trials();
     let chosen = trials.iter().filter(|trial| !arguments.is_filtered_out(trial)).count();
     harness::times::expect(chosen, threads == 1);

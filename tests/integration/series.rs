@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
+use mongodb::options::ReadConcern;
 use pagebucket_engine::internal::Ages;
 use serde_json::{Value, json};
 
@@ -53,7 +54,10 @@ async fn term(database: &Database) -> i64 {
 /// The measurements of each owner: generation, `seq` and quantity, in the order of `seq`, whether they count or not.
 async fn measurements(database: &Database, collection: &str) -> BTreeMap<u64, Vec<(i64, i64, i64)>> {
     let mut all: BTreeMap<u64, Vec<_>> = BTreeMap::new();
-    let mut found = database.collection::<Document>(collection).find(doc! {}).await.expect("an answer");
+    let collection = database.collection::<Document>(collection);
+    // As readers of the service find them, who read later.
+    let found = collection.find(doc! {}).read_concern(ReadConcern::majority()).await;
+    let mut found = found.expect("an answer");
     while found.advance().await.expect("an answer") {
         let measurement = found.deserialize_current().expect("a document");
         let number = |document: &Document, field: &str| document.get(field).and_then(Bson::as_i64);

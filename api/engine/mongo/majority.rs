@@ -8,8 +8,9 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, Timestamp, doc};
 use mongodb::options::SelectionCriteria;
 use mongodb::raw_batch_cursor::RawBatchCursor;
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
-use super::cluster_time::ClusterTime;
 use super::deadline::{Deadline, NO_PRIMARY};
 use super::error::code;
 use super::error::{Error, Result};
@@ -27,7 +28,59 @@ const INVALID_OPTIONS: i32 = 72;
 #[derive(Debug, Clone)]
 pub struct MonotonicReads {
     pub(crate) database: Database,
-    pub(crate) time: Arc<ClusterTime>,
+    pub(crate) time: Arc<DatabaseTime>,
+}
+
+/// What answers tell of the database's time. Clones of [`MonotonicReads`] share it.
+///
+/// The *newest* time that a majority has: the `operationTime` of a majority read, or of a write that was acknowledged at majority, or
+/// that of a change in a change stream. The time of any other reply may belong to a write that is rolled back.
+///
+/// The server's *clock*, estimated: the time of the last answer to a write, plus the time elapsed since. That stops while the machine
+/// sleeps or its VM is paused; then the estimate is too early until the next answer.
+#[derive(Debug, Default)]
+pub struct DatabaseTime {
+    newest: Mutex<Option<Timestamp>>,
+    /// The server's time in milliseconds since 1970, and the local instant at which it was learned.
+    clock: Mutex<Option<(i64, Instant)>>,
+}
+
+impl DatabaseTime {
+    /// Learns a time that a majority has.
+    pub fn learn(&self, at: Option<Timestamp>) {
+        let mut newest = self.newest.lock();
+        *newest = at.max(*newest);
+    }
+
+    /// The newest known time.
+    pub fn newest(&self) -> Option<Timestamp> {
+        *self.newest.lock()
+    }
+
+    /// Learns the server's clock, in whole seconds, from the time of an answer to a write that has just arrived.
+    pub fn learn_clock(&self, at: Option<Timestamp>) {
+        self.learn_clock_at(at, Instant::now());
+    }
+
+    /// The server's clock, in milliseconds since 1970; `None` before the first answer. It never goes back. It is early by the time
+    /// that this machine has slept since the last answer, and by up to a second more.
+    pub fn clock(&self) -> Option<i64> {
+        self.clock_at(Instant::now())
+    }
+
+    fn clock_at(&self, instant: Instant) -> Option<i64> {
+        let clock = *self.clock.lock();
+        clock.map(|(millis, at)| millis.saturating_add(instant.duration_since(at).as_millis() as i64))
+    }
+
+    fn learn_clock_at(&self, at: Option<Timestamp>, instant: Instant) {
+        let Some(at) = at else { return };
+        let millis = i64::from(at.time) * 1000;
+        // Only a later time is taken: it is safe, because records are then kept longer.
+        if self.clock_at(instant).is_none_or(|now| millis > now) {
+            *self.clock.lock() = Some((millis, instant));
+        }
+    }
 }
 
 /// What a read must show.
@@ -100,7 +153,7 @@ impl MonotonicReads {
                     },
                     Err(error) if newest.is_some() && code(&error) == Some(INVALID_OPTIONS) => {
                         // The database was replaced by an older state of itself, which is now the newest.
-                        reads.time.forget(newest);
+                        reads.time.newest.lock().take_if(|known| Some(*known) == newest);
                         tracing::warn!("the database is older than what it showed before; was it restored?");
                         Error::Unavailable(error.kind.to_string())
                     }
@@ -188,5 +241,39 @@ impl Patient {
         self.patience.back_off(self.attempts).await;
         self.attempts += 1;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_clock_continues_from_the_last_answer() {
+        let (time, start) = (DatabaseTime::default(), Instant::now());
+        let told = |seconds| Some(Timestamp { time: seconds, increment: 7 });
+        time.learn(told(900));
+        time.learn_clock(None);
+        assert_eq!((time.newest(), time.clock()), (told(900), None));
+        time.learn_clock_at(told(1_000), start);
+        let later = start + Duration::from_millis(2_500);
+        assert_eq!(time.clock_at(later), Some(1_002_500));
+        time.learn_clock_at(told(1_001), later);
+        assert_eq!(time.clock_at(later), Some(1_002_500), "never back");
+        time.learn_clock_at(told(2_000), later);
+        assert_eq!(time.clock_at(later), Some(2_000_000));
+        time.learn_clock(told(3_000));
+        assert!(time.clock() >= Some(3_000_000) && time.newest() == told(900));
+    }
+
+    #[test]
+    fn the_newest_time_only_grows() {
+        let (time, told) = (DatabaseTime::default(), |increment| Some(Timestamp { time: 5, increment }));
+        for (at, newest) in [(2, 2), (1, 2), (3, 3)] {
+            time.learn(told(at));
+            assert_eq!(time.newest(), told(newest));
+        }
     }
 }

@@ -193,10 +193,9 @@ impl Sessions {
         metrics::histogram!(COMMIT_SECONDS, "collection" => collection)
             .record(started.elapsed().as_secs_f64());
         // If all statements were refused, it may be the time of a write that a majority does not have yet.
-        if let Ok(Answer { verdicts, at, .. }) = &outcome
-            && verdicts.contains(&Verdict::Stored)
-        {
-            reads.time.acknowledged(*at);
+        if let Ok(Answer { verdicts, at, .. }) = &outcome {
+            reads.time.learn_clock(*at);
+            reads.time.learn(at.filter(|_| verdicts.contains(&Verdict::Stored)));
         }
         outcome
     }

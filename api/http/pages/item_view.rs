@@ -5,8 +5,8 @@ use std::io::Write;
 use axum::body::Bytes;
 use pagebucket_engine::internal::Epoch;
 use pagebucket_engine::{Bucket, StoredItem};
-use pagebucket_model::definition::{Definition, OwnerMember};
-use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{OwnerId, OwnerMember, PageNumber, Seq, SeqRange};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -97,7 +97,7 @@ impl Page {
             false => Caching::of_tail(epoch, definition, owner, bucket.totals()),
         };
         let view = StoredPage {
-            owner: OwnerMember::new(definition, owner),
+            owner: OwnerMember::new(&definition.owner.field, owner),
             page,
             full,
             first_seq: first,

@@ -58,13 +58,7 @@ impl Problem {
         let AppendError { progress, unknown, cause } = error;
         let ranges = progress.ranges();
         let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
-        let may_succeed = !matches!(
-            cause,
-            AppendCause::KeyReused
-                | AppendCause::UnexpectedTotal(_)
-                | AppendCause::SecondsExhausted(_)
-                | AppendCause::Database(Error::Gone(_))
-        );
+        let may_succeed = may_succeed(&cause);
         let (kind, why) = why_not_stored(&cause);
         let mut problem = if unknown > 0 || kind == ProblemKind::OutcomeUnknown {
             let rest = format!("Those {many} that are not in `ranges` may or may not be stored");
@@ -150,6 +144,19 @@ fn why(error: &Error) -> (ProblemKind, &'static str) {
         Error::Internal(_) => {
             (ProblemKind::Internal, "The server's log has the details under this request id.")
         }
+    }
+}
+
+/// Whether the same request may succeed later.
+fn may_succeed(cause: &AppendCause) -> bool {
+    match cause {
+        AppendCause::OutcomeUnknown
+        | AppendCause::Overloaded
+        | AppendCause::ClientOverloaded
+        | AppendCause::Late
+        | AppendCause::Contended => true,
+        AppendCause::KeyReused | AppendCause::UnexpectedTotal(_) | AppendCause::SecondsExhausted(_) => false,
+        AppendCause::Database(error) => !matches!(error, Error::Gone(_)),
     }
 }
 

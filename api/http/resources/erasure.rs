@@ -13,8 +13,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use pagebucket_engine::{Deadline, Engine, Erasure, Error};
-use pagebucket_model::definition::OwnerMember;
-use pagebucket_model::domain::{Instant, OwnerId};
+use pagebucket_model::domain::{Instant, OwnerId, OwnerMember};
 use pagebucket_model::metric::ERASURES;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -118,7 +117,7 @@ pub async fn erase(
         (true, true) => (StatusCode::OK, Status::Erased, "swept"),
     };
     metrics::counter!(ERASURES, "result" => result).increment(1);
-    let owner = OwnerMember::new(first.definition(), &owner);
+    let owner = OwnerMember::new(&first.definition().owner.field, &owner);
     let view = ErasureView { owner, status, swept: is_erased.then_some(swept), sweep_after };
     Ok((code, Json(view)).into_response())
 }

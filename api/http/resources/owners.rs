@@ -9,8 +9,8 @@ use axum::http::Uri;
 use axum::response::Response;
 use futures_util::future::try_join_all;
 use pagebucket_engine::{Engine, Error, Gone};
-use pagebucket_model::definition::{Definition, OwnerMember};
-use pagebucket_model::domain::{Limit, OwnerId, PageNumber, Seq, SeqRange, Totals};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{Limit, OwnerId, OwnerMember, PageNumber, Seq, SeqRange, Totals};
 use serde::Serialize;
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
@@ -206,7 +206,10 @@ pub async fn list(
         false => end,
     };
     let links = Links::to_owners(&uri, last.as_ref(), limit);
-    let view = |(id, histories)| OwnerView { owner: OwnerMember::new(first.definition(), &id), histories };
+    let view = |(id, histories)| OwnerView {
+        owner: OwnerMember::new(&first.definition().owner.field, &id),
+        histories,
+    };
     let items = owners.into_iter().take(limit.get()).map(view).collect();
     Ok(reading.untagged((links.header(), Json(OwnersView { items, links }))))
 }
@@ -285,6 +288,6 @@ async fn summarise(
         let summary = SummaryView { totals: TotalsView::new(totals), first_page, first_seq, first, last };
         summaries.insert(Arc::clone(&history.definition().name), summary);
     }
-    let view = OwnerView { owner: OwnerMember::new(definition, owner), histories: summaries };
+    let view = OwnerView { owner: OwnerMember::new(&definition.owner.field, owner), histories: summaries };
     Ok(reading.answer(&caching, Json(view)))
 }

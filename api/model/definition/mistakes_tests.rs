@@ -354,9 +354,11 @@ fn members() {
 #[test]
 fn the_published_schema_has_the_names_that_are_taken() {
     let schema: Value = serde_json::from_str(JSON_SCHEMA).unwrap();
+    let of_series = [&["generation", "owner"][..], &OF_LISTINGS, &OF_SUMMARIES].concat();
     for (pointer, names) in [
         ("/properties/owner/properties/field/not/enum", &OUR_FIELDS[..]),
         ("/properties/filters/items/not/enum", &OF_LISTINGS),
+        ("/properties/timeSeries/properties/meta/items/not/enum", &of_series),
         ("/$defs/route/not/enum", &OUR_ROUTES),
         ("/$defs/item/properties/properties/propertyNames/not/enum", &RESERVED),
     ] {

@@ -1,18 +1,16 @@
 //! One definition of a history: its names, its owners, its pages and the schema of its items.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use regex::Regex;
-use serde::Serialize;
 
 use super::names::{
     FIELD, OF_LISTINGS, OF_SUMMARIES, OUR_FIELDS, OUR_ROUTES, RESERVED, ROUTE, TITLE, capitalised,
 };
 use super::summaries::{Summaries, is_unclear};
 use super::time_series::TimeSeries;
-use crate::domain::{OwnerId, OwnerType, PageSize};
+use crate::domain::{OwnerType, PageSize};
 use crate::item::{
     Frame, Members, Mistake, Mistakes, Noun, Schema, SourceValue, did_you_mean, unknown_member,
 };
@@ -69,17 +67,6 @@ pub struct Owner {
     pub field: String,
     /// The id's type.
     pub kind: OwnerType,
-}
-
-/// The member of an answer that says whose history it is. The definition names it.
-#[derive(Debug, Serialize)]
-pub struct OwnerMember(BTreeMap<String, OwnerId>);
-
-impl OwnerMember {
-    /// For the history of `id`.
-    pub fn new(definition: &Definition, id: &OwnerId) -> Self {
-        Self([(definition.owner.field.clone(), id.clone())].into())
-    }
 }
 
 /// The property that is an item's date.

@@ -1,6 +1,7 @@
 //! The owners of histories: their ids and the types of these.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
@@ -17,6 +18,17 @@ pub enum OwnerId {
     Integer(u64),
     /// 1 to 64 of the characters `A`-`Z`, `a`-`z`, `0`-`9` and `-`; or a UUID in lower case.
     Text(Arc<str>),
+}
+
+/// An owner as a member of a JSON object: its id, under the name that a definition gives it.
+#[derive(Debug, Serialize)]
+pub struct OwnerMember(BTreeMap<String, OwnerId>);
+
+impl OwnerMember {
+    /// `field` is the name, such as `customerId`.
+    pub fn new(field: &str, id: &OwnerId) -> Self {
+        Self([(field.to_owned(), id.clone())].into())
+    }
 }
 
 /// Of which type the ids of the owners of a history are. It is shown as its name in a definition.

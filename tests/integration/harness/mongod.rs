@@ -150,6 +150,15 @@ pub(super) async fn remove_shared() -> String {
             "given by TEST_MONGODB_URI".to_owned()
         }
         Backend::Container(container) => {
+            if !container.is_running().await.unwrap_or(false) {
+                let log = container.stdout_to_vec().await.unwrap_or_default();
+                let log = String::from_utf8_lossy(&log);
+                let last: Vec<&str> = log.lines().rev().take(60).collect();
+                println!(
+                    "the shared mongod has ended by itself; the last of its log, from the end:\n{}",
+                    last.join("\n")
+                );
+            }
             let image = container.image();
             format!("container of {}:{}", image.name(), image.tag())
         }

@@ -13,8 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::spawn;
-use super::{ALL, Mongod};
+use super::{ALL, Mongod, spawn};
 
 /// Whether commands on a collection are counted: those on the collections that an append touches.
 fn is_counted(collection: &str) -> bool {

@@ -6,8 +6,7 @@ use std::time::Duration;
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 
-use super::spawn;
-use super::{Mongod, Proxy, eventually};
+use super::{Mongod, Proxy, eventually, spawn};
 
 /// Members of a set, enough for a majority without one of them.
 const MEMBERS: usize = 3;

@@ -16,8 +16,7 @@ use pagebucket_model::domain::{Clock, ReadPreference};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::spawn;
-use super::{Client, History, Mongod, Stored, TRADES, shared, stored};
+use super::{Client, History, Mongod, Stored, TRADES, shared, spawn, stored};
 
 static DATABASES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 

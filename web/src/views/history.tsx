@@ -67,7 +67,7 @@ export function HistoryView({ definition, owner, query }: { definition: Definiti
           <TabContent {...{ definition, owner, parameters, summary, growth, total, asked }} />
         </>
       )}
-      {(!summary || isErased) && <CurlRow commands={asked} />}
+      {(loaded.error !== undefined || isErased) && <CurlRow commands={asked} />}
     </>
   );
 }

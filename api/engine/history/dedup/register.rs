@@ -202,9 +202,7 @@ async fn insert(source: &HistoryCollection, registrations: Vec<Registration>) ->
         deadline.back_off(attempt).await;
         attempt += 1;
     };
-    if verdicts.contains(&Verdict::Stored) {
-        source.reads.time.acknowledged(at);
-    }
+    source.reads.time.learn_clock(at);
     let outdated = was_outdated(at, now);
     let mut existing = Vec::new();
     for (registration, verdict) in registrations.into_iter().zip(verdicts) {

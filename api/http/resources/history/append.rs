@@ -7,9 +7,8 @@ use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use pagebucket_engine::{AppendTerms, Engine};
-use pagebucket_model::definition::OwnerMember;
 use pagebucket_model::domain::{
-    DraftError, Instant, MAX_SAFE_INTEGER, OwnerId, Position, Seq, SeqRange, Totals,
+    DraftError, Instant, MAX_SAFE_INTEGER, OwnerId, OwnerMember, Position, Seq, SeqRange, Totals,
 };
 use pagebucket_model::item::{Draft, Schema, canonical};
 use serde::Serialize;
@@ -205,7 +204,7 @@ async fn append_body(
     let replayed = progress.is_replayed().then_some([(IDEMPOTENCY_REPLAYED, "true")]);
     let totals = Totals::ending_with(definition.page_size, progress.last_seq());
     let view = AppendedView {
-        owner: OwnerMember::new(definition, &owner),
+        owner: OwnerMember::new(&definition.owner.field, &owner),
         ranges: progress.ranges().iter().map(RangeView::new).collect(),
         total_items: totals.items(),
         total_pages: totals.pages(),

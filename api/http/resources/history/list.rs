@@ -31,8 +31,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use pagebucket_engine::Bucket;
-use pagebucket_model::definition::OwnerMember;
-use pagebucket_model::domain::{Order, OwnerId, PageNumber, Position, Seq, Totals};
+use pagebucket_model::domain::{Order, OwnerId, OwnerMember, PageNumber, Position, Seq, Totals};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -233,7 +232,7 @@ fn render(
     let status = if is_part { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
     let (header, count) = (links.header(), Extension(ItemCount::of(items.len())));
     let view = ListingView {
-        owner: OwnerMember::new(definition, listing.owner),
+        owner: OwnerMember::new(&definition.owner.field, listing.owner),
         order,
         page: plan.page,
         full: plan.page.map(|_| items.len() == definition.page_size.get()),

@@ -15,8 +15,8 @@ use axum::http::Uri;
 use axum::response::Response;
 use axum::{Extension, Json};
 use pagebucket_engine::{Engine, Error, Gone, History, SummaryError, SummaryPage, SummaryQuery, SummaryScan};
-use pagebucket_model::definition::{OwnerMember, Summaries};
-use pagebucket_model::domain::{Instant, OwnerId, Seq, Totals};
+use pagebucket_model::definition::Summaries;
+use pagebucket_model::domain::{Instant, OwnerId, OwnerMember, Seq, Totals};
 use pagebucket_model::summary::{Zone, within_years};
 use sha2::{Digest, Sha256};
 
@@ -183,7 +183,7 @@ impl Asked<'_> {
         let points: Vec<_> = page.points.iter().map(point).collect();
         let next = page.next.map(|next| next_query(uri, within_years(next)));
         let (links, count) = (Links::to_points(uri, next), Extension(ItemCount::of(points.len())));
-        let owner = OwnerMember::new(self.engine.definition(), self.owner);
+        let owner = OwnerMember::new(&self.engine.definition().owner.field, self.owner);
         let total = as_of.map_or(totals.items(), Seq::get);
         let (header, view) =
             (links.header(), SummaryPageView::new(owner, &params.shape, total, first, points, links));

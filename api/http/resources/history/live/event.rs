@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use pagebucket_engine::{LivePage, LogPlace, OwnersNews};
-use pagebucket_model::definition::{Definition, OwnerMember};
-use pagebucket_model::domain::{OwnerId, Totals};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{OwnerId, OwnerMember, Totals};
 use serde_json::{Map, Value, json};
 
 use crate::pages::item_view::write_items;
@@ -100,7 +100,7 @@ pub fn place(place: &LogPlace) -> String {
 pub fn owners(definition: &Definition, news: &OwnersNews) -> String {
     let id = news.place.as_ref().map_or_else(String::new, |place| format!("id: {place}\n"));
     let view = |(owner, totals): &(OwnerId, Totals)| OwnerView {
-        owner: OwnerMember::new(definition, owner),
+        owner: OwnerMember::new(&definition.owner.field, owner),
         histories: [(Arc::clone(&definition.name), TotalsView::new(*totals))].into(),
     };
     let items: Vec<_> = news.owners.iter().map(view).collect();

@@ -1,7 +1,7 @@
 //! The JSON of a summary.
 
-use pagebucket_model::definition::{Definition, OwnerMember, SummaryValue};
-use pagebucket_model::domain::{Instant, Seq};
+use pagebucket_model::definition::{Definition, SummaryValue};
+use pagebucket_model::domain::{Instant, OwnerMember, Seq};
 use pagebucket_model::summary::{Measurements, SummaryPoint, SummaryShape};
 use serde::Serialize;
 use serde_json::{Map, Value, json};

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pagebucket_engine::{AppendCause, Error};
-use pagebucket_model::definition::{Definition, OwnerMember};
-use pagebucket_model::domain::{Faults, OwnerId};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{Faults, OwnerId, OwnerMember};
 use pagebucket_streams::ingest::{End, LineRange, Report, StreamEvent, StreamWatch, Unreadable};
 use serde_json::{Map, Value, json};
 
@@ -73,7 +73,7 @@ impl Summary {
             CountsView { stored, refused, problems: self.problems, problems_omitted: some(self.omitted) };
         let summary = match owner {
             Some(owner) => serde_json::to_value(UploadedView {
-                owner: OwnerMember::new(definition, owner),
+                owner: OwnerMember::new(&definition.owner.field, owner),
                 ranges: ranges.kept.iter().map(RangeView::new).collect(),
                 ranges_omitted: some(ranges.omitted),
                 counts,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use pagebucket_engine::{Gone, LineRefusal};
-use pagebucket_model::definition::{Definition, OwnerMember};
-use pagebucket_model::domain::{OwnerId, Seq};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{OwnerId, OwnerMember, Seq};
 use pagebucket_streams::ingest::{NotTaken, RowOutcome, RowRefusal, Sent, StreamEvent, StreamWatch};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -111,7 +111,7 @@ impl Outcomes {
 
     /// A line of the answer.
     fn text(&self, line: Option<u64>, owner: Option<&OwnerId>, outcome: Result<Seq, &Problem>) -> Vec<u8> {
-        let owner = owner.map(|owner| OwnerMember::new(&self.definition, owner));
+        let owner = owner.map(|owner| OwnerMember::new(&self.definition.owner.field, owner));
         let (seq, problem) = (outcome.ok(), outcome.err().map(Problem::in_line));
         let outcome = serde_json::to_vec(&OutcomeView { line, owner, seq, problem });
         let mut text = outcome.expect("an outcome holds only texts and numbers");

@@ -1,7 +1,6 @@
 //! The JSON of an upload's answers, and its documentation.
 
-use pagebucket_model::definition::OwnerMember;
-use pagebucket_model::domain::{Fault, Faults, Seq};
+use pagebucket_model::domain::{Fault, Faults, OwnerMember, Seq};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
