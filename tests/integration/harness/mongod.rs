@@ -76,6 +76,10 @@ const DEFAULT_IMAGE: &str = "mongo:6.0.27";
 /// Cache of each mongod of the tests, in GB: several run at once.
 const CACHE: &str = "0.3";
 
+/// Files that were not used for a minute are closed, not those of ten minutes: the databases of all tests have some 40,000, and a
+/// mongod that may open no more ends itself.
+const FEW_FILES: &str = "file_manager=(close_idle_time=60)";
+
 /// A single-node replica set that can be harmed.
 pub struct Mongod {
     uri: String,
@@ -390,7 +394,14 @@ fn container(image: &str, port: u16, arguments: &[&'static str]) -> ContainerReq
     let port = port.to_string();
     let own = ["--bind_ip_all", "--port", &port, "--wiredTigerCacheSizeGB", CACHE];
     GenericImage::new(name, tag)
-        .with_cmd([arguments, &own, &["--setParameter", NO_DIAGNOSTICS]].concat())
+        .with_cmd(
+            [
+                arguments,
+                &own,
+                &["--setParameter", NO_DIAGNOSTICS, "--wiredTigerEngineConfigString", FEW_FILES],
+            ]
+            .concat(),
+        )
         .with_label("pagebucket.test-run", run)
         .with_startup_timeout(Duration::from_secs(60))
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use tokio::process::{Child, Command};
 
-use super::{CACHE, NO_DIAGNOSTICS, quiet};
+use super::{CACHE, FEW_FILES, NO_DIAGNOSTICS, quiet};
 
 /// A mongod, and its data.
 pub struct Process {
@@ -39,7 +39,7 @@ impl Process {
             .args(["--bind_ip", "127.0.0.1", "--port", &self.port.to_string()])
             .args(["--wiredTigerCacheSizeGB", CACHE, "--nounixsocket", "--logappend"])
             .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
-            .args(["--setParameter", NO_DIAGNOSTICS])
+            .args(["--setParameter", NO_DIAGNOSTICS, "--wiredTigerEngineConfigString", FEW_FILES])
             .args([Path::new("--dbpath"), &self.directory, Path::new("--logpath"), &log])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
