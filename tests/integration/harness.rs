@@ -55,7 +55,7 @@ where
     boxed_trial(name.into(), Box::new(|| Box::pin(test())))
 }
 
-/// The same. What runs a test is compiled once, and not for the type of each test: that was half of what the compiler had to make.
+/// The same. What runs a test is compiled once, and not for the type of each test: that was two fifths of what the compiler had to make.
 fn boxed_trial(name: String, test: Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>) -> Trial {
     Trial::test(name.clone(), move || {
         let _running = times::Running::begin(name);

@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     // reqwest has TLS since `import --url` needs it, and asks for a provider also where no test needs TLS.
     rustls::crypto::ring::default_provider().install_default().expect("no provider is installed yet");
     let mut arguments = libtest_mimic::Arguments::from_args();
-    // Half of their time tests wait, for an election, a deadline or another process. On two processors 8 at once took 684 s, and 5 took 900 s.
+    // Half of their time tests wait, for an election, a deadline or another process. With 8 at once, two processors are idle for a tenth of the time.
     let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let threads = *arguments.test_threads.get_or_insert((3 * processors + 2).min(32));
     let trials = harness::trials();

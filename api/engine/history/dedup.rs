@@ -7,7 +7,7 @@
 //!    it.
 //! 2. The record is awaited at majority before any item is sent, also by an attempt that finds an existing
 //!    record ([`mod@register`]). The record expires some time after its last touch, by the server's clock. If
-//!    it was inserted with an old time, it is touched again before any item is sent ([`DatabaseTime`](crate::mongo::majority::DatabaseTime)).
+//!    it was inserted with an old time, it is touched again before any item is sent ([`mod@record`]).
 //! 3. Before an item is appended at `seq` s, its hash has been searched for, at majority, in all of `(from, s)`
 //!    ([`key_search`], [`mod@scan`]). Two attempts of one request never share a command, so the earlier items in
 //!    the same command belong to other requests or to this attempt. After a refusal, the items added since are

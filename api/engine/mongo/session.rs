@@ -192,9 +192,9 @@ impl Sessions {
         let outcome = deadline.spawn(replay).await.unwrap_or(Err(Unanswered::Unknown));
         metrics::histogram!(COMMIT_SECONDS, "collection" => collection)
             .record(started.elapsed().as_secs_f64());
-        // If all statements were refused, it may be the time of a write that a majority does not have yet.
         if let Ok(Answer { verdicts, at, .. }) = &outcome {
             reads.time.learn_clock(*at);
+            // If all statements were refused, it may be the time of a write that a majority does not have yet.
             reads.time.learn(at.filter(|_| verdicts.contains(&Verdict::Stored)));
         }
         outcome

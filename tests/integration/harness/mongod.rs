@@ -76,8 +76,8 @@ const DEFAULT_IMAGE: &str = "mongo:6.0.27";
 /// Cache of each mongod of the tests, in GB: several run at once.
 const CACHE: &str = "0.3";
 
-/// Files that were not used for a minute are closed, not those of ten minutes: the databases of all tests have some 40,000, and a
-/// mongod that may open no more ends itself.
+/// Files that were not used for a minute are closed, not only those of ten minutes. A mongod that may open no more ends itself, and
+/// each test has a database with files of its own.
 const FEW_FILES: &str = "file_manager=(close_idle_time=60)";
 
 /// A single-node replica set that can be harmed.

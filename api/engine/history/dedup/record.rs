@@ -57,10 +57,11 @@ pub async fn keep_for(database: &Database, retention: Duration) -> Result<()> {
     indexes::expire_after(database, COLLECTION, "touched", Some(seconds)).await
 }
 
-/// Whether a record was inserted with an outdated time. It must say when it was touched, in the server's time, because the server
-/// removes it by its own clock, and this machine's clock may be wrong by more than the lifetime of a record. So the time is an
-/// estimate of the server's clock, which may be early, and the answer to the insert shows it: `touched`, in milliseconds since 1970, is too far
-/// before `answered`, the cluster time of the answer to the insert.
+/// Whether a record was inserted with an outdated time: `touched`, in milliseconds since 1970, is too far before `answered`, the
+/// cluster time of the answer to the insert.
+///
+/// A record says when it was touched, in the server's time, because the server removes it by its own clock. This machine's clock may
+/// be wrong by more than the lifetime of a record. So the time is an estimate of the server's clock, which may be early.
 pub(super) fn was_outdated(answered: Option<Timestamp>, touched: i64) -> bool {
     answered.is_none_or(|at| i64::from(at.time) * 1000 - touched > TOLERANCE.as_millis() as i64)
 }

@@ -1,8 +1,8 @@
 //! The feeder: one instance at a time feeds a build from the changes of its history.
 //!
-//! It takes the lease under a new term, settles the batch that was announced last ([`settle`](mod@super::settle)), and goes on where the change stream
-//! was. If that place is too old, or there is none, it compares the pages of all owners with their measurements. After any
-//! failure it takes the lease again, under another term, and settles again.
+//! It takes the lease under a new term, settles the batch that was announced last ([`settle`](mod@super::settle)), and follows the
+//! change stream from its last place. Without a place, or with one that is too old, it compares the pages of all owners with their
+//! measurements. After any failure it takes the lease again, under another term, and settles again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
