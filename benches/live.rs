@@ -96,13 +96,26 @@ async fn lag(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<
     });
     let outcome = outcome.await?;
     let mut section = Section::of(&outcome, CLOSED_LOOP);
+    let mut after = Vec::new();
     for ((label, _), mut lags) in readers.iter().zip(lags) {
         lags.sort_unstable_by(f64::total_cmp);
         let p99 = *lags.get(lags.len() * 99 / 100).ok_or("no events")?;
-        let lag = Spread::of(lags).ok_or("no events")?.show(|lag| format!("{lag:.2}"));
-        section.lines.push(format!("- {label}: {lag} ms after the acknowledgement, p99 {p99:.2} ms"));
+        let lag = Spread::of(lags).ok_or("no events")?;
+        let shown = lag.show(|lag| format!("{lag:.2}"));
+        section.lines.push(format!("- {label}: {shown} ms after the acknowledgement, p99 {p99:.2} ms"));
+        after.push([lag.median, p99]);
     }
     report.workload(&outcome, section);
+    for (place, name) in ["median", "p99"].into_iter().enumerate() {
+        let compared = format!("{name} after the acknowledgement, ours / a plain change stream");
+        let [ratio, noise] =
+            [(0, 2), (1, 0)].map(|(one, other): (usize, usize)| after[one][place] / after[other][place]);
+        report.expect(
+            ["lag", &compared, "≤ 1.3", &format!("{ratio:.2}")],
+            ratio <= 1.3,
+            &format!("{noise:.2}"),
+        );
+    }
     for server in [writer, ours, again, peer] {
         server.stop().await?;
     }
@@ -206,9 +219,11 @@ async fn idle(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result
     for server in [&watched, &quiet] {
         Load::append(64, 1, others.clone(), Some(timing)).run(server.address).await?;
     }
+    // A server keeps the last page of a history that is watched.
+    Load::append(64, 10, Customers::each(1..=readers), None).run(watched.address).await?;
     eprintln!("bench: idle: opening {readers} streams");
     let before = watched.resident()?.0;
-    let mut streams = Vec::with_capacity(readers);
+    let mut streams = Vec::with_capacity(readers as usize);
     for customer in 1..=readers {
         streams.push(open(watched.address, &format!("/v1/customers/{customer}")).await?);
     }

@@ -35,8 +35,8 @@ fn seqs(text: &str) -> impl Iterator<Item = u64> {
     after.map(|rest| rest.split(',').next().and_then(|seq| seq.parse().ok()).expect("a number"))
 }
 
-/// What is appended is read once for all clients of an instance, whichever instance took it: one item after the other, and at 500 a
-/// second.
+/// What is appended is read at most once for all clients of an instance, whichever instance took it: one item after the other, and at
+/// 500 a second.
 #[test]
 async fn reads_of_an_append_do_not_grow_with_clients() {
     let reads = Arc::new(AtomicUsize::new(0));
@@ -94,8 +94,8 @@ async fn reads_of_an_append_do_not_grow_with_clients() {
         let [appended, read] = [appends as f64, reads as f64].map(|count| count / seconds);
         println!("{readers} readers: {appended:.0} appends/s, {read:.0} reads/s");
         assert!(streams.iter().all(|(_, text)| seqs(text).eq(first..=last)), "{readers} readers");
-        assert!(reads as u64 <= 2 * appends, "{readers} readers: {reads} reads of {appends} appends");
+        assert!(reads as u64 <= appends, "{readers} readers: {reads} reads of {appends} appends");
     }
-    // One read for each append; seldom one more, where a read has begun before the append was told of a second time.
-    assert!(costs.iter().all(|reads| (10..=20).contains(reads)), "{costs:?}");
+    // At most one for each append of the instance itself, none for those of the other: the change says what they are.
+    assert!(costs.iter().all(|reads| *reads <= 5), "{costs:?}");
 }

@@ -128,6 +128,32 @@ impl Bucket {
         self.0.tail
     }
 
+    /// The next state of the bucket with this second, by the fields that an append to it has set. `None` if that is not known by them:
+    /// they are those of another bucket, of another state, or of what is no append.
+    ///
+    /// An update of the server tells of `$push` as [dotted paths of the array's new
+    /// elements](https://www.mongodb.com/docs/manual/reference/change-events/update/). No second of an owner is used again, and no count
+    /// of a bucket: so an append to the bucket with this second and this count is the one that follows.
+    pub(crate) fn appended(&self, second: u64, set: &RawDocument) -> Option<Self> {
+        let Inner { definition, owner, tail: before, history } = &*self.0;
+        let (mut tail, mut history) = (*before, history.clone());
+        for field in set {
+            let (name, value) = field.ok()?;
+            let Some(place) = name.as_str().strip_prefix("history.") else { continue };
+            if tail.room() == 0 || place != tail.count.to_string() {
+                return None;
+            }
+            let item = value.as_document()?;
+            item::check_stored(item, definition.key_field(), &definition.date.name).ok()?;
+            history.append(CString::try_from(place).ok()?, item.to_owned());
+            tail.count += 1;
+        }
+        let grows = second == before.second && tail.count > before.count;
+        let (definition, owner) = (Arc::clone(definition), owner.clone());
+        (grows && set.get_i32("count").is_ok_and(|count| count == i32::from(tail.count)))
+            .then(|| Self(Arc::new(Inner { definition, owner, tail, history })))
+    }
+
     /// # Errors
     /// A field has a value that the invariants forbid; the error names the field.
     pub(crate) fn read(
@@ -171,4 +197,69 @@ impl Bucket {
 /// The elements of an array. `None` for one that is not a document.
 fn documents(array: &RawDocument) -> impl Iterator<Item = Option<&RawDocument>> {
     array.iter().map(|element| element.ok().and_then(|(_, value)| value.as_document()))
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::{DateTime, Document, doc};
+
+    use super::*;
+
+    fn item(qty: i32) -> Document {
+        doc! { "type": "buy", "ticker": "MDB", "qty": qty, "date": DateTime::from_millis(0) }
+    }
+
+    fn raw(document: Document) -> RawDocumentBuf {
+        RawDocumentBuf::try_from(&document).unwrap()
+    }
+
+    fn bucket(items: i32) -> Bucket {
+        let history: Vec<_> = (0..items).map(item).collect();
+        let bucket = doc! { "_id": "7_0000001000", "customerId": 7_i64, "page": 1_i64, "count": items, "history": history };
+        Bucket::read(&raw(bucket), &OwnerId::Integer(7), &Arc::new(Definition::trades())).unwrap()
+    }
+
+    #[test]
+    fn the_fields_that_an_append_has_set_lead_to_the_next_state() {
+        for (items, more) in [(1, 1), (3, 2), (1, 9), (9, 1)] {
+            let mut set = doc! { "count": items + more, "last": DateTime::from_millis(0) };
+            set.extend((items..items + more).map(|place| (format!("history.{place}"), item(place).into())));
+            let next = bucket(items).appended(1_000, &raw(set)).unwrap();
+            let expected = bucket(items + more);
+            assert_eq!(
+                (next.tail(), next.0.history.as_bytes()),
+                (expected.tail(), expected.0.history.as_bytes())
+            );
+        }
+    }
+
+    #[test]
+    fn what_does_not_follow_leads_to_nothing() {
+        let follows = doc! { "count": 4, "history.3": item(3) };
+        assert!(bucket(3).appended(1_000, &raw(follows.clone())).is_some());
+        assert!(bucket(3).appended(1_001, &raw(follows.clone())).is_none(), "of another bucket");
+        for items in [2, 4, 10] {
+            assert!(
+                bucket(items).appended(1_000, &raw(follows.clone())).is_none(),
+                "of another state: {items}"
+            );
+        }
+        for set in [
+            doc! {},
+            doc! { "count": 3 },
+            doc! { "count": 4 },
+            doc! { "history.3": item(3) },
+            doc! { "count": 4_i64, "history.3": item(3) },
+            doc! { "count": 5, "history.3": item(3) },
+            doc! { "count": 5, "history.4": item(4), "history.3": item(3) },
+            doc! { "count": 4, "history.3": "no item" },
+            doc! { "count": 4, "history.3": { "qty": 1 } },
+            doc! { "count": 4, "history.3.qty": 7 },
+            doc! { "count": 4, "history.03": item(3) },
+            doc! { "count": 4, "history": [item(0), item(1), item(2), item(3)] },
+        ] {
+            assert!(bucket(3).appended(1_000, &raw(set.clone())).is_none(), "{set}");
+        }
+        assert!(bucket(10).appended(1_000, &raw(doc! { "count": 11, "history.10": item(10) })).is_none());
+    }
 }

@@ -1,13 +1,14 @@
 //! Owners whose histories have live readers, and what is learned of the ends of these histories.
 //!
-//! What is learned only wakes: it says that there may be more, and a reader then reads the history itself
-//! ([`live`](mod@crate::history::live)).
+//! What is learned wakes: it says that there may be more. A reader then takes what a change says, if that follows what it has, or
+//! reads the history itself ([`live`](mod@crate::history::live)).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use mongodb::bson::RawDocumentBuf;
 use pagebucket_model::domain::{OwnerId, Seq};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -20,12 +21,14 @@ use crate::mongo::{Deadline, Error, Result};
 pub(crate) type Growth = (u64, u16);
 
 /// What was learned of the end of a history.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct News {
     /// The last item that this process has appended.
     pub(crate) last: Option<Seq>,
     /// The last bucket, as a change or a read of tails has shown it.
     pub(crate) bucket: Option<Growth>,
+    /// The change that made it so, if a change has shown it and is small: the new bucket, or the fields that an append has set.
+    pub(crate) change: Option<Arc<RawDocumentBuf>>,
     /// How often there was another reason to look.
     pub(crate) looks: u64,
     /// When the last of it was committed, as far as that is known: an append of this process when it was acknowledged, and what does
@@ -35,10 +38,10 @@ pub(crate) struct News {
 
 impl News {
     /// Learns of a bucket. Returns whether it is news.
-    fn learn_bucket(&mut self, bucket: Growth) -> bool {
+    fn learn_bucket(&mut self, bucket: Growth, change: impl FnOnce() -> Option<RawDocumentBuf>) -> bool {
         let is_later = self.bucket.is_none_or(|known| bucket > known);
         if is_later {
-            self.bucket = Some(bucket);
+            (self.bucket, self.change) = (Some(bucket), change().map(Arc::new));
         }
         is_later
     }
@@ -169,9 +172,20 @@ impl WatchedOwners {
         });
     }
 
-    /// Learns that a bucket of this owner was seen, which was committed at this time, if that is known.
-    pub(crate) fn grown(&self, owner: &OwnerId, bucket: Growth, committed: Option<Instant>) {
-        self.tell(owner, committed, |news| news.learn_bucket(bucket));
+    /// Learns that a bucket of this owner was seen.
+    pub(crate) fn seen(&self, owner: &OwnerId, bucket: Growth) {
+        self.grown(owner, bucket, None, || None);
+    }
+
+    /// Learns of a change to a bucket of this owner, which was committed at this time, if that is known.
+    pub(crate) fn grown(
+        &self,
+        owner: &OwnerId,
+        bucket: Growth,
+        committed: Option<Instant>,
+        change: impl FnOnce() -> Option<RawDocumentBuf>,
+    ) {
+        self.tell(owner, committed, |news| news.learn_bucket(bucket, change));
     }
 
     /// Makes the readers of an owner look.
@@ -292,12 +306,9 @@ mod tests {
         };
         assert!(is_news(&|| all.appended(&SEVEN, seq(3))));
         assert!(!is_news(&|| all.appended(&SEVEN, seq(3))) && !is_news(&|| all.appended(&SEVEN, seq(2))));
-        assert!(is_news(&|| all.grown(&SEVEN, (1_000, 3), None)));
-        assert!(
-            !is_news(&|| all.grown(&SEVEN, (1_000, 3), None))
-                && !is_news(&|| all.grown(&SEVEN, (999, 10), None))
-        );
-        assert!(is_news(&|| all.grown(&SEVEN, (1_001, 1), None)));
+        assert!(is_news(&|| all.seen(&SEVEN, (1_000, 3))));
+        assert!(!is_news(&|| all.seen(&SEVEN, (1_000, 3))) && !is_news(&|| all.seen(&SEVEN, (999, 10))));
+        assert!(is_news(&|| all.seen(&SEVEN, (1_001, 1))));
         assert!(is_news(&|| all.look(&SEVEN)) && is_news(&|| all.look_at_all()));
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Document, Timestamp, doc};
+use mongodb::bson::{Document, RawDocumentBuf, Timestamp, doc};
 use pagebucket_model::domain::{Clock, OwnerId, OwnerType};
 use tokio::time::Instant;
 
@@ -13,6 +13,9 @@ use crate::migrations::{self, epoch};
 
 /// The count of a bucket that is deleted: whatever is known, it is news.
 const UNKNOWN: u16 = u16::MAX;
+
+/// The most bytes that a change has of what was written.
+const SMALL: i32 = 4 * 1024;
 
 /// What a change tells.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,17 +28,32 @@ pub(crate) enum Told {
     Else,
 }
 
-/// The changes of these collections and of the epoch, with nothing but what [`collection`] and [`told`] read, and the token.
-pub(crate) fn pipeline(collections: &[&str]) -> [Document; 2] {
+/// The changes of these collections and of the epoch, with nothing but what [`collection`] and [`told`] read, and the token; and with
+/// `more`.
+pub(crate) fn pipeline(collections: &[&str], more: Document) -> [Document; 2] {
     let epoch = doc! { "ns.coll": migrations::COLLECTION, "documentKey._id": epoch::ID };
-    [
-        doc! { "$match": { "$or": [{ "ns.coll": { "$in": collections } }, epoch] } },
-        doc! { "$project": {
-            "ns.coll": 1, "documentKey._id": 1, "operationType": 1, "clusterTime": 1, "wallTime": 1,
-            // So that a change which is known already wakes no one.
-            "count": { "$ifNull": ["$updateDescription.updatedFields.count", "$fullDocument.count"] },
-        } },
-    ]
+    let mut shown = doc! {
+        "ns.coll": 1, "documentKey._id": 1, "operationType": 1, "clusterTime": 1, "wallTime": 1,
+        // So that a change which is known already wakes no one.
+        "count": { "$ifNull": ["$updateDescription.updatedFields.count", "$fullDocument.count"] },
+    };
+    shown.extend(more);
+    [doc! { "$match": { "$or": [{ "ns.coll": { "$in": collections } }, epoch] } }, doc! { "$project": shown }]
+}
+
+/// What [`written`] reads, for [`pipeline`].
+pub(super) fn written_if_small() -> Document {
+    let written = doc! { "$ifNull": ["$updateDescription.updatedFields", "$fullDocument", {}] };
+    let is_small = doc! { "$lte": [{ "$bsonSize": &written }, SMALL] };
+    doc! { "written": { "$cond": [is_small, written, "$$REMOVE"] } }
+}
+
+/// What an insert or an update has written to a bucket, if it is small: the bucket, or the fields that were set.
+pub(super) fn written(change: &RawDocument) -> Option<RawDocumentBuf> {
+    match change.get_str("operationType") {
+        Ok("insert" | "update") => change.get_document("written").ok().map(RawDocument::to_owned),
+        _ => None,
+    }
 }
 
 /// The name of the collection.
@@ -93,7 +111,7 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use mongodb::bson::{DateTime, RawDocumentBuf};
+    use mongodb::bson::DateTime;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! How a process learns of the appends of others: by one change stream for all histories of a database, which is open while
 //! there are live readers.
 //!
-//! The stream only wakes, so what it says is not stored, and a stream that has lost its place is no harm: another is opened,
-//! and the tails of all watched owners are read once. The order is what counts. A stream begins at a time that the database
+//! What the stream says is not stored, and a stream that has lost its place is no harm: another is opened, and the tails of all
+//! watched owners are read once. The order is what counts. A stream begins at a time that the database
 //! has shown, and tails are read later, at states that are not older than that time.
 //!
 //! The stream also tells when the database gets another epoch. Positions of before then mean nothing, and readers are told so.
@@ -26,7 +26,9 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::changes::{Told, collection, committed, is_of_epoch, pipeline, time, told};
+use super::changes::{
+    Told, collection, committed, is_of_epoch, pipeline, time, told, written, written_if_small,
+};
 use crate::history::buckets::tails::Tails;
 use crate::history::collection::HistoryCollection;
 use crate::migrations::epoch::{self, Epoch};
@@ -172,7 +174,7 @@ impl Feed {
         start: &'static str,
     ) -> Result<ChangeStream<RawDocumentBuf>> {
         let names: Vec<&str> = self.histories.iter().map(|history| history.collection()).collect();
-        let watch = self.database.watch().pipeline(pipeline(&names)).batch_size(BATCH);
+        let watch = self.database.watch().pipeline(pipeline(&names, written_if_small())).batch_size(BATCH);
         let watch = watch.max_await_time(AWAIT).read_concern(ReadConcern::majority());
         let stream = match token {
             Some(token) => watch.resume_after(token).await?,
@@ -250,7 +252,7 @@ impl Feed {
         match told {
             Told::Grown(owner, bucket) => {
                 let committed = committed(change, &history.clock);
-                history.watched.grown(&owner, bucket, committed);
+                history.watched.grown(&owner, bucket, committed, || written(change));
             }
             Told::Marked(owner) => history.watched.look(&owner),
             Told::Else => history.watched.look_at_all(),
@@ -321,7 +323,7 @@ impl Feed {
 async fn read_tails(history: &HistoryCollection) -> Result<()> {
     Tails::read_each(history, &history.watched.owners(), NO_PRIMARY, |owner, tail| {
         match tail {
-            Ok(Some(tail)) => history.watched.grown(owner, (tail.second, tail.count), None),
+            Ok(Some(tail)) => history.watched.seen(owner, (tail.second, tail.count)),
             Ok(None) => {}
             Err(Error::Unavailable(why)) => return Err(Error::Unavailable(why)),
             Err(_) => history.watched.look(owner),

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mongodb::bson::RawDocumentBuf;
+use mongodb::bson::{Document, RawDocumentBuf};
 use mongodb::change_stream::ChangeStream;
 use mongodb::options::ReadConcern;
 use pagebucket_model::domain::{OwnerId, Totals};
@@ -196,7 +196,8 @@ impl Missed {
         // early do not find it (280). Of what happened at the same time some comes twice.
         let (opening, from) = (Arc::clone(source), after.time());
         let opened = deadline.spawn(async move {
-            let watch = opening.reads.database.watch().pipeline(pipeline(&[opening.collection()]));
+            let watch =
+                opening.reads.database.watch().pipeline(pipeline(&[opening.collection()], Document::new()));
             let watch = watch.max_await_time(AWAIT).read_concern(ReadConcern::majority());
             (watch.start_at_operation_time(from).await, permit)
         });

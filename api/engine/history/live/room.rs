@@ -1,8 +1,9 @@
-//! A room: what the live readers of one owner share. It reads what is new, once for all of them.
+//! A room: what the live readers of one owner share. It learns what is new, once for all of them.
 //!
-//! A room begins with its first reader and ends with its last. It has a position, the end of the history as it was last read.
-//! When it is woken it reads the buckets after that position, and publishes them with the new end. The pages stay in memory for
-//! a short time only: readers that are waiting take them at once.
+//! A room begins with its first reader and ends with its last. It has a position, the end of the history as it is known.
+//! When it is woken by a change that shows the next bucket, or what was appended to the last one, it takes that. Otherwise it reads the
+//! buckets after its position. It publishes them with the new end. The pages stay in memory for a short time only, because readers that
+//! are waiting take them at once; a small last page stays, for what will be appended to it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -32,7 +33,10 @@ const MOST: usize = 16;
 /// Bytes of pages that were read before and stay in memory with those of the last read.
 const RECENT: usize = 256 * 1024;
 
-/// How long pages stay in memory when nothing is appended.
+/// The most bytes of a last page that stays in memory.
+const SMALL: usize = 4 * 1024;
+
+/// How long other pages stay in memory when nothing is appended.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// Pause before a read is tried again.
@@ -43,7 +47,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 pub(super) struct Published {
     /// The end of the history.
     pub(super) end: Position,
-    /// The last pages, which end there; none if nothing was appended for a while.
+    /// The last pages, which end there; at most one if nothing was appended for a while.
     pub(super) pages: Arc<[Bucket]>,
     /// When what is new was committed.
     pub(super) committed: Option<Instant>,
@@ -67,7 +71,8 @@ impl Rooms {
         match rooms.entry(watched.owner.clone()) {
             Entry::Occupied(room) => room.get().subscribe(),
             Entry::Vacant(place) => {
-                let (end, pages) = (Position::end_of(history.totals()), Arc::default());
+                let end = Position::end_of(history.totals());
+                let pages = history.last().filter(|last| is_small(last)).cloned().into_iter().collect();
                 let published = watch::Sender::new(Published { end, pages, committed: None, ended: None });
                 let entered = published.subscribe();
                 place.insert(published.clone());
@@ -85,6 +90,10 @@ impl Rooms {
 /// The last bucket of a history.
 fn growth(bucket: &Bucket) -> Growth {
     (bucket.id().second, bucket.count() as u16)
+}
+
+fn is_small(page: &Bucket) -> bool {
+    page.bytes() <= SMALL
 }
 
 /// What a room has looked at.
@@ -106,7 +115,7 @@ struct Room {
 impl Room {
     async fn run(mut self) {
         loop {
-            let has_pages = !self.published.borrow().pages.is_empty();
+            let has_more = self.has_more_than_it_keeps();
             tokio::select! {
                 biased;
                 () = self.published.closed() => {
@@ -115,12 +124,12 @@ impl Room {
                     }
                 }
                 changed = self.watched.news.changed() => {
-                    let news = *self.watched.news.borrow_and_update();
-                    if changed.is_err() || self.is_new(news) && !self.read(news).await {
+                    let news = self.watched.news.borrow_and_update().clone();
+                    if changed.is_err() || !self.learn(&news).await {
                         return;
                     }
                 }
-                () = sleep(QUIET), if has_pages => self.forget_pages(),
+                () = sleep(QUIET), if has_more => self.keep(|pages| pages.last().filter(|last| is_small(last))),
             }
         }
     }
@@ -143,23 +152,51 @@ impl Room {
         self.published.send_modify(|published| published.ended = Some(why));
     }
 
-    /// Readers that wait have what they are about.
-    fn forget_pages(&self) {
+    fn has_more_than_it_keeps(&self) -> bool {
+        let published = self.published.borrow();
+        published.pages.len() > 1 || published.pages.iter().any(|page| !is_small(page))
+    }
+
+    /// Keeps one of the pages, or none. Readers that wait have what they are about.
+    fn keep(&self, kept: impl FnOnce(&[Bucket]) -> Option<&Bucket>) {
         self.published.send_if_modified(|published| {
-            published.pages = Arc::default();
+            published.pages = kept(&published.pages).cloned().into_iter().collect();
             false
         });
     }
 
-    fn is_new(&self, news: News) -> bool {
+    fn is_new(&self, news: &News) -> bool {
         let end = self.published.borrow().end;
         news.last.is_some_and(|last| Position::behind(last) > end)
             || news.bucket > self.looked.bucket
             || news.looks != self.looked.looks
     }
 
+    /// Takes the news, or reads what is new. Returns whether the room stays open.
+    async fn learn(&mut self, news: &News) -> bool {
+        if let Some(next) = self.next_bucket(news) {
+            self.publish(vec![next], news.at);
+        }
+        !self.is_new(news) || self.read(news).await
+    }
+
+    /// The bucket that a change shows, if its items are the next ones. Not if there is another reason to look.
+    fn next_bucket(&self, news: &News) -> Option<Bucket> {
+        let written = news.change.as_ref().filter(|_| news.looks == self.looked.looks)?;
+        let published = self.published.borrow();
+        if written.get("_id").is_ok_and(|id| id.is_some()) {
+            let opened = Bucket::read(written, &self.watched.owner, &self.source.definition).ok()?;
+            return (Position::before(opened.first_seq()) == published.end).then_some(opened);
+        }
+        published.pages.last()?.appended(news.bucket?.0, written)
+    }
+
     /// Reads to the end of the history, as often as that needs. Returns whether the room stays open.
-    async fn read(&mut self, news: News) -> bool {
+    async fn read(&mut self, news: &News) -> bool {
+        if news.looks != self.looked.looks {
+            // Something was written that is no append.
+            self.keep(|_| None);
+        }
         while let Err(error) = self.read_on(news.at).await {
             match error {
                 Error::Unavailable(_) | Error::DiskFull => {
@@ -228,6 +265,9 @@ impl Room {
             if is_later {
                 let pages = recent(&published.pages, found);
                 *published = Published { end, pages, committed, ended: None };
+            } else if end == published.end && published.pages.is_empty() {
+                // For what will be appended to the last one.
+                published.pages = found.into();
             }
             is_later
         });

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mongodb::bson::RawDocumentBuf;
+use mongodb::bson::{Document, RawDocumentBuf};
 use mongodb::change_stream::ChangeStream;
 use mongodb::options::ReadConcern;
 use pagebucket_model::domain::OwnerId;
@@ -62,7 +62,7 @@ impl FeedStream {
     /// # Errors
     /// Unless the database is unavailable, the place is too old.
     pub(super) async fn open(source: &Arc<HistoryCollection>, place: Option<&LogPlace>) -> Result<Self> {
-        let watch = source.reads.database.watch().pipeline(pipeline(&[source.collection()]));
+        let watch = source.reads.database.watch().pipeline(pipeline(&[source.collection()], Document::new()));
         let watch = watch.batch_size(BATCH).max_await_time(AWAIT).read_concern(ReadConcern::majority());
         let stream = match place.and_then(LogPlace::token) {
             Some(token) => watch.resume_after(token).await?,
