@@ -1,12 +1,13 @@
 //! Live readers of the store itself: two stores on one database, of which each appends and each has readers.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_engine::internal::{Ages, COMMAND, Retention};
-use pagebucket_engine::{Deadline, Engine, Erasure, Error, Gone, LiveReader, Store};
+use pagebucket_engine::{Deadline, Engine, Erasure, Error, Gone, LiveReader, OwnersReader, Store};
 use pagebucket_model::domain::Position;
 use tokio::sync::Semaphore;
 
@@ -512,6 +513,36 @@ async fn appends_while_there_is_no_stream_are_found() {
     heal(&mongod).await;
     read_to(TRADES, &mut reader, 5).await;
     mongod.remove().await;
+}
+
+/// Clients that do not take what they have missed, more of them than may read the log at once, keep no others from that.
+#[test]
+async fn slow_readers_of_all_owners_keep_no_others_from_resuming() {
+    const OWNERS: u64 = 350;
+    let pair = Pair::on(shared().await, TRADES).await;
+    let follow = async |after| pair.engine(0).follow_owners(after, deadline()).await.expect("a reader");
+    // Reads until all owners have come.
+    let read = async |reader: &mut OwnersReader| {
+        let mut owners = HashSet::new();
+        while owners.len() < OWNERS as usize {
+            let news = tokio::time::timeout(PATIENCE, reader.next()).await.expect("more").expect("news");
+            owners.extend(news.owners.into_iter().map(|(owner, _)| owner));
+        }
+    };
+    let mut first = follow(None).await;
+    let place = first.next().await.expect("news").place.expect("a place");
+    for owner in 1..=OWNERS {
+        pair.append(1, owner, 1..=1).await;
+    }
+    read(&mut first).await;
+    let mut slow = Vec::new();
+    for _ in 0..8 {
+        slow.push(follow(Some(place.clone())).await);
+    }
+    read(&mut follow(Some(place)).await).await;
+    for mut reader in slow {
+        read(&mut reader).await;
+    }
 }
 
 /// A service of before knows nothing of readers; they cost its appends nothing, and they see its appends.

@@ -267,6 +267,8 @@ mod tests {
         assert!(all.is_wanted(), "one is left");
         all.appended(&SEVEN, seq(2));
         assert!(watched.news.has_changed().unwrap());
+        // As that of another watcher that leaves at once: it is dropped after the lock.
+        let _late = watched.news.clone();
         drop(watched);
         assert!(!all.is_wanted() && all.owners.lock().is_empty());
         assert_eq!(all.count.load(Ordering::Relaxed), 0);
