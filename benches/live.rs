@@ -219,8 +219,7 @@ async fn idle(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result
     for server in [&watched, &quiet] {
         Load::append(64, 1, others.clone(), Some(timing)).run(server.address).await?;
     }
-    // A server keeps the last page of a history that is watched.
-    Load::append(64, 10, Customers::each(1..=readers), None).run(watched.address).await?;
+    Load::append(64, 8, Customers::each(1..=readers), None).run(watched.address).await?;
     eprintln!("bench: idle: opening {readers} streams");
     let before = watched.resident()?.0;
     let mut streams = Vec::with_capacity(readers as usize);
@@ -231,6 +230,8 @@ async fn idle(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result
     for (customer, stream) in (1..).zip(&mut streams) {
         ask(stream, &format!("/v1/customers/{customer}/trades/live")).await?;
     }
+    // What another instance appends is the last that the server keeps of each history.
+    Load::append(64, 1, Customers::each(1..=readers), None).run(quiet.address).await?;
     // Longer than the server keeps what readers have read last.
     sleep(Duration::from_secs(8)).await;
     let [connection, each] =

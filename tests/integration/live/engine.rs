@@ -342,21 +342,78 @@ async fn what_another_store_appends_needs_no_read(history: &'static History) {
 #[test]
 async fn what_is_repaired_is_not_delivered_as_it_was() {
     let pair = Pair::on(shared().await, &TRADES.holding_any()).await;
-    let [mut first, mut slow] = [pair.watch(0, 7, None).await, pair.watch(0, 7, None).await];
-    pair.append(1, 7, 1..=3).await;
-    read_to(TRADES, &mut first, 3).await;
-    let pages = pair.database.collection::<Document>(TRADES.name);
-    let other = doc! { "$set": { "history.1.qty": 70_i64 } };
-    pages.update_one(doc! { "customerId": 7 }, other).await.expect("an answer");
-    pair.append(1, 7, 4..=4).await;
-    read_to(TRADES, &mut first, 4).await;
-    let mut shown = Vec::new();
-    while slow.position().get() < 4 {
-        let page = tokio::time::timeout(PATIENCE, slow.next()).await.expect("more").expect("a page");
-        let items = page.items().map(|item| Document::try_from(item.document()).expect("a document"));
-        shown.extend(items.map(|item| item.get_i64("qty").expect("a number")));
+    let buckets = pair.database.collection::<Document>(TRADES.name);
+    for (owner, is_replaced) in [(7, false), (8, true)] {
+        let [mut first, mut slow] = [pair.watch(0, owner, None).await, pair.watch(0, owner, None).await];
+        pair.append(1, owner, 1..=3).await;
+        read_to(TRADES, &mut first, 3).await;
+        let (before, own) = (pair.sent[0].reads(TRADES), doc! { "customerId": owner as i64 });
+        if is_replaced {
+            let mut bucket = buckets.find_one(own.clone()).await.expect("an answer").expect("a bucket");
+            let items = bucket.get_array_mut("history").expect("items");
+            items[1].as_document_mut().expect("an item").insert("qty", 70_i64);
+            buckets.replace_one(own, bucket).await.expect("an answer");
+        } else {
+            let other = doc! { "$set": { "history.1.qty": 70_i64 } };
+            buckets.update_one(own, other).await.expect("an answer");
+        }
+        eventually("it is looked at", PATIENCE, || async { pair.sent[0].reads(TRADES) > before }).await;
+        let before = pair.sent[0].reads(TRADES);
+        pair.append(1, owner, 4..=4).await;
+        read_to(TRADES, &mut first, 4).await;
+        assert_eq!(pair.sent[0].reads(TRADES), before, "the page is known again");
+        let mut shown = Vec::new();
+        while slow.position().get() < 4 {
+            let page = tokio::time::timeout(PATIENCE, slow.next()).await.expect("more").expect("a page");
+            let items = page.items().map(|item| Document::try_from(item.document()).expect("a document"));
+            shown.extend(items.map(|item| item.get_i64("qty").expect("a number")));
+        }
+        assert_eq!(shown, [1, 70, 3, 4]);
     }
-    assert_eq!(shown, [1, 70, 3, 4]);
+}
+
+/// A page that is deleted by hand is not delivered, and not looked for again and again.
+#[test]
+async fn a_reader_waits_for_what_is_not_stored_any_more() {
+    let pair = Pair::on(shared().await, &TRADES.holding_any()).await;
+    let [mut first, mut slow] = [pair.watch(0, 7, None).await, pair.watch(0, 7, None).await];
+    let mut other = pair.watch(0, 8, None).await;
+    pair.append(1, 7, 1..=12).await;
+    read_to(TRADES, &mut first, 12).await;
+    let before = pair.sent[0].reads(TRADES);
+    let buckets = pair.database.collection::<Document>(TRADES.name);
+    buckets.delete_one(doc! { "customerId": 7, "page": 2 }).await.expect("an answer");
+    eventually("it is looked for", PATIENCE, || async { pair.sent[0].reads(TRADES) > before }).await;
+    read_to(TRADES, &mut slow, 10).await;
+    let before = pair.sent[0].reads(TRADES);
+    let others = async {
+        for number in 1..=20 {
+            pair.append(1, 8, number..=number).await;
+            read_to(TRADES, &mut other, number).await;
+        }
+    };
+    tokio::select! {
+        page = slow.next() => panic!("{page:?}"),
+        () = others => {}
+    }
+    assert!(pair.sent[0].reads(TRADES) <= before + 2);
+}
+
+/// What was read of a history means nothing when a backup was restored.
+#[test]
+async fn readers_end_when_the_database_gets_another_epoch() {
+    let pair = Pair::on(shared().await, TRADES).await;
+    pair.append(1, 7, 1..=3).await;
+    let mut reader = pair.watch(0, 7, None).await;
+    pair.append(1, 7, 4..=4).await;
+    read_to(TRADES, &mut reader, 4).await;
+    pair.stores[1].renew_epoch().await.expect("to renew");
+    let end = tokio::time::timeout(PATIENCE, reader.next()).await.expect("an end");
+    assert!(matches!(end, Err(Error::Unavailable(_))), "{end:?}");
+    // Those that begin later read what there is.
+    let mut reader = pair.watch(0, 7, Some(1)).await;
+    pair.append(1, 7, 5..=5).await;
+    read_to(TRADES, &mut reader, 5).await;
 }
 
 /// A client that is slow has the pages of one of its readers in memory, however many it has.
@@ -484,6 +541,7 @@ async fn a_stream_that_breaks_misses_nothing() {
         fail(&mongod, "getMore", doc! { "times": times }, how).await;
         eventually("the stream is opened again", PATIENCE, || async { pair.sent[0].streams() > streams })
             .await;
+        let reads = pair.sent[0].reads(TRADES);
         for owner in [7, 8] {
             pair.append(1, owner, last + 1..=last + 4).await;
         }
@@ -491,6 +549,8 @@ async fn a_stream_that_breaks_misses_nothing() {
         for reader in &mut readers {
             read_to(TRADES, reader, last).await;
         }
+        // What is known of pages may be old by then.
+        assert!(pair.sent[0].reads(TRADES) >= reads + 2 || (code, times) != (286, 2));
         heal(&mongod).await;
     }
     mongod.remove().await;

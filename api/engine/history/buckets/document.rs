@@ -128,15 +128,17 @@ impl Bucket {
         self.0.tail
     }
 
-    /// The next state of the bucket with this second, by the fields that an append to it has set. `None` if that is not known by them:
-    /// they are those of another bucket, of another state, or of what is no append.
+    /// This bucket after an append, by the fields that the append has set in it. `None` if it does not follow this state, or was no
+    /// append.
     ///
-    /// An update of the server tells of `$push` as [dotted paths of the array's new
-    /// elements](https://www.mongodb.com/docs/manual/reference/change-events/update/). No second of an owner is used again, and no count
-    /// of a bucket: so an append to the bucket with this second and this count is the one that follows.
-    pub(crate) fn appended(&self, second: u64, set: &RawDocument) -> Option<Self> {
+    /// Changes name what `$push` has added by [its dotted path](https://www.mongodb.com/docs/manual/reference/change-events/update/).
+    /// A bucket that is not replaced has each count once, so the append after this count is the next one.
+    pub(crate) fn grown_by(&self, set: &RawDocument) -> Option<Self> {
         let Inner { definition, owner, tail: before, history } = &*self.0;
-        let (mut tail, mut history) = (*before, history.clone());
+        let mut tail = *before;
+        let mut grown = Vec::with_capacity(history.as_bytes().len() + set.as_bytes().len());
+        grown.extend_from_slice(history.as_bytes());
+        let mut grown = RawDocumentBuf::from_bytes(grown).ok()?;
         for field in set {
             let (name, value) = field.ok()?;
             let Some(place) = name.as_str().strip_prefix("history.") else { continue };
@@ -145,13 +147,13 @@ impl Bucket {
             }
             let item = value.as_document()?;
             item::check_stored(item, definition.key_field(), &definition.date.name).ok()?;
-            history.append(CString::try_from(place).ok()?, item.to_owned());
+            grown.append(CString::try_from(place).ok()?, item.to_owned());
             tail.count += 1;
         }
-        let grows = second == before.second && tail.count > before.count;
+        let grows = tail.count > before.count;
         let (definition, owner) = (Arc::clone(definition), owner.clone());
         (grows && set.get_i32("count").is_ok_and(|count| count == i32::from(tail.count)))
-            .then(|| Self(Arc::new(Inner { definition, owner, tail, history })))
+            .then(|| Self(Arc::new(Inner { definition, owner, tail, history: grown })))
     }
 
     /// # Errors
@@ -224,7 +226,7 @@ mod tests {
         for (items, more) in [(1, 1), (3, 2), (1, 9), (9, 1)] {
             let mut set = doc! { "count": items + more, "last": DateTime::from_millis(0) };
             set.extend((items..items + more).map(|place| (format!("history.{place}"), item(place).into())));
-            let next = bucket(items).appended(1_000, &raw(set)).unwrap();
+            let next = bucket(items).grown_by(&raw(set)).unwrap();
             let expected = bucket(items + more);
             assert_eq!(
                 (next.tail(), next.0.history.as_bytes()),
@@ -236,13 +238,9 @@ mod tests {
     #[test]
     fn what_does_not_follow_leads_to_nothing() {
         let follows = doc! { "count": 4, "history.3": item(3) };
-        assert!(bucket(3).appended(1_000, &raw(follows.clone())).is_some());
-        assert!(bucket(3).appended(1_001, &raw(follows.clone())).is_none(), "of another bucket");
+        assert!(bucket(3).grown_by(&raw(follows.clone())).is_some());
         for items in [2, 4, 10] {
-            assert!(
-                bucket(items).appended(1_000, &raw(follows.clone())).is_none(),
-                "of another state: {items}"
-            );
+            assert!(bucket(items).grown_by(&raw(follows.clone())).is_none(), "of another state: {items}");
         }
         for set in [
             doc! {},
@@ -258,8 +256,8 @@ mod tests {
             doc! { "count": 4, "history.03": item(3) },
             doc! { "count": 4, "history": [item(0), item(1), item(2), item(3)] },
         ] {
-            assert!(bucket(3).appended(1_000, &raw(set.clone())).is_none(), "{set}");
+            assert!(bucket(3).grown_by(&raw(set.clone())).is_none(), "{set}");
         }
-        assert!(bucket(10).appended(1_000, &raw(doc! { "count": 11, "history.10": item(10) })).is_none());
+        assert!(bucket(10).grown_by(&raw(doc! { "count": 11, "history.10": item(10) })).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Owners whose histories have live readers, and what is learned of the ends of these histories.
 //!
-//! What is learned wakes: it says that there may be more. A reader then takes what a change says, if that follows what it has, or
-//! reads the history itself ([`live`](mod@crate::history::live)).
+//! What is learned wakes: it says that there may be more. A room then takes what a change says, if that follows what it has, or reads
+//! the history itself ([`live`](mod@crate::history::live)).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,31 +20,43 @@ use crate::mongo::{Deadline, Error, Result};
 /// A bucket by its second, and how many items it has. Later states of a history have greater ones.
 pub(crate) type Growth = (u64, u16);
 
+/// The count of a bucket that is deleted: whatever is known of it, that is news.
+pub(crate) const DELETED: u16 = u16::MAX;
+
 /// What was learned of the end of a history.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct News {
     /// The last item that this process has appended.
     pub(crate) last: Option<Seq>,
     /// The last bucket, as a change or a read of tails has shown it.
     pub(crate) bucket: Option<Growth>,
-    /// The change that made it so, if a change has shown it and is small: the new bucket, or the fields that an append has set.
-    pub(crate) change: Option<Arc<RawDocumentBuf>>,
-    /// How often there was another reason to look.
-    pub(crate) looks: u64,
+    /// What else there was.
+    pub(crate) reasons: Reasons,
     /// When the last of it was committed, as far as that is known: an append of this process when it was acknowledged, and what does
     /// not say it when it was learned.
     pub(crate) at: Option<Instant>,
 }
 
-impl News {
-    /// Learns of a bucket. Returns whether it is news.
-    fn learn_bucket(&mut self, bucket: Growth, change: impl FnOnce() -> Option<RawDocumentBuf>) -> bool {
-        let is_later = self.bucket.is_none_or(|known| bucket > known);
-        if is_later {
-            (self.bucket, self.change) = (Some(bucket), change().map(Arc::new));
-        }
-        is_later
-    }
+/// How often there were other reasons than appends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Reasons {
+    /// To look.
+    pub(crate) looks: u64,
+    /// To forget what is known of pages: a change was no append, or changes may have been missed.
+    pub(crate) forgets: u64,
+    /// To end: the database has another epoch.
+    pub(crate) ends: u64,
+}
+
+/// An append of which the database has told.
+#[derive(Debug)]
+pub(crate) struct AppendChange {
+    /// The bucket after it.
+    pub(crate) bucket: Growth,
+    /// The bucket if it is new, otherwise the fields that were set.
+    pub(crate) written: RawDocumentBuf,
+    /// The reasons to forget that were there before.
+    pub(crate) forgets: u64,
 }
 
 /// The watched owners of the histories of one definition.
@@ -81,6 +93,8 @@ impl Default for WatchedOwners {
 #[derive(Debug, Default)]
 struct Watched {
     news: watch::Sender<News>,
+    /// The change that has shown the last bucket, until a room takes it.
+    change: Arc<Mutex<Option<AppendChange>>>,
     watchers: usize,
 }
 
@@ -91,8 +105,9 @@ pub(crate) struct WatchedOwner {
     pub(crate) owner: OwnerId,
     /// What is learned after this was made.
     pub(crate) news: watch::Receiver<News>,
-    /// Reasons to look that were there before.
-    pub(crate) looks: u64,
+    /// Reasons that were there before.
+    pub(crate) reasons: Reasons,
+    change: Arc<Mutex<Option<AppendChange>>>,
 }
 
 /// All owners, which are watched until this is dropped.
@@ -116,9 +131,9 @@ impl WatchedOwners {
         let watched = owners.entry(owner.clone()).or_default();
         watched.watchers += 1;
         let news = watched.news.subscribe();
-        let looks = news.borrow().looks;
+        let (reasons, change) = (news.borrow().reasons, Arc::clone(&watched.change));
         self.counted(owners.len());
-        WatchedOwner { all: Arc::clone(self), owner, news, looks }
+        WatchedOwner { all: Arc::clone(self), owner, news, reasons, change }
     }
 
     /// Notes how many owners are watched. Called with the lock.
@@ -165,7 +180,7 @@ impl WatchedOwners {
         if self.count.load(Ordering::Relaxed) == 0 {
             return;
         }
-        self.tell(owner, None, |news| {
+        self.tell(owner, None, |news, _| {
             let is_later = Some(last) > news.last;
             news.last = news.last.max(Some(last));
             is_later
@@ -177,36 +192,79 @@ impl WatchedOwners {
         self.grown(owner, bucket, None, || None);
     }
 
-    /// Learns of a change to a bucket of this owner, which was committed at this time, if that is known.
+    /// Learns of a change to a bucket of this owner, which was committed at this time, if that is known. `written` says what it has
+    /// appended, if the change does.
     pub(crate) fn grown(
         &self,
         owner: &OwnerId,
         bucket: Growth,
         committed: Option<Instant>,
-        change: impl FnOnce() -> Option<RawDocumentBuf>,
+        written: impl FnOnce() -> Option<RawDocumentBuf>,
     ) {
-        self.tell(owner, committed, |news| news.learn_bucket(bucket, change));
+        self.tell(owner, committed, |news, change| {
+            let is_later = news.bucket.is_none_or(|known| bucket > known);
+            if is_later {
+                news.bucket = Some(bucket);
+                news.reasons.forgets += u64::from(bucket.1 == DELETED);
+                let forgets = news.reasons.forgets;
+                *change.lock() = written().map(|written| AppendChange { bucket, written, forgets });
+            }
+            is_later
+        });
     }
 
     /// Makes the readers of an owner look.
     pub(crate) fn look(&self, owner: &OwnerId) {
-        self.tell(owner, None, look);
+        self.tell(owner, None, |news, _| look(news));
     }
 
     /// Makes all readers look.
     pub(crate) fn look_at_all(&self) {
-        self.owners.lock().values().for_each(|watched| send(&watched.news, None, look));
+        self.tell_all(look);
     }
 
-    fn tell(&self, owner: &OwnerId, committed: Option<Instant>, learn: impl FnOnce(&mut News) -> bool) {
-        if let Some(watched) = self.owners.lock().get(owner) {
-            send(&watched.news, committed, learn);
+    /// Makes all readers forget what they know of pages: changes may have been missed.
+    pub(crate) fn forget_pages(&self) {
+        self.tell_all(|news| {
+            news.reasons.forgets += 1;
+            true
+        });
+    }
+
+    /// Ends all readers: the database has another epoch.
+    pub(crate) fn end_all(&self) {
+        self.tell_all(|news| {
+            news.reasons.ends += 1;
+            true
+        });
+    }
+
+    fn tell_all(&self, learn: impl Fn(&mut News) -> bool) {
+        self.owners.lock().values().for_each(|watched| send(&watched.news, None, &learn));
+    }
+
+    fn tell(
+        &self,
+        owner: &OwnerId,
+        committed: Option<Instant>,
+        learn: impl FnOnce(&mut News, &Mutex<Option<AppendChange>>) -> bool,
+    ) {
+        if let Some(Watched { news, change, .. }) = self.owners.lock().get(owner) {
+            send(news, committed, |news| learn(news, change));
         }
     }
 }
 
+impl WatchedOwner {
+    /// Takes the change that has shown the last bucket.
+    pub(crate) fn take_change(&self) -> Option<AppendChange> {
+        self.change.lock().take()
+    }
+}
+
 fn look(news: &mut News) -> bool {
-    news.looks += 1;
+    news.reasons.looks += 1;
+    news.reasons.forgets += 1;
     true
 }
 

@@ -8,14 +8,11 @@ use pagebucket_model::domain::{Clock, OwnerId, OwnerType};
 use tokio::time::Instant;
 
 use crate::history::buckets::bucket_id::{self, BucketId};
-use crate::history::collection::watched::Growth;
+use crate::history::collection::watched::{DELETED, Growth};
 use crate::migrations::{self, epoch};
 
-/// The count of a bucket that is deleted: whatever is known, it is news.
-const UNKNOWN: u16 = u16::MAX;
-
 /// The most bytes that a change has of what was written.
-const SMALL: i32 = 4 * 1024;
+const MOST_WRITTEN: i32 = 4 * 1024;
 
 /// What a change tells.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +41,7 @@ pub(crate) fn pipeline(collections: &[&str], more: Document) -> [Document; 2] {
 /// What [`written`] reads, for [`pipeline`].
 pub(super) fn written_if_small() -> Document {
     let written = doc! { "$ifNull": ["$updateDescription.updatedFields", "$fullDocument", {}] };
-    let is_small = doc! { "$lte": [{ "$bsonSize": &written }, SMALL] };
+    let is_small = doc! { "$lte": [{ "$bsonSize": &written }, MOST_WRITTEN] };
     doc! { "written": { "$cond": [is_small, written, "$$REMOVE"] } }
 }
 
@@ -88,13 +85,13 @@ pub(crate) fn told(change: &RawDocument, kind: OwnerType) -> Told {
     };
     let Some(bucket) = BucketId::parse(id, &owner) else { return Told::Marked(owner) };
     let count = match change.get_str("operationType") {
-        // Also if the bucket is known: it is gone.
-        Ok("delete") => Some(UNKNOWN),
+        Ok("delete") => Some(DELETED),
+        Ok("replace") => None,
         _ => change.get_i32("count").ok().and_then(|count| u16::try_from(count).ok()),
     };
     match count {
         Some(count) => Told::Grown(owner, (bucket.second, count)),
-        // As a repair of its dates. It says nothing of what the bucket has.
+        // As a repair of its dates. It is no append, whatever the bucket has.
         None => Told::Marked(owner),
     }
 }
@@ -103,7 +100,7 @@ impl Told {
     /// The owner to whose history the change has appended.
     pub(super) fn appended(&self) -> Option<&OwnerId> {
         match self {
-            Self::Grown(owner, (_, count)) if *count != UNKNOWN => Some(owner),
+            Self::Grown(owner, (_, count)) if *count != DELETED => Some(owner),
             _ => None,
         }
     }
@@ -152,9 +149,14 @@ mod tests {
             ),
             (change("7_0000001000", "update", doc! {}), OwnerType::Integer, Told::Marked(seven())),
             (
+                change("7_0000001000", "replace", doc! { "count": 3 }),
+                OwnerType::Integer,
+                Told::Marked(seven()),
+            ),
+            (
                 change("7_0000001000", "delete", doc! {}),
                 OwnerType::Integer,
-                Told::Grown(seven(), (1_000, u16::MAX)),
+                Told::Grown(seven(), (1_000, DELETED)),
             ),
             (change("7_:", "insert", doc! { "count": 0 }), OwnerType::Integer, Told::Marked(seven())),
             (
@@ -166,7 +168,7 @@ mod tests {
             (change("nothing", "insert", doc! {}), OwnerType::Integer, Told::Else),
         ] {
             assert_eq!(collection(&change), Some("trades"));
-            let grows = matches!(expected, Told::Grown(_, (_, count)) if count != UNKNOWN);
+            let grows = matches!(expected, Told::Grown(_, (_, count)) if count != DELETED);
             assert_eq!(
                 (told(&change, kind), told(&change, kind).appended().is_some()),
                 (expected, grows),

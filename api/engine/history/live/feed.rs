@@ -1,8 +1,8 @@
 //! How a process learns of the appends of others: by one change stream for all histories of a database, which is open while
 //! there are live readers.
 //!
-//! What the stream says is not stored, and a stream that has lost its place is no harm: another is opened, and the tails of all
-//! watched owners are read once. The order is what counts. A stream begins at a time that the database
+//! A stream that has lost its place is no harm: another is opened, what is known of pages is forgotten, and the tails of all watched
+//! owners are read once. The order is what counts. A stream begins at a time that the database
 //! has shown, and tails are read later, at states that are not older than that time.
 //!
 //! The stream also tells when the database gets another epoch. Positions of before then mean nothing, and readers are told so.
@@ -130,7 +130,10 @@ impl Feed {
                         self.look_at_epoch_at_last().await;
                     }
                     if start == "again" {
-                        self.histories.iter().for_each(|history| history.watched.changed.miss());
+                        for history in &self.histories {
+                            history.watched.changed.miss();
+                            history.watched.forget_pages();
+                        }
                         self.read_tails_at_last().await;
                     }
                     self.histories.iter().for_each(|history| history.watched.changed.set_followed(true));
@@ -201,7 +204,7 @@ impl Feed {
             match stream.next_if_any().await {
                 Ok(Some(change)) => {
                     self.wake(&change);
-                    // Who was woken reads before this asks for more changes.
+                    // Who was woken looks before this asks for more changes.
                     yield_now().await;
                     if is_of_epoch(&change) {
                         self.look_at_epoch_at_last().await;
@@ -288,6 +291,7 @@ impl Feed {
         if before.is_some() && before != found {
             tracing::info!("the database has another epoch: live streams end");
             self.renewals.send_modify(|renewals| *renewals += 1);
+            self.histories.iter().for_each(|history| history.watched.end_all());
         }
         Ok(())
     }

@@ -103,6 +103,8 @@ impl LiveReader {
     /// # Errors
     /// The next items are deleted, the owner is erased, the database does not answer in time, or a bucket is corrupt.
     pub async fn next(&mut self) -> Result<LivePage> {
+        // From where it has read on by itself.
+        let mut read_from = None;
         loop {
             if let Some(bucket) = self.ready.pop_front() {
                 if self.ready.is_empty() {
@@ -125,20 +127,25 @@ impl LiveReader {
                 continue;
             }
             let Published { end, pages, committed, ended } = self.room.borrow_and_update().clone();
-            if self.at < end {
+            // What is not stored any more is not looked for again.
+            if self.at < end && read_from != Some(self.at) {
                 let has_next = |bucket: &&Bucket| self.at < Position::end_of(bucket.totals());
                 match pages.first() {
                     Some(first) if Position::before(first.first_seq()) <= self.at => {
                         self.ready = pages.iter().filter(has_next).cloned().collect();
                         self.committed = committed;
                     }
-                    _ => (self.behind, self.committed) = (Some(Box::pin(self.read_on()).await?), None),
+                    _ => {
+                        (self.behind, self.committed) = (Some(Box::pin(self.read_on()).await?), None);
+                        read_from = Some(self.at);
+                    }
                 }
                 continue;
             }
             if let Some(ended) = ended {
                 return Err(ended);
             }
+            read_from = None;
             if self.room.changed().await.is_err() {
                 return Err(Error::Unavailable("the room of a live reader was closed".to_owned()));
             }

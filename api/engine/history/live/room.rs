@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 use crate::history::buckets::document::Bucket;
 use crate::history::buckets::marker;
 use crate::history::collection::HistoryCollection;
-use crate::history::collection::watched::{Growth, News, WatchedOwner};
+use crate::history::collection::watched::{AppendChange, Growth, News, Reasons, WatchedOwner};
 use crate::history::reads::find::find;
 use crate::history::reads::reader::History;
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
@@ -42,7 +42,7 @@ const QUIET: Duration = Duration::from_secs(5);
 /// Pause before a read is tried again.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// What a room has read.
+/// What a room has learned.
 #[derive(Debug, Clone)]
 pub(super) struct Published {
     /// The end of the history.
@@ -72,12 +72,13 @@ impl Rooms {
             Entry::Occupied(room) => room.get().subscribe(),
             Entry::Vacant(place) => {
                 let end = Position::end_of(history.totals());
-                let pages = history.last().filter(|last| is_small(last)).cloned().into_iter().collect();
+                let pages =
+                    history.last().filter(|last| is_kept(source, last)).cloned().into_iter().collect();
                 let published = watch::Sender::new(Published { end, pages, committed: None, ended: None });
                 let entered = published.subscribe();
                 place.insert(published.clone());
                 // News that came while the history was read are looked at.
-                let looked = Looked { bucket: history.last().map(growth), looks: watched.looks };
+                let looked = Looked { bucket: history.last().map(growth), reasons: watched.reasons };
                 let room =
                     Room { rooms: self.clone(), source: Arc::clone(source), watched, published, looked };
                 tokio::spawn(room.run());
@@ -92,15 +93,16 @@ fn growth(bucket: &Bucket) -> Growth {
     (bucket.id().second, bucket.count() as u16)
 }
 
-fn is_small(page: &Bucket) -> bool {
-    page.bytes() <= SMALL
+/// Whether a last page stays in memory. Without changes it would be of no use.
+fn is_kept(source: &HistoryCollection, page: &Bucket) -> bool {
+    page.bytes() <= SMALL && source.watched.changed.is_followed()
 }
 
 /// What a room has looked at.
 #[derive(Debug)]
 struct Looked {
     bucket: Option<Growth>,
-    looks: u64,
+    reasons: Reasons,
 }
 
 /// The room of one owner, which runs in a task of its own.
@@ -124,12 +126,14 @@ impl Room {
                     }
                 }
                 changed = self.watched.news.changed() => {
-                    let news = self.watched.news.borrow_and_update().clone();
-                    if changed.is_err() || !self.learn(&news).await {
+                    let news = *self.watched.news.borrow_and_update();
+                    if changed.is_err() || !self.learn(news).await {
                         return;
                     }
                 }
-                () = sleep(QUIET), if has_more => self.keep(|pages| pages.last().filter(|last| is_small(last))),
+                () = sleep(QUIET), if has_more => {
+                    self.keep(|pages| pages.last().filter(|last| is_kept(&self.source, last)));
+                }
             }
         }
     }
@@ -154,7 +158,7 @@ impl Room {
 
     fn has_more_than_it_keeps(&self) -> bool {
         let published = self.published.borrow();
-        published.pages.len() > 1 || published.pages.iter().any(|page| !is_small(page))
+        published.pages.len() > 1 || published.pages.iter().any(|page| !is_kept(&self.source, page))
     }
 
     /// Keeps one of the pages, or none. Readers that wait have what they are about.
@@ -165,38 +169,46 @@ impl Room {
         });
     }
 
-    fn is_new(&self, news: &News) -> bool {
+    fn is_new(&self, news: News) -> bool {
         let end = self.published.borrow().end;
         news.last.is_some_and(|last| Position::behind(last) > end)
             || news.bucket > self.looked.bucket
-            || news.looks != self.looked.looks
+            || news.reasons.looks != self.looked.reasons.looks
     }
 
     /// Takes the news, or reads what is new. Returns whether the room stays open.
-    async fn learn(&mut self, news: &News) -> bool {
-        if let Some(next) = self.next_bucket(news) {
+    async fn learn(&mut self, news: News) -> bool {
+        if news.reasons.ends != self.looked.reasons.ends {
+            self.close(Error::Unavailable("the database has another epoch".to_owned()));
+            return false;
+        }
+        if news.reasons.forgets != self.looked.reasons.forgets {
+            self.looked.reasons.forgets = news.reasons.forgets;
+            self.keep(|_| None);
+        }
+        if let Some(next) = self.next_bucket() {
             self.publish(vec![next], news.at);
         }
         !self.is_new(news) || self.read(news).await
     }
 
-    /// The bucket that a change shows, if its items are the next ones. Not if there is another reason to look.
-    fn next_bucket(&self, news: &News) -> Option<Bucket> {
-        let written = news.change.as_ref().filter(|_| news.looks == self.looked.looks)?;
+    /// The bucket that the last change shows, if its new items are the next ones.
+    fn next_bucket(&self) -> Option<Bucket> {
+        let AppendChange { bucket, written, forgets } = self.watched.take_change()?;
+        if forgets != self.looked.reasons.forgets || Some(bucket) <= self.looked.bucket {
+            return None;
+        }
         let published = self.published.borrow();
         if written.get("_id").is_ok_and(|id| id.is_some()) {
-            let opened = Bucket::read(written, &self.watched.owner, &self.source.definition).ok()?;
+            let opened = Bucket::read(&written, &self.watched.owner, &self.source.definition).ok()?;
             return (Position::before(opened.first_seq()) == published.end).then_some(opened);
         }
-        published.pages.last()?.appended(news.bucket?.0, written)
+        // No second of an owner is used again.
+        published.pages.last().filter(|last| last.id().second == bucket.0)?.grown_by(&written)
     }
 
     /// Reads to the end of the history, as often as that needs. Returns whether the room stays open.
-    async fn read(&mut self, news: &News) -> bool {
-        if news.looks != self.looked.looks {
-            // Something was written that is no append.
-            self.keep(|_| None);
-        }
+    async fn read(&mut self, news: News) -> bool {
         while let Err(error) = self.read_on(news.at).await {
             match error {
                 Error::Unavailable(_) | Error::DiskFull => {
@@ -214,7 +226,7 @@ impl Room {
         }
         // What was not found is not looked for again.
         self.looked.bucket = self.looked.bucket.max(news.bucket);
-        self.looked.looks = news.looks;
+        self.looked.reasons.looks = news.reasons.looks;
         true
     }
 
