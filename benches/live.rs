@@ -236,7 +236,7 @@ async fn idle(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result
     sleep(Duration::from_secs(8)).await;
     let [connection, each] =
         [between - before, watched.resident()?.0 - between].map(|mib| 1024.0 * mib / readers as f64);
-    let many = format!("with {} idle streams", grouped(readers as u64));
+    let many = format!("with {} idle streams", grouped(readers));
     let comparisons = compare(RATE, &format!("{many} / without ≥ 0.95"));
     let about = "64 connections append for customers whom no stream shows, at an instance with idle streams and at one without.";
     let servers = [watched.address, quiet.address];

@@ -341,7 +341,7 @@ async fn what_another_store_appends_needs_no_read(history: &'static History) {
 /// A bucket that was changed in another way than by an append is read again: who is slow gets what is stored.
 #[test]
 async fn what_is_repaired_is_not_delivered_as_it_was() {
-    let pair = Pair::on(shared().await, &TRADES.holding_any()).await;
+    let pair = Pair::on(shared().await, TRADES.holding_any()).await;
     let buckets = pair.database.collection::<Document>(TRADES.name);
     for (owner, is_replaced) in [(7, false), (8, true)] {
         let [mut first, mut slow] = [pair.watch(0, owner, None).await, pair.watch(0, owner, None).await];
@@ -375,7 +375,7 @@ async fn what_is_repaired_is_not_delivered_as_it_was() {
 /// A page that is deleted by hand is not delivered, and not looked for again and again.
 #[test]
 async fn a_reader_waits_for_what_is_not_stored_any_more() {
-    let pair = Pair::on(shared().await, &TRADES.holding_any()).await;
+    let pair = Pair::on(shared().await, TRADES.holding_any()).await;
     let [mut first, mut slow] = [pair.watch(0, 7, None).await, pair.watch(0, 7, None).await];
     let mut other = pair.watch(0, 8, None).await;
     pair.append(1, 7, 1..=12).await;
