@@ -50,8 +50,8 @@ const AFTER_HELP: &str = "\
 Each item is a line of JSON with its owner and its seq, as `pagebucket export` writes it. With --follow they come in order of seq and without \
 a gap. If the database does not answer, the command waits for up to a minute, and goes on where it was.
 
-Exit status: 0 all printed, or what reads the output has closed it; 2 usage or the output cannot be written; 3 the database, or the next items \
-are deleted; 130 interrupted.";
+Exit status: 0 all printed, or what reads the output has closed it; 2 usage or the output cannot be written; 3 the database, the next items \
+are deleted, or a backup was restored; 130 interrupted.";
 
 /// Why nothing more is printed.
 enum TailEnd {

@@ -103,6 +103,7 @@ fn log_error(error: &Error) {
         Error::Corrupt(corruption) => {
             tracing::error!(id = corruption.id, field = corruption.field, "{}", corruption.detail);
         }
+        Error::OtherEpoch => tracing::info!("{error}"),
         Error::Gone(gone) => tracing::debug!(%gone, "deleted pages were asked for"),
         Error::Internal(why) => tracing::error!(why, "internal error"),
     }

@@ -134,6 +134,7 @@ fn why(error: &Error) -> (ProblemKind, &'static str) {
     match error {
         Error::Unavailable(_) => (ProblemKind::DatabaseUnavailable, "The database does not answer."),
         Error::DiskFull => (ProblemKind::DatabaseUnavailable, "The disk of the database is full."),
+        Error::OtherEpoch => (ProblemKind::DatabaseUnavailable, "A backup was restored."),
         Error::Corrupt(_) => {
             (ProblemKind::Internal, "A stored document is damaged. The server's log says which.")
         }

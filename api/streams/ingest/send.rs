@@ -243,7 +243,7 @@ fn passing(cause: &AppendCause, keyed: bool) -> Result<&'static str, Option<RowR
         // No row expects a total.
         AppendCause::UnexpectedTotal(_)
         | AppendCause::OutcomeUnknown
-        | AppendCause::Database(Error::Corrupt(_) | Error::Internal(_)) => Err(None),
+        | AppendCause::Database(Error::OtherEpoch | Error::Corrupt(_) | Error::Internal(_)) => Err(None),
         AppendCause::Database(Error::Gone(gone)) => Err(Some(RowRefusal::Gone(*gone))),
     }
 }

@@ -7,7 +7,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::program::{PATIENCE, Place, pagebucket, run, signal};
-use crate::harness::{ALL, History, Service, TRADES, test, test_over};
+use crate::harness::{ALL, History, Service, Setup, TRADES, shared, test, test_over};
 
 /// `tail` of an owner, which says nothing but what is wrong.
 fn tail(place: &Place, owner: &str, flags: &[&str]) -> Command {
@@ -72,6 +72,18 @@ async fn it_follows_until_a_signal() {
     }
     signal("INT", child.id().expect("it runs"));
     assert_eq!(ended(child).await, (Some(130), String::new()));
+}
+
+/// What it has printed may be lost, and its numbers given to others.
+#[test]
+async fn it_ends_when_a_backup_was_restored() {
+    let service = Service::filled(TRADES, 3).await;
+    let (child, mut lines) = follow(&Place::of_service(&service).await, &["--after", "2"]).await;
+    assert_eq!(seq(&mut lines).await, 3);
+    let store = Setup::on(shared().await).in_database(&service.database).store().await;
+    store.renew_epoch().await.expect("to renew");
+    let (status, said) = ended(child).await;
+    assert!(status == Some(3) && said.contains("another epoch"), "{status:?}: {said}");
 }
 
 /// At once, although it has nothing more to print.

@@ -134,6 +134,17 @@ async fn a_wait_ends_when_the_owner_is_erased() {
 }
 
 #[test]
+async fn a_wait_ends_when_the_database_gets_another_epoch() {
+    let service = with_places(TRADES, 1).await;
+    service.client.append_all(1, 1..=12).await;
+    let poll = poll(&service.client, 1, 12);
+    until_it_waits(&service.client).await;
+    let store = Setup::on(shared().await).in_database(&service.database).store().await;
+    store.renew_epoch().await.expect("to renew");
+    assert!(TRADES.seqs(&poll.await.expect("no panic").expect(200)).is_empty());
+}
+
+#[test]
 async fn what_a_poll_shows_is_charged() {
     let mut setup = Setup::on(shared().await);
     let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600) };

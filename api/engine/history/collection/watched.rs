@@ -17,11 +17,8 @@ use tokio::time::Instant;
 use super::changed::ChangedOwners;
 use crate::mongo::{Deadline, Error, Result};
 
-/// A bucket by its second, and how many items it has. Later states of a history have greater ones.
+/// A bucket by its second, and how many items it has. Later states of a history have greater ones, unless its last bucket is deleted.
 pub(crate) type Growth = (u64, u16);
-
-/// The count of a bucket that is deleted: whatever is known of it, that is news.
-pub(crate) const DELETED: u16 = u16::MAX;
 
 /// What was learned of the end of a history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,7 +28,7 @@ pub(crate) struct News {
     /// The last bucket, as a change or a read of tails has shown it.
     pub(crate) bucket: Option<Growth>,
     /// What else there was.
-    pub(crate) reasons: Reasons,
+    pub(crate) reasons: WakeReasons,
     /// When the last of it was committed, as far as that is known: an append of this process when it was acknowledged, and what does
     /// not say it when it was learned.
     pub(crate) at: Option<Instant>,
@@ -39,10 +36,10 @@ pub(crate) struct News {
 
 /// How often there were other reasons than appends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Reasons {
+pub(crate) struct WakeReasons {
     /// To look.
     pub(crate) looks: u64,
-    /// To forget what is known of pages: a change was no append, or changes may have been missed.
+    /// To forget what is known of pages: something was written or deleted that is no append, or changes may have been missed.
     pub(crate) forgets: u64,
     /// To end: the database has another epoch.
     pub(crate) ends: u64,
@@ -105,8 +102,8 @@ pub(crate) struct WatchedOwner {
     pub(crate) owner: OwnerId,
     /// What is learned after this was made.
     pub(crate) news: watch::Receiver<News>,
-    /// Reasons that were there before.
-    pub(crate) reasons: Reasons,
+    /// WakeReasons that were there before.
+    pub(crate) reasons: WakeReasons,
     change: Arc<Mutex<Option<AppendChange>>>,
 }
 
@@ -205,11 +202,22 @@ impl WatchedOwners {
             let is_later = news.bucket.is_none_or(|known| bucket > known);
             if is_later {
                 news.bucket = Some(bucket);
-                news.reasons.forgets += u64::from(bucket.1 == DELETED);
                 let forgets = news.reasons.forgets;
                 *change.lock() = written().map(|written| AppendChange { bucket, written, forgets });
             }
             is_later
+        });
+    }
+
+    /// Learns that the bucket with this second was deleted. Readers look if it was the last.
+    pub(crate) fn deleted(&self, owner: &OwnerId, second: u64) {
+        self.tell(owner, None, |news, _| {
+            news.reasons.forgets += 1;
+            if news.bucket.is_none_or(|(last, _)| second >= last) {
+                news.bucket = None;
+                news.reasons.looks += 1;
+            }
+            true
         });
     }
 

@@ -8,7 +8,7 @@ use pagebucket_model::domain::{Clock, OwnerId, OwnerType};
 use tokio::time::Instant;
 
 use crate::history::buckets::bucket_id::{self, BucketId};
-use crate::history::collection::watched::{DELETED, Growth};
+use crate::history::collection::watched::Growth;
 use crate::migrations::{self, epoch};
 
 /// The most bytes that a change has of what was written.
@@ -17,8 +17,10 @@ const MOST_WRITTEN: i32 = 4 * 1024;
 /// What a change tells.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// A bucket of this owner was written or deleted.
+    /// A bucket of this owner was written.
     Grown(OwnerId, Growth),
+    /// The bucket of this owner with this second was deleted.
+    Deleted(OwnerId, u64),
     /// A marker of this owner was written or deleted, or something of a bucket that is no append.
     Marked(OwnerId),
     /// The collection was dropped, or renamed, or something that is not ours was written.
@@ -85,7 +87,7 @@ pub(crate) fn told(change: &RawDocument, kind: OwnerType) -> Told {
     };
     let Some(bucket) = BucketId::parse(id, &owner) else { return Told::Marked(owner) };
     let count = match change.get_str("operationType") {
-        Ok("delete") => Some(DELETED),
+        Ok("delete") => return Told::Deleted(owner, bucket.second),
         Ok("replace") => None,
         _ => change.get_i32("count").ok().and_then(|count| u16::try_from(count).ok()),
     };
@@ -100,7 +102,7 @@ impl Told {
     /// The owner to whose history the change has appended.
     pub(super) fn appended(&self) -> Option<&OwnerId> {
         match self {
-            Self::Grown(owner, (_, count)) if *count != DELETED => Some(owner),
+            Self::Grown(owner, _) => Some(owner),
             _ => None,
         }
     }
@@ -153,11 +155,7 @@ mod tests {
                 OwnerType::Integer,
                 Told::Marked(seven()),
             ),
-            (
-                change("7_0000001000", "delete", doc! {}),
-                OwnerType::Integer,
-                Told::Grown(seven(), (1_000, DELETED)),
-            ),
+            (change("7_0000001000", "delete", doc! {}), OwnerType::Integer, Told::Deleted(seven(), 1_000)),
             (change("7_:", "insert", doc! { "count": 0 }), OwnerType::Integer, Told::Marked(seven())),
             (
                 change("a-b_0000000001", "insert", doc! { "count": 2 }),
@@ -168,7 +166,7 @@ mod tests {
             (change("nothing", "insert", doc! {}), OwnerType::Integer, Told::Else),
         ] {
             assert_eq!(collection(&change), Some("trades"));
-            let grows = matches!(expected, Told::Grown(_, (_, count)) if count != DELETED);
+            let grows = matches!(expected, Told::Grown(..));
             assert_eq!(
                 (told(&change, kind), told(&change, kind).appended().is_some()),
                 (expected, grows),

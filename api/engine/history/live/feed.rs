@@ -257,6 +257,7 @@ impl Feed {
                 let committed = committed(change, &history.clock);
                 history.watched.grown(&owner, bucket, committed, || written(change));
             }
+            Told::Deleted(owner, second) => history.watched.deleted(&owner, second),
             Told::Marked(owner) => history.watched.look(&owner),
             Told::Else => history.watched.look_at_all(),
         }

@@ -101,7 +101,8 @@ impl LiveReader {
     /// Waits for the next items: those of one page. The call may be dropped at any time, and nothing is lost.
     ///
     /// # Errors
-    /// The next items are deleted, the owner is erased, the database does not answer in time, or a bucket is corrupt.
+    /// The next items are deleted, the owner is erased, the database has another epoch or does not answer in time, or a bucket is
+    /// corrupt.
     pub async fn next(&mut self) -> Result<LivePage> {
         // From where it has read on by itself.
         let mut read_from = None;
@@ -154,7 +155,11 @@ impl LiveReader {
 
     /// The rest of the history as it is now.
     async fn read_on(&self) -> Result<Export> {
-        self.reader.export(self.owner.clone(), self.at, None, Deadline::within(COMMAND)).await
+        let history = self.reader.history(self.owner.clone(), Deadline::within(COMMAND)).await?;
+        match history.from(self.at)? {
+            from if from > self.at => Err(history.retired().into()),
+            _ => Ok(Export::of(history, self.at)),
+        }
     }
 
     /// Delivers the items of a page after the position. Nothing is delivered before everything in front of it.

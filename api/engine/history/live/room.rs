@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 use crate::history::buckets::document::Bucket;
 use crate::history::buckets::marker;
 use crate::history::collection::HistoryCollection;
-use crate::history::collection::watched::{AppendChange, Growth, News, Reasons, WatchedOwner};
+use crate::history::collection::watched::{AppendChange, Growth, News, WakeReasons, WatchedOwner};
 use crate::history::reads::find::find;
 use crate::history::reads::reader::History;
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
@@ -88,6 +88,11 @@ impl Rooms {
     }
 }
 
+/// The end of a history that ends with this bucket.
+fn end_of(bucket: &Bucket) -> Position {
+    Position::end_of(bucket.totals())
+}
+
 /// The last bucket of a history.
 fn growth(bucket: &Bucket) -> Growth {
     (bucket.id().second, bucket.count() as u16)
@@ -102,7 +107,7 @@ fn is_kept(source: &HistoryCollection, page: &Bucket) -> bool {
 #[derive(Debug)]
 struct Looked {
     bucket: Option<Growth>,
-    reasons: Reasons,
+    reasons: WakeReasons,
 }
 
 /// The room of one owner, which runs in a task of its own.
@@ -179,12 +184,16 @@ impl Room {
     /// Takes the news, or reads what is new. Returns whether the room stays open.
     async fn learn(&mut self, news: News) -> bool {
         if news.reasons.ends != self.looked.reasons.ends {
-            self.close(Error::Unavailable("the database has another epoch".to_owned()));
+            self.close(Error::OtherEpoch);
             return false;
         }
         if news.reasons.forgets != self.looked.reasons.forgets {
             self.looked.reasons.forgets = news.reasons.forgets;
             self.keep(|_| None);
+        }
+        if news.reasons.looks != self.looked.reasons.looks {
+            // It may be gone.
+            self.looked.bucket = None;
         }
         if let Some(next) = self.next_bucket() {
             self.publish(vec![next], news.at);
@@ -217,6 +226,10 @@ impl Room {
                     if self.published.is_closed() && self.is_left() {
                         return false;
                     }
+                    if self.watched.news.borrow().reasons.ends != self.looked.reasons.ends {
+                        self.close(Error::OtherEpoch);
+                        return false;
+                    }
                 }
                 error => {
                     self.close(error);
@@ -234,8 +247,16 @@ impl Room {
         let mut most = FEW;
         loop {
             most = most.min(self.source.most_buckets());
-            let Some(next) = self.published.borrow().end.next_seq() else { return Ok(()) };
-            let found = self.pages_from(self.source.page_size().page_of(next), most).await?;
+            let known = self.published.borrow().end;
+            let Some(next) = known.next_seq() else { return Ok(()) };
+            let (size, page) = (self.source.page_size(), self.source.page_size().page_of(next));
+            let found = self.pages_from(page, most).await?;
+            let stored = found.last().map_or(Position::before(size.first_seq(page)), end_of);
+            if stored < known {
+                marker::check(self.source.of(&self.watched.owner, Deadline::within(COMMAND)), page).await?;
+                let (owner, words) = (&self.watched.owner, "has fewer items than it had");
+                return Err(Corruption::new(format!("page {page} of {owner}"), "history", words).into());
+            }
             let is_last = found.len() < most;
             self.publish(found, committed);
             if is_last {
@@ -271,7 +292,7 @@ impl Room {
     fn publish(&mut self, found: Vec<Bucket>, committed: Option<Instant>) {
         let Some(last) = found.last() else { return };
         self.looked.bucket = self.looked.bucket.max(Some(growth(last)));
-        let end = Position::end_of(last.totals());
+        let end = end_of(last);
         self.published.send_if_modified(|published| {
             let is_later = end > published.end;
             if is_later {

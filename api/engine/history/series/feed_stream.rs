@@ -121,7 +121,9 @@ async fn collect(source: &HistoryCollection, stream: &mut ChangeStream<RawDocume
                 // Of the second in which it happened others may follow.
                 news.up_to = time(&change).map(millis).or(news.up_to);
                 match told(&change, source.definition.owner.kind) {
-                    Told::Grown(owner, _) | Told::Marked(owner) => drop(news.owners.insert(owner)),
+                    Told::Grown(owner, _) | Told::Deleted(owner, _) | Told::Marked(owner) => {
+                        news.owners.insert(owner);
+                    }
                     // The pipeline also tells of the epoch, which concerns no owner.
                     Told::Else => news.everyone |= is_of(&change, source),
                 }

@@ -83,7 +83,7 @@ pub async fn ready(
 
 fn unless_gone(error: Error) -> Result<(), Problem> {
     match error {
-        Error::Gone(_) => Ok(()),
+        Error::Gone(_) | Error::OtherEpoch => Ok(()),
         error => Err(error.into()),
     }
 }

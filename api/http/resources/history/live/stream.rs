@@ -239,6 +239,7 @@ impl LiveStream {
                 self.ended = self.waiting.is_empty().then_some("gone");
                 gone_of(gone, &self.ids, of.index).into()
             }
+            Err(Error::OtherEpoch) => self.end(EndReason::Epoch),
             Err(error) => {
                 tracing::error!(after = of.reader.position().get(), %error, "a live stream failed");
                 self.end(EndReason::Failed)
