@@ -94,6 +94,7 @@ async fn reads_of_an_append_do_not_grow_with_clients() {
         let [appended, read] = [appends as f64, reads as f64].map(|count| count / seconds);
         println!("{readers} readers: {appended:.0} appends/s, {read:.0} reads/s");
         assert!(streams.iter().all(|(_, text)| seqs(text).eq(first..=last)), "{readers} readers");
+        // A read that finds two pages is followed by another.
         assert!(reads as u64 <= 2 * appends, "{readers} readers: {reads} reads of {appends} appends");
     }
     // At most one for each append of the instance itself, none for those of the other: the change says what they are.

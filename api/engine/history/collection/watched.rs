@@ -102,7 +102,7 @@ pub(crate) struct WatchedOwner {
     pub(crate) owner: OwnerId,
     /// What is learned after this was made.
     pub(crate) news: watch::Receiver<News>,
-    /// WakeReasons that were there before.
+    /// Reasons that were there before.
     pub(crate) reasons: WakeReasons,
     change: Arc<Mutex<Option<AppendChange>>>,
 }
@@ -209,7 +209,7 @@ impl WatchedOwners {
         });
     }
 
-    /// Learns that the bucket with this second was deleted. Readers look if it was the last.
+    /// Learns that the bucket with this second was deleted. Readers look if it was the last, as far as is known.
     pub(crate) fn deleted(&self, owner: &OwnerId, second: u64) {
         self.tell(owner, None, |news, _| {
             news.reasons.forgets += 1;

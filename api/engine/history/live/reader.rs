@@ -107,6 +107,9 @@ impl LiveReader {
         // From where it has read on by itself.
         let mut read_from = None;
         loop {
+            if let Some(Error::OtherEpoch) = self.room.borrow().ended {
+                return Err(Error::OtherEpoch);
+            }
             if let Some(bucket) = self.ready.pop_front() {
                 if self.ready.is_empty() {
                     self.turn = None;

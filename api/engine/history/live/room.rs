@@ -79,6 +79,8 @@ impl Rooms {
                 place.insert(published.clone());
                 // News that came while the history was read are looked at.
                 let looked = Looked { bucket: history.last().map(growth), reasons: watched.reasons };
+                // So that older buckets may be deleted without a look.
+                looked.bucket.inspect(|last| source.watched.seen(&watched.owner, *last));
                 let room =
                     Room { rooms: self.clone(), source: Arc::clone(source), watched, published, looked };
                 tokio::spawn(room.run());
@@ -254,8 +256,7 @@ impl Room {
             let stored = found.last().map_or(Position::before(size.first_seq(page)), end_of);
             if stored < known {
                 marker::check(self.source.of(&self.watched.owner, Deadline::within(COMMAND)), page).await?;
-                let (owner, words) = (&self.watched.owner, "has fewer items than it had");
-                return Err(Corruption::new(format!("page {page} of {owner}"), "history", words).into());
+                return Err(Error::OtherEpoch);
             }
             let is_last = found.len() < most;
             self.publish(found, committed);

@@ -34,7 +34,7 @@ pub enum EndReason {
     Epoch,
     /// Changes were missed, or the client was too slow for them: it can resume.
     Lost,
-    /// The database did not answer.
+    /// The database did not answer, or a bucket is damaged.
     Failed,
 }
 
