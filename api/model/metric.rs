@@ -142,7 +142,7 @@ metrics! {
     LIVE_RESUMES: Counter "pagebucket_live_resumes_total" []
         "live streams that clients have resumed, by `Last-Event-ID`";
     LIVE_ENDS: Counter "pagebucket_live_ends_total" ["reason": Known(&["max-age", "expired", "stopping", "epoch", "gone", "lost", "failed", "abandoned"])]
-        "ended live streams. `max-age`: after `--live-max-age`; `expired`: the client's token; `stopping`: the service was stopped; `epoch`: a backup was restored; `gone`: what comes next is deleted; `lost`: of all owners, changes were missed; `failed`: the database did not answer, or a bucket is damaged; `abandoned`: the client closed the connection, or was cut off because it read too slowly";
+        "ended live streams. `max-age`: after `--live-max-age`; `expired`: the client's token; `stopping`: the service was stopped; `epoch`: a backup was restored, or last items were deleted by hand; `gone`: what comes next is deleted; `lost`: of all owners, changes were missed; `failed`: the database did not answer, or a bucket is damaged; `abandoned`: the client closed the connection, or was cut off because it read too slowly";
     LIVE_STREAMS: Counter "pagebucket_live_change_streams_total" ["start": Known(&["first", "resumed", "again"])]
         "change streams that were opened for live readers. `first`: there was no live reader before; `resumed`: after one that broke, at its place; `again`: after one that broke and lost its place, and the tails of all watched owners were read";
     UPLOADS_UNDER_WAY: Gauge "pagebucket_uploads_under_way" []

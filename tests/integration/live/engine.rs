@@ -22,6 +22,12 @@ fn deadline() -> Deadline {
     Deadline::within(COMMAND)
 }
 
+/// Ages with which pages are soon retired.
+fn short_ages() -> Ages {
+    let ages = Ages { marker: Duration::from_secs(5), tail: Duration::from_millis(300), ..Ages::default() };
+    Ages { poll: Duration::from_millis(50), command: Duration::from_secs(1), ..ages }
+}
+
 /// The commands that a store has sent.
 #[derive(Clone, Default)]
 struct Sent(Arc<Mutex<Vec<(String, Document)>>>);
@@ -239,9 +245,7 @@ async fn the_lag_of_what_others_append_begins_with_their_commit() {
 #[test]
 async fn a_reader_that_is_behind_a_retirement_is_told() {
     let mongod = shared().await;
-    let ages = Ages { marker: Duration::from_secs(5), tail: Duration::from_millis(300), ..Ages::default() };
-    let ages = Ages { poll: Duration::from_millis(50), command: Duration::from_secs(1), ..ages };
-    let setup = Setup::on(mongod).aging(ages);
+    let setup = Setup::on(mongod).aging(short_ages());
     let database = mongod.client().await.database(&setup.connection.database);
     let store = setup.store().await;
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
@@ -397,9 +401,7 @@ async fn items_that_were_deleted_by_hand_end_their_readers() {
 /// A reader that has read nothing of a history whose first pages are retired does not begin after them.
 #[test]
 async fn a_reader_from_the_beginning_is_told_of_a_retirement() {
-    let ages = Ages { marker: Duration::from_secs(5), tail: Duration::from_millis(300), ..Ages::default() };
-    let ages = Ages { poll: Duration::from_millis(50), command: Duration::from_secs(1), ..ages };
-    let store = Setup::on(shared().await).aging(ages).store().await;
+    let store = Setup::on(shared().await).aging(short_ages()).store().await;
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
     let mut slow = trades.watch(seven.clone(), None, deadline()).await.expect("a reader");
     let items = (1..=300).map(|number| engine::dated(TRADES, number, number as i64)).collect();

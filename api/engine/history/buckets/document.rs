@@ -145,9 +145,8 @@ impl Bucket {
             if tail.room() == 0 || place != tail.count.to_string() {
                 return None;
             }
-            let item = value.as_document()?;
-            item::check_stored(item, definition.key_field(), &definition.date.name).ok()?;
-            grown.append(CString::try_from(place).ok()?, item.to_owned());
+            item::check_stored(value.as_document()?, definition.key_field(), &definition.date.name).ok()?;
+            grown.append(CString::try_from(place).ok()?, value);
             tail.count += 1;
         }
         let grows = tail.count > before.count;

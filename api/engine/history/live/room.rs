@@ -183,10 +183,18 @@ impl Room {
             || news.reasons.looks != self.looked.reasons.looks
     }
 
+    /// Whether the database has another epoch. The room is closed then.
+    fn is_over(&self) -> bool {
+        let is_over = self.watched.news.borrow().reasons.ends != self.looked.reasons.ends;
+        if is_over {
+            self.close(Error::OtherEpoch);
+        }
+        is_over
+    }
+
     /// Takes the news, or reads what is new. Returns whether the room stays open.
     async fn learn(&mut self, news: News) -> bool {
-        if news.reasons.ends != self.looked.reasons.ends {
-            self.close(Error::OtherEpoch);
+        if self.is_over() {
             return false;
         }
         if news.reasons.forgets != self.looked.reasons.forgets {
@@ -225,11 +233,7 @@ impl Room {
                 Error::Unavailable(_) | Error::DiskFull => {
                     tracing::debug!(owner = %self.watched.owner, %error, "a live read is tried again");
                     sleep(PAUSE).await;
-                    if self.published.is_closed() && self.is_left() {
-                        return false;
-                    }
-                    if self.watched.news.borrow().reasons.ends != self.looked.reasons.ends {
-                        self.close(Error::OtherEpoch);
+                    if self.published.is_closed() && self.is_left() || self.is_over() {
                         return false;
                     }
                 }
@@ -251,7 +255,8 @@ impl Room {
             most = most.min(self.source.most_buckets());
             let known = self.published.borrow().end;
             let Some(next) = known.next_seq() else { return Ok(()) };
-            let (size, page) = (self.source.page_size(), self.source.page_size().page_of(next));
+            let size = self.source.page_size();
+            let page = size.page_of(next);
             let found = self.pages_from(page, most).await?;
             let stored = found.last().map_or(Position::before(size.first_seq(page)), end_of);
             if stored < known {
