@@ -38,6 +38,7 @@ check: ## check format, lints, documentation, licences, packages and the OpenAPI
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done
 	cargo fmt --all --check
 	scripts/licences
+	scripts/once-more --self-test
 	cargo clippy --workspace --all-targets --features bench --locked -- -D warnings
 	scripts/packages
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --lib --examples --no-deps --locked --document-private-items
