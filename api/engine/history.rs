@@ -124,7 +124,7 @@ pub use deletion::retire::{Retention, Retired};
 pub use engine::{Engine, SeriesRebuild};
 pub use identity::ItemKey;
 pub(super) use live::feed::start as start_live_feed;
-pub use live::{FollowError, LivePage, LiveReader, OwnersNews, OwnersReader};
+pub use live::{FollowError, LivePage, LiveReader, LiveStart, OwnersNews, OwnersReader};
 pub use placed::LineRefusal;
 pub use reads::cursor_search::SearchResult;
 pub use reads::export::{Export, ExportBatch};

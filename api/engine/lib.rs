@@ -37,6 +37,7 @@ mod mongo;
 mod page_views;
 mod sharding;
 mod store;
+mod tasks;
 mod undefined_histories;
 
 pub use capacity::Capacity;
@@ -44,8 +45,8 @@ pub use history::verify::{Finding, Mended, Rule};
 pub use history::{
     AppendCause, AppendError, AppendProgress, AppendTerms, Appended, Bucket, BucketId, Engine, Erasure,
     Export, ExportBatch, FilterValues, FollowError, FullPages, History, LineRefusal, LivePage, LiveReader,
-    OwnerList, OwnersNews, OwnersReader, Reopening, SearchResult, SecondsExhausted, SeriesError, SeriesPage,
-    SeriesQuery, SeriesRebuild, StoredItem, SummaryError, SummaryPage, SummaryQuery, SummaryScan,
+    LiveStart, OwnerList, OwnersNews, OwnersReader, Reopening, SearchResult, SecondsExhausted, SeriesError,
+    SeriesPage, SeriesQuery, SeriesRebuild, StoredItem, SummaryError, SummaryPage, SummaryQuery, SummaryScan,
 };
 pub use migrations::MigrationError;
 pub use mongo::log_place::LogPlace;

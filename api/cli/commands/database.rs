@@ -129,12 +129,23 @@ impl HistoryArgs {
     }
 }
 
-/// The id of an owner, as the value of a flag.
+/// The id of an owner of a history, as the value of a flag: `7` or `customers=7`.
 ///
 /// # Errors
-/// It is none.
+/// It is none, or the history has owners of another collection.
 pub(super) fn parse_owner(text: &str, definition: &Definition, flag: &str) -> Result<OwnerId, Failure> {
-    definition.owner.kind.parse(text).map_err(|Invalid(rule)| Failure::Usage(format!("{flag} {rule}")))
+    let (name, owner) = (&definition.name, &definition.owner);
+    let id = match text.split_once('=') {
+        None => text,
+        Some((collection, id)) if collection == owner.collection => id,
+        Some(_) => {
+            let collection = &owner.collection;
+            let refused =
+                format!("{flag} {text}: the owners of {name} are {collection}, as in {collection}=ID");
+            return Err(Failure::Usage(refused));
+        }
+    };
+    owner.kind.parse(id).map_err(|Invalid(rule)| Failure::Usage(format!("{flag} {rule}")))
 }
 
 /// For a command that needs what is there: with a mistake in `--data-dir` it would make an empty database, and find nothing in it.

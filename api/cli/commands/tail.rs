@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pagebucket_engine::internal::COMMAND;
-use pagebucket_engine::{Deadline, Engine, Error, StoredItem};
+use pagebucket_engine::{Deadline, Engine, Error, LiveStart, StoredItem};
 use pagebucket_model::domain::{OwnerId, Position, Seq};
 use pagebucket_streams::export::{Format, Writer};
 use pagebucket_streams::patience::{OUTAGE, Patience};
@@ -26,7 +26,7 @@ pub(super) struct TailArgs {
     #[command(flatten)]
     history: HistoryArgs,
 
-    /// Owner whose items are printed.
+    /// Owner whose items are printed: 7 or customers=7.
     #[arg(long, visible_alias = "customer", value_name = "ID")]
     owner: String,
 
@@ -70,6 +70,8 @@ struct TailPrinter<'a> {
     rows: Vec<u8>,
     /// Everything before this position is printed; `None`: where to begin is not known yet.
     at: Option<Position>,
+    /// Whether it has followed from there.
+    followed: bool,
     patience: Patience,
 }
 
@@ -85,7 +87,8 @@ pub(super) async fn run(args: TailArgs) -> Result<ExitCode, Failure> {
         signals.unless(opened.prepare(true)).await?;
         let (engine, out) = (args.history.engine(&opened.store)?, output()?);
         let (at, patience) = (args.after, Patience::of(OUTAGE));
-        let printer = TailPrinter { engine, owner, writer, out, rows: Vec::new(), at, patience };
+        let printer =
+            TailPrinter { engine, owner, writer, out, rows: Vec::new(), at, followed: false, patience };
         signals.unless(printer.run(&args)).await
     };
     database::with(&args.database, false, work).await
@@ -129,7 +132,9 @@ impl TailPrinter<'_> {
             }
             return Ok(());
         }
-        let mut reader = self.engine.watch(owner, Some(at), deadline).await?;
+        let start = if self.followed { LiveStart::After(at) } else { LiveStart::of(Some(at)) };
+        let mut reader = self.engine.watch(owner, start, deadline).await?;
+        (self.at, self.followed) = (Some(reader.position()), true);
         loop {
             let page = reader.next().await;
             // Until now the database has answered.

@@ -30,7 +30,7 @@ use super::deletion::erasure_log::LoggedErasure;
 use super::deletion::replay::{Replay, replay};
 use super::deletion::retire::{Retention, Retired, Retirement};
 use super::identity::ItemKey;
-use super::live::{FollowError, Followers, LiveReader, OwnersReader, Rooms};
+use super::live::{FollowError, Followers, LiveReader, LiveStart, OwnersReader, Rooms};
 use super::reads::export::Export;
 use super::reads::owners::OwnerList;
 use super::reads::reader::{FullPages, History, HistoryReader};
@@ -199,17 +199,12 @@ impl Engine {
         self.reader.export(owner, after, dates, deadline).await
     }
 
-    /// Begins to read a history live: the items after `after`, or those that are appended from now on, by whatever process.
+    /// Begins to read a history live: the items from `start` on that are stored, and those that are appended, by whatever process.
     ///
     /// # Errors
-    /// The database does not answer in time, the owner is erased, the item after `after` is deleted, or a bucket is corrupt.
-    pub async fn watch(
-        &self,
-        owner: OwnerId,
-        after: Option<Position>,
-        deadline: Deadline,
-    ) -> Result<LiveReader> {
-        self.shared.live.watch(&self.reader, owner, after, deadline).await
+    /// The database does not answer in time, the owner is erased, the item after `start` is deleted, or a bucket is corrupt.
+    pub async fn watch(&self, owner: OwnerId, start: LiveStart, deadline: Deadline) -> Result<LiveReader> {
+        self.shared.live.watch(&self.reader, owner, start, deadline).await
     }
 
     /// Begins to read live which owners have new items, after a place in the database's log, or from now on. The last place of such a

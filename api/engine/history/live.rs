@@ -19,5 +19,5 @@ mod room;
 
 pub(super) use followers::Followers;
 pub use followers::{FollowError, OwnersNews, OwnersReader};
-pub use reader::{LivePage, LiveReader};
+pub use reader::{LivePage, LiveReader, LiveStart};
 pub(super) use room::Rooms;

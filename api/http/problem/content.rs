@@ -45,6 +45,11 @@ impl Problem {
         Self { kind, detail: detail.into(), retry_after: None, members: Box::default(), cause: None }
     }
 
+    /// What kind of problem it is.
+    pub fn kind(&self) -> ProblemKind {
+        self.kind
+    }
+
     /// Asks the client to retry after these seconds. Only for kinds that store nothing.
     pub fn retried_after(self, seconds: u32) -> Self {
         Self { retry_after: Some(seconds), ..self }

@@ -166,7 +166,7 @@ pub fn why_not_stored(cause: &AppendCause) -> (ProblemKind, Cow<'static, str>) {
     let (kind, why) = match cause {
         AppendCause::UnexpectedTotal(total) => {
             let why = format!(
-                "The history has {total} items, so the first item would not get the number after `expectedSeq`."
+                "The history's total is {total}, so the first item would not get the number after `expectedSeq`."
             );
             return (ProblemKind::UnexpectedSeq, why.into());
         }

@@ -1,7 +1,7 @@
 //! The histories that a live stream is to show, as its query names them: `?watch=customers/7/trades:120&watch=…`.
 
 use axum::http::Uri;
-use pagebucket_engine::Engine;
+use pagebucket_engine::{Engine, LiveStart};
 use pagebucket_model::domain::{Invalid, OwnerId, Position};
 
 use super::params::pairs;
@@ -16,8 +16,8 @@ pub struct WatchedHistory {
     pub engine: Engine,
     /// Whose history it is.
     pub owner: OwnerId,
-    /// Where the stream begins; `None` for the end of the history.
-    pub after: Option<Position>,
+    /// Where the stream begins.
+    pub start: LiveStart,
 }
 
 /// A value, in its parts.
@@ -64,7 +64,7 @@ impl WatchedHistory {
         let owner = owner.map_err(|Invalid(rule)| Invalid(format!("has an owner that {rule}")))?;
         let after = named.after.map(Position::parse).transpose();
         let after = after.map_err(|Invalid(rule)| Invalid(format!("has a position that {rule}")))?;
-        Ok(Self { engine: engine.clone(), owner, after })
+        Ok(Self { engine: engine.clone(), owner, start: LiveStart::of(after) })
     }
 
     /// Its name, without the position. A history has only one.

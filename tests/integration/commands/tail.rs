@@ -109,6 +109,14 @@ async fn what_is_not_there_is_told() {
     let (status, said) = ended(child).await;
     assert!(status == Some(3) && said.contains("erased"), "{status:?}: {said}");
     assert!(run(&mut place.pagebucket("tail", &["--owner", "1"])).await.sentence(3).contains("erased"));
+    let named = run(&mut tail(&place, "customers=1", &[])).await;
+    assert!(named.sentence(3).contains("erased"));
+    for (owner, why) in
+        [("rooms=1", "the owners of trades are customers"), ("customers=x", "--owner must be")]
+    {
+        let refused = run(&mut tail(&place, owner, &[])).await;
+        assert!(refused.sentence(2).contains(why), "{refused:?}");
+    }
     for flags in [&["--owner", "x"][..], &["--owner", "1", "-n", "1", "--after", "1"], &[]] {
         assert_eq!(run(&mut place.pagebucket("tail", flags)).await.status, Some(2), "{flags:?}");
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_engine::internal::{Ages, COMMAND, Retention};
-use pagebucket_engine::{Deadline, Engine, Erasure, Error, Gone, LiveReader, OwnersReader, Store};
+use pagebucket_engine::{Deadline, Engine, Erasure, Error, Gone, LiveReader, LiveStart, OwnersReader, Store};
 use pagebucket_model::domain::Position;
 use tokio::sync::Semaphore;
 
@@ -20,6 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 fn deadline() -> Deadline {
     Deadline::within(COMMAND)
+}
+
+fn position(after: u64) -> Position {
+    Position::parse(&after.to_string()).expect("a position")
 }
 
 /// Ages with which pages are soon retired.
@@ -122,8 +126,8 @@ impl Pair {
     }
 
     async fn try_watch(&self, store: usize, owner: u64, after: Option<u64>) -> Result<LiveReader, Error> {
-        let after = after.map(|after| Position::parse(&after.to_string()).expect("a position"));
-        self.engine(store).watch(engine::owner(self.history, owner), after, deadline()).await
+        let start = LiveStart::of(after.map(position));
+        self.engine(store).watch(engine::owner(self.history, owner), start, deadline()).await
     }
 }
 
@@ -233,8 +237,10 @@ async fn the_lag_of_what_others_append_begins_with_their_commit() {
     let reader = reader.store().await;
     put_ahead(3_600_000);
     let seven = || engine::owner(TRADES, 7);
-    let mut reader =
-        engine::histories(&reader, TRADES).watch(seven(), None, deadline()).await.expect("a reader");
+    let mut reader = engine::histories(&reader, TRADES)
+        .watch(seven(), LiveStart::End, deadline())
+        .await
+        .expect("a reader");
     let items = vec![engine::dated(TRADES, 1, 1)];
     engine::histories(&writer, TRADES).append(seven(), items, deadline()).await.expect("to append");
     let page = tokio::time::timeout(PATIENCE, reader.next()).await.expect("more").expect("a page");
@@ -250,15 +256,15 @@ async fn a_reader_that_is_behind_a_retirement_is_told() {
     let store = setup.store().await;
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
     fill(&database, TRADES, 7, 40, 10).await;
-    let after = |seq: &str| Some(Position::parse(seq).expect("a position"));
-    let mut behind = trades.watch(seven.clone(), after("5"), deadline()).await.expect("a reader");
-    let mut ahead = trades.watch(seven.clone(), after("395"), deadline()).await.expect("a reader");
+    let after = |seq| LiveStart::After(position(seq));
+    let mut behind = trades.watch(seven.clone(), after(5), deadline()).await.expect("a reader");
+    let mut ahead = trades.watch(seven.clone(), after(395), deadline()).await.expect("a reader");
     let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
     eventually("pages are retired", PATIENCE, async || {
         // What takes too long is done again.
         trades.retire(keep, deadline()).await.ok();
         let history = trades.history(seven.clone(), deadline()).await.expect("a history");
-        history.first_page().get() > 1 && trades.watch(seven.clone(), after("5"), deadline()).await.is_err()
+        history.first_page().get() > 1 && trades.watch(seven.clone(), after(5), deadline()).await.is_err()
     })
     .await;
     let told = tokio::time::timeout(PATIENCE, behind.next()).await.expect("an end");
@@ -403,7 +409,7 @@ async fn items_that_were_deleted_by_hand_end_their_readers() {
 async fn a_reader_from_the_beginning_is_told_of_a_retirement() {
     let store = Setup::on(shared().await).aging(short_ages()).store().await;
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
-    let mut slow = trades.watch(seven.clone(), None, deadline()).await.expect("a reader");
+    let mut slow = trades.watch(seven.clone(), LiveStart::End, deadline()).await.expect("a reader");
     let items = (1..=300).map(|number| engine::dated(TRADES, number, number as i64)).collect();
     trades.append(seven.clone(), items, deadline()).await.expect("to append");
     let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
@@ -415,6 +421,35 @@ async fn a_reader_from_the_beginning_is_told_of_a_retirement() {
     .await;
     let told = tokio::time::timeout(PATIENCE, slow.next()).await.expect("an end");
     assert!(matches!(told, Err(Error::Gone(Gone::Retired { .. }))), "{told:?}");
+}
+
+/// Of a history that was empty, the position is 0. What has resumed there does not begin after items that it never got; what asks for
+/// the first item that is there gets it.
+#[test]
+async fn a_reader_that_resumes_at_0_is_told_of_a_retirement() {
+    let store = Setup::on(shared().await).aging(short_ages()).store().await;
+    let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
+    let items = (1..=300).map(|number| engine::dated(TRADES, number, number as i64)).collect();
+    trades.append(seven.clone(), items, deadline()).await.expect("to append");
+    let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
+    let first =
+        async || trades.history(seven.clone(), deadline()).await.expect("a history").first_seq().get();
+    let mut begun = trades.watch(seven.clone(), LiveStart::First, deadline()).await.expect("a reader");
+    assert_eq!(begun.position().get(), 0);
+    eventually("pages are retired", PATIENCE, async || {
+        // What takes too long is done again.
+        trades.retire(keep, deadline()).await.ok();
+        first().await > 1
+    })
+    .await;
+    let told = trades.watch(seven.clone(), LiveStart::After(Position::BEGINNING), deadline()).await;
+    assert!(matches!(told, Err(Error::Gone(Gone::Retired { .. }))), "{told:?}");
+    let mut late = trades.watch(seven.clone(), LiveStart::First, deadline()).await.expect("a reader");
+    for reader in [&mut begun, &mut late] {
+        let page = tokio::time::timeout(PATIENCE, reader.next()).await.expect("more").expect("a page");
+        assert_eq!(page.items().next().expect("an item").seq.get(), first().await);
+        read_to(TRADES, reader, 300).await;
+    }
 }
 
 /// What was read of a history means nothing when a backup was restored.
@@ -434,21 +469,27 @@ async fn readers_end_when_the_database_gets_another_epoch() {
     read_to(TRADES, &mut reader, 5).await;
 }
 
-/// A client that is slow has the pages of one of its readers in memory, however many it has.
+/// However many readers a client has, they have the pages of one in memory: each delivers one before the next one does.
 #[test]
 async fn readers_of_one_client_that_are_behind_take_turns() {
     let pair = Pair::on(shared().await, TRADES).await;
     let total = 40 * TRADES.page_size + 1;
-    fill(&pair.database, TRADES, 7, 40, TRADES.page_size).await;
-    fill(&pair.database, TRADES, 8, 40, TRADES.page_size).await;
+    for owner in [7, 8, 9] {
+        fill(&pair.database, TRADES, owner, 40, TRADES.page_size).await;
+    }
     let turns = Arc::new(Semaphore::new(1));
-    let mut first = pair.watch(0, 7, Some(0)).await.among(2, &turns);
-    let mut second = pair.watch(0, 8, Some(0)).await.among(2, &turns);
+    let of = async |owner| pair.watch(0, owner, Some(0)).await.among(3, &turns);
+    let (mut first, mut second, mut third) = (of(7).await, of(8).await, of(9).await);
     assert_eq!(first.next().await.expect("a page").last_seq().get(), TRADES.page_size);
-    assert_eq!(turns.available_permits(), 0, "it has read more pages, which are not delivered");
-    pair.append(1, 7, total..=total).await;
-    pair.append(1, 8, total..=total).await;
-    tokio::join!(read_to(TRADES, &mut first, total), read_to(TRADES, &mut second, total));
+    assert_eq!(turns.available_permits(), 1, "it has delivered a page");
+    for owner in [7, 8, 9] {
+        pair.append(1, owner, total..=total).await;
+    }
+    tokio::join!(
+        read_to(TRADES, &mut first, total),
+        read_to(TRADES, &mut second, total),
+        read_to(TRADES, &mut third, total)
+    );
     assert_eq!(turns.available_permits(), 1);
 }
 
@@ -631,7 +672,7 @@ async fn readers_see_what_a_service_appends() {
     let store = setup.store().await;
     let owner = engine::owner(TRADES, 7);
     let mut reader =
-        engine::histories(&store, TRADES).watch(owner, None, deadline()).await.expect("a reader");
+        engine::histories(&store, TRADES).watch(owner, LiveStart::End, deadline()).await.expect("a reader");
     service.client.append_all(7, 1..=33).await;
     read_to(TRADES, &mut reader, 33).await;
 }

@@ -79,6 +79,9 @@ async fn who_has_something_new_is_told(history: &'static History) {
     one.client.append_all(2, 2..=2).await;
     let mut resumed = follow(&other.client, Some(&last)).await;
     read_to(&mut resumed, history, &[(2, 2)]).await;
+    let queried = format!("{}?lastEventId={last}", address(history));
+    let mut queried = Events::at(&one.client, &queried, &[]).await;
+    read_to(&mut queried, history, &[(2, 2)]).await;
     let mut all = follow(&other.client, Some(&first)).await;
     read_to(&mut all, history, &[(1, 4), (2, 2), (3, history.page_size + 2)]).await;
     // And go on.

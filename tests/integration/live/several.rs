@@ -79,6 +79,13 @@ async fn one_stream_shows_several_histories() {
     assert_eq!(seqs(&resumed.next().await, &second), [5]);
     one.client.append_all(3, 2..=2).await;
     assert_eq!(seqs(&resumed.next().await, &third), [2]);
+    // So does `lastEventId` in the query, and the header before it.
+    let queried = format!("{}&lastEventId={id}", address(&list));
+    let mut resumed = Events::at(&one.client, &queried, &[]).await;
+    assert_eq!(seqs(&resumed.next().await, &second), [5]);
+    let last = resumed.id.clone().expect("an id");
+    let mut resumed = Events::at(&one.client, &queried, &[("Last-Event-ID", &last)]).await;
+    assert_eq!(seqs(&resumed.next().await, &third), [2]);
     // Another list, also one of another order, has other ids.
     let turned = [list[1], list[0], list[2]];
     for list in [&turned[..], &list[..2]] {
@@ -120,6 +127,31 @@ async fn a_long_history_keeps_no_other_waiting() {
     }
     assert!(stored.is_some_and(|read| read < 1_000), "{stored:?} of {}", 10 * pages);
     assert!(appended.is_some_and(|read| read < 10 * pages), "{appended:?}");
+}
+
+/// Each of several backlogs has its turn, one page at a time, however many pages are read at once.
+#[test]
+async fn histories_with_a_backlog_take_turns() {
+    let service = Service::start().await;
+    let pages = [(1, 40), (2, 25), (3, 40), (4, 3)];
+    for (owner, pages) in pages {
+        fill(&service.database, TRADES, owner, pages, 10).await;
+    }
+    let list = pages.map(|(owner, _)| (TRADES, owner, Some(0)));
+    let mut events = watch(&service.client, &list, None).await;
+    for turn in 0..40 {
+        let mut shown = Vec::new();
+        let left = pages.iter().filter(|(_, pages)| turn < *pages).map(|(owner, _)| name(TRADES, *owner));
+        let left: Vec<_> = left.collect();
+        for _ in &left {
+            let event = events.next().await;
+            let name = event.data["watch"].as_str().expect("a name").to_owned();
+            assert_eq!(seqs(&event, &name), (10 * turn + 1..=10 * turn + 10).collect::<Vec<_>>());
+            shown.push(name);
+        }
+        shown.sort();
+        assert_eq!(shown, left, "turn {turn}");
+    }
 }
 
 /// What is deleted ends one history, and not the stream.

@@ -36,6 +36,11 @@ async fn a_client_resumes_where_it_was(history: &'static History) {
     let id = (end + 1).to_string();
     let mut resumed = Events::of(&other.client, 1, "?after=1", &[("Last-Event-ID", &id)]).await;
     resumed.read(history, end + 2, end + 5).await;
+    // As clients say it that cannot send the header. If both are given, the header counts.
+    let queried = format!("?after=0&lastEventId={}", end + 3);
+    Events::of(&one.client, 1, &queried, &[]).await.read(history, end + 4, end + 5).await;
+    let both = [("Last-Event-ID", id.as_str())];
+    Events::of(&one.client, 1, &queried, &both).await.read(history, end + 2, end + 5).await;
     let mut whole = Events::of(&other.client, 1, "?after=0", &[]).await;
     whole.read(history, 1, end + 5).await;
     let mut beyond = Events::of(&one.client, 1, &format!("?after={}", end + 7), &[]).await;
@@ -116,6 +121,10 @@ async fn what_is_malformed_is_refused() {
         ("?after=-1", &[], "after"),
         ("?after=1&after=2", &[], "after"),
         ("?limit=5", &[], "limit"),
+        ("?lastEventId=x", &[], "lastEventId"),
+        ("?lastEventId=", &[], "lastEventId"),
+        ("?lastEventId=1&lastEventId=2", &[], "lastEventId"),
+        ("?lastEventId=x", &[("Last-Event-ID", "1")], "lastEventId"),
         ("", &[("Last-Event-ID", "x")], "Last-Event-ID"),
         ("", &[("Last-Event-ID", "")], "Last-Event-ID"),
         ("?after=1", &[("Last-Event-ID", "1.5")], "Last-Event-ID"),

@@ -9,7 +9,8 @@ use pagebucket_engine::internal::Ages;
 use super::{
     Place, SHORT, append, clock, engine_of, erase, keep, pages_left, refused_as_erased, retire_to, seqs, soon,
 };
-use crate::harness::{ALL, History, TRADES, stored, test, test_over, try_stored};
+use crate::harness::{ALL, History, Service, TRADES, stored, test, test_over, try_stored};
+use crate::live::client::Events;
 
 /// Never asks for markers again after it began.
 const DEAF: Ages = Ages { poll: Duration::from_secs(3600), ..SHORT };
@@ -69,30 +70,66 @@ async fn without_an_age_it_opens_a_retired_page_again(history: &'static History)
     assert!(try_stored(&place.database, history, 1).await.is_err(), "the invariants are broken");
 }
 
-/// The first page is a marker at once, and the others are deleted later. A search that finds these must not take them for all.
+/// An instance that knows of no marker, and not that it should ask. Pages 1 and 2 of owner 1 are retired: the first is a marker at once,
+/// and the other is deleted later.
+async fn deaf(place: &Place) -> Service {
+    let deaf = place.setup().await.aging(CONTROL).start().await;
+    deaf.client.append_all(1, 1..=50).await;
+    let other = place.store_with(Ages { tail: Duration::from_secs(3600), ..SHORT }).await;
+    engine_of(&other, place).retire(keep(2), soon()).await.expect("it may be repeated");
+    assert_eq!(pages_left(place, 1).await, [1, 2, 3, 4, 5], "page 1 is a marker");
+    deaf
+}
+
+/// A search that finds pages which are deleted later must not take them for all.
 #[test]
 async fn a_search_misses_no_first_page_that_is_a_marker() {
     for query in [
         "/summary?by=1d&asOf=50",
         "?type=buy&order=asc&limit=100",
         "?from=2000-01-01T00:00:00Z&order=asc&limit=100",
+        "?after=0",
+        "?after=0&wait=10",
+        "?after=0&limit=1&asOf=50",
     ] {
         let place = Place::new(TRADES).await;
-        // It knows of no marker, and not that it should ask.
-        let deaf = place.setup().await.aging(CONTROL).start().await;
-        deaf.client.append_all(1, 1..=50).await;
-        let other = place.store_with(Ages { tail: Duration::from_secs(3600), ..SHORT }).await;
-        engine_of(&other, &place).retire(keep(2), soon()).await.expect("it may be repeated");
-        assert_eq!(pages_left(&place, 1).await, [1, 2, 3, 4, 5], "page 1 is a marker");
+        let deaf = deaf(&place).await;
         let answer = deaf.client.get(&format!("{}{query}", TRADES.path(1))).await;
-        if query.starts_with('?') {
-            answer.problem(410, "retired");
-            continue;
-        }
         // It has read the history again.
         let shown = answer.expect(200);
+        if query.starts_with('?') {
+            assert_eq!(TRADES.seqs(&shown)[0], 21, "{query}: {shown}");
+            continue;
+        }
         assert_eq!(shown["firstSeq"], 21, "{shown}");
         assert!(!answer.header("cache-control").contains("immutable"), "{}", answer.header("cache-control"));
+    }
+}
+
+/// What begins at the beginning begins with the first item that is there.
+#[test]
+async fn a_stream_begins_after_a_first_page_that_is_a_marker() {
+    let several = format!("/v1/live?watch={}:0", TRADES.path(1).trim_start_matches("/v1/"));
+    for path in [&TRADES.at(1, "/live?after=0"), &several] {
+        let deaf = deaf(&Place::new(TRADES).await).await;
+        let mut events = Events::at(&deaf.client, path, &[]).await;
+        for first in [21, 31] {
+            let event = events.next().await;
+            assert_eq!(
+                (event.name.as_str(), &event.data["items"][0]["seq"]),
+                ("message", &first.into()),
+                "{path}"
+            );
+        }
+    }
+    for query in ["", "?after=0", "?from=2000-01-01T00:00:00Z"] {
+        let deaf = deaf(&Place::new(TRADES).await).await;
+        let answer = deaf.client.get(&TRADES.at(1, &format!("/export.ndjson{query}"))).await;
+        assert_eq!(answer.status, 200);
+        let rows = String::from_utf8(answer.body).expect("text");
+        let first: serde_json::Value =
+            serde_json::from_str(rows.lines().next().expect("a row")).expect("JSON");
+        assert_eq!((rows.lines().count(), &first["seq"]), (30, &21.into()), "{query}");
     }
 }
 

@@ -304,7 +304,7 @@ pub enum AppendCause {
     #[error("it could not be committed in time")]
     Late,
     /// The history has another total than the append expects ([`AppendTerms::expected`]). A majority has these items.
-    #[error("the history has {0} items, not as many as expected")]
+    #[error("the history's total is {0}, not the expected one")]
     UnexpectedTotal(u64),
     /// Another request has the same key.
     #[error("the idempotency key was used for another request")]

@@ -17,6 +17,7 @@ use crate::history::collection::HistoryCollection;
 use crate::history::collection::changed::NotedChanges;
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Error, NO_PRIMARY, Result};
+use crate::tasks;
 
 /// How often what has changed is published.
 const ROUND: Duration = Duration::from_secs(1);
@@ -87,29 +88,45 @@ impl SharedBulletin {
         let bulletin = watch::Sender::new(Bulletin::default());
         let reader = bulletin.subscribe();
         *shared = Some(bulletin.clone());
-        tokio::spawn(self.clone().publish(Arc::clone(source), bulletin));
+        let publisher = Publisher { shared: self.clone(), bulletin };
+        tasks::start("live-owners", publisher.run(Arc::clone(source)));
         reader
     }
+}
 
+/// What publishes a bulletin. When it is dropped, also by a panic, its readers are told, and the next one begins another bulletin.
+struct Publisher {
+    shared: SharedBulletin,
+    bulletin: watch::Sender<Bulletin>,
+}
+
+impl Publisher {
     /// Publishes what has changed until there are no readers.
-    async fn publish(self, source: Arc<HistoryCollection>, bulletin: watch::Sender<Bulletin>) {
+    async fn run(self, source: Arc<HistoryCollection>) {
         loop {
             // Soon for the first reader, who waits for a place.
-            let begins = bulletin.borrow().reached.is_none();
+            let begins = self.bulletin.borrow().reached.is_none();
             tokio::select! {
-                () = bulletin.closed() => {
-                    let mut shared = self.0.lock();
+                () = self.bulletin.closed() => {
+                    let mut shared = self.shared.0.lock();
                     // Another reader may have come meanwhile.
-                    if bulletin.receiver_count() == 0 {
+                    if self.bulletin.receiver_count() == 0 {
                         *shared = None;
                         return;
                     }
                 }
                 () = sleep(if begins { ROUND / 10 } else { ROUND }) => {
-                    publish_round(&source, &bulletin).await;
+                    publish_round(&source, &self.bulletin).await;
                 }
             }
         }
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        // After its end there may be another bulletin.
+        self.shared.0.lock().take_if(|bulletin| bulletin.same_channel(&self.bulletin));
     }
 }
 
@@ -164,8 +181,10 @@ pub(super) async fn totals_of(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use pagebucket_model::domain::{PageSize, Seq};
+    use tokio::time::timeout;
+
+    use super::*;
 
     fn change(owner: u64, items: u64) -> (OwnerId, Totals) {
         (OwnerId::Integer(owner), Totals::ending_with(PageSize::DEFAULT, Seq::new(items).ok()))
@@ -191,5 +210,20 @@ mod tests {
         assert_eq!(bulletin.after(0, 1), None);
         assert_eq!(bulletin.after(1, 1), Some((vec![change(2, 1)], 2)));
         assert_eq!(bulletin.numbers.len(), MOST);
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_ends_its_readers() {
+        let (shared, bulletin) = (SharedBulletin::default(), watch::Sender::new(Bulletin::default()));
+        let mut reader = bulletin.subscribe();
+        *shared.0.lock() = Some(bulletin.clone());
+        let publisher = Publisher { shared: shared.clone(), bulletin };
+        tasks::start("live-owners", async move {
+            let _publisher = publisher;
+            panic!("as a bug would");
+        });
+        let told = timeout(Duration::from_secs(60), reader.changed()).await.expect("an end");
+        assert!(told.is_err(), "they are told");
+        assert!(shared.0.lock().is_none(), "the next one begins another bulletin");
     }
 }

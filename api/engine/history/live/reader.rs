@@ -15,8 +15,39 @@ use crate::history::reads::export::Export;
 use crate::history::reads::reader::HistoryReader;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
-/// Bytes of pages, at most, that a client's readers that are behind read at once.
+/// Bytes of pages, at most, that a client's readers that are behind have in memory, unless one page has more.
 const AT_ONCE: usize = 128 * 1024;
+
+/// Where a live reader begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiveStart {
+    /// At the end of the history.
+    End,
+    /// With the first item that is there.
+    First,
+    /// After the items up to this position, which the reader has: it is told if the next one is deleted, also after the beginning.
+    After(Position),
+}
+
+impl LiveStart {
+    /// As requests name it: without a position the end, and the beginning stands for the first item that is there.
+    pub fn of(after: Option<Position>) -> Self {
+        match after {
+            None => Self::End,
+            Some(Position::BEGINNING) => Self::First,
+            Some(after) => Self::After(after),
+        }
+    }
+
+    /// The position that it names.
+    pub fn position(self) -> Option<Position> {
+        match self {
+            Self::End => None,
+            Self::First => Some(Position::BEGINNING),
+            Self::After(after) => Some(after),
+        }
+    }
+}
 
 /// A live reader of one history.
 #[derive(Debug)]
@@ -33,9 +64,9 @@ pub struct LiveReader {
     behind: Option<Export>,
     /// Pages that were read and are not delivered.
     ready: VecDeque<Bucket>,
-    /// The turns of the readers of one client.
+    /// The turns of those readers of one client that are behind.
     turns: Option<Arc<Semaphore>>,
-    /// Held while it reads by itself, and until that is delivered.
+    /// Held until it has delivered a page.
     turn: Option<OwnedSemaphorePermit>,
     committed: Option<Instant>,
 }
@@ -49,15 +80,15 @@ pub struct LivePage {
 }
 
 impl Rooms {
-    /// Begins to read a history live after a position, or at its end.
+    /// Begins to read a history live.
     ///
     /// # Errors
-    /// The database does not answer in time, the item after `after` is deleted, or a bucket is corrupt.
+    /// The database does not answer in time, the item after the position is deleted, or a bucket is corrupt.
     pub(crate) async fn watch(
         &self,
         reader: &HistoryReader,
         owner: OwnerId,
-        after: Option<Position>,
+        start: LiveStart,
         deadline: Deadline,
     ) -> Result<LiveReader> {
         let source = &reader.source;
@@ -66,9 +97,13 @@ impl Rooms {
         source.watched.until_fed(deadline).await?;
         let history = reader.history(owner.clone(), deadline).await?;
         let (totals, end) = (history.totals(), Position::end_of(history.totals()));
-        let at = after.map_or(Ok(end), |after| history.from(after))?;
+        let at = match start {
+            LiveStart::End => end,
+            LiveStart::First => history.from(Position::BEGINNING)?,
+            LiveStart::After(after) => history.after(after)?,
+        };
         let room = self.enter(source, watched, &history);
-        let behind = (at < end).then(|| Export::of(history, at));
+        let behind = (at < end).then(|| Export::of(history, at, start == LiveStart::First));
         let (reader, ready) = (reader.clone(), VecDeque::new());
         let (at_once, turns, turn, committed) = (AT_ONCE, None, None, None);
         Ok(LiveReader { reader, owner, totals, at, at_once, room, behind, ready, turns, turn, committed })
@@ -91,8 +126,8 @@ impl LiveReader {
         self.at
     }
 
-    /// One of several readers of one client, `readers` in all. Those that are behind take `turns`, which has one permit: what one has
-    /// read is delivered before another one reads, so a client that is slow has the pages of one in memory.
+    /// One of several readers of one client, `readers` in all. Those that are behind take `turns`, which has one permit: each delivers a
+    /// page, and then the next one does. Together they have no more pages in memory than one would have.
     #[must_use]
     pub fn among(self, readers: usize, turns: &Arc<Semaphore>) -> Self {
         Self { at_once: AT_ONCE / readers.max(1), turns: Some(Arc::clone(turns)), ..self }
@@ -110,23 +145,23 @@ impl LiveReader {
             if let Some(Error::OtherEpoch) = self.room.borrow().ended {
                 return Err(Error::OtherEpoch);
             }
+            if let (Some(turns), Some(_), None) = (&self.turns, &self.behind, &self.turn) {
+                self.turn = Arc::clone(turns).acquire_owned().await.ok();
+            }
             if let Some(bucket) = self.ready.pop_front() {
-                if self.ready.is_empty() {
-                    self.turn = None;
-                }
+                self.turn = None;
                 return self.deliver(bucket);
             }
-            // It may have found nothing, or failed.
-            self.turn = None;
             if let Some(export) = &mut self.behind {
-                if let Some(turns) = &self.turns {
-                    self.turn = Arc::clone(turns).acquire_owned().await.ok();
-                }
                 let size = self.reader.definition().page_size.get() * self.reader.definition().max_item_bytes;
                 // Boxed, because most readers are not behind.
                 match Box::pin(export.next_of((self.at_once / size).max(1))).await? {
-                    Some(batch) => self.ready = batch.into_pages().into(),
-                    None => self.behind = None,
+                    Some(batch) => {
+                        // It may have begun later than was known.
+                        self.at = batch.after();
+                        self.ready = batch.into_pages().into();
+                    }
+                    None => (self.behind, self.turn) = (None, None),
                 }
                 continue;
             }
@@ -159,10 +194,8 @@ impl LiveReader {
     /// The rest of the history as it is now.
     async fn read_on(&self) -> Result<Export> {
         let history = self.reader.history(self.owner.clone(), Deadline::within(COMMAND)).await?;
-        match history.from(self.at)? {
-            from if from > self.at => Err(history.retired().into()),
-            _ => Ok(Export::of(history, self.at)),
-        }
+        let at = history.after(self.at)?;
+        Ok(Export::of(history, at, false))
     }
 
     /// Delivers the items of a page after the position. Nothing is delivered before everything in front of it.

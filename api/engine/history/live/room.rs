@@ -23,6 +23,7 @@ use crate::history::collection::watched::{AppendChange, Growth, News, WakeReason
 use crate::history::reads::find::find;
 use crate::history::reads::reader::History;
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
+use crate::tasks;
 
 /// The pages of the first read after a wake: usually the open page alone, or the page that it filled and the next one.
 const FEW: usize = 2;
@@ -81,9 +82,8 @@ impl Rooms {
                 let looked = Looked { bucket: history.last().map(growth), reasons: watched.reasons };
                 // So that older buckets may be deleted without a look.
                 looked.bucket.inspect(|last| source.watched.seen(&watched.owner, *last));
-                let room =
-                    Room { rooms: self.clone(), source: Arc::clone(source), watched, published, looked };
-                tokio::spawn(room.run());
+                let door = Door { rooms: self.clone(), owner: watched.owner.clone(), published };
+                tasks::start("live-room", Room { source: Arc::clone(source), watched, door, looked }.run());
                 entered
             }
         }
@@ -112,12 +112,49 @@ struct Looked {
     reasons: WakeReasons,
 }
 
+/// The way into a room. It closes when this is dropped, also by a panic: then readers are told, and the next one opens another room.
+struct Door {
+    rooms: Rooms,
+    owner: OwnerId,
+    published: watch::Sender<Published>,
+}
+
+impl Door {
+    /// Whether the last reader has left. The door is closed then.
+    fn is_left(&self) -> bool {
+        let mut rooms = self.rooms.0.lock();
+        // Another reader may have entered meanwhile.
+        let left = self.published.receiver_count() == 0;
+        if left {
+            rooms.remove(&self.owner);
+        }
+        left
+    }
+
+    /// Closes the door, and says why.
+    fn close(&self, why: Error) {
+        let mut rooms = self.rooms.0.lock();
+        rooms.remove(&self.owner);
+        self.published.send_modify(|published| published.ended = Some(why));
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        // After it was closed there may be another room.
+        let is_mine = |room: &watch::Sender<_>| room.same_channel(&self.published);
+        let mut rooms = self.rooms.0.lock();
+        if rooms.get(&self.owner).is_some_and(is_mine) {
+            rooms.remove(&self.owner);
+        }
+    }
+}
+
 /// The room of one owner, which runs in a task of its own.
 struct Room {
-    rooms: Rooms,
     source: Arc<HistoryCollection>,
     watched: WatchedOwner,
-    published: watch::Sender<Published>,
+    door: Door,
     looked: Looked,
 }
 
@@ -127,8 +164,8 @@ impl Room {
             let has_more = self.has_more_than_it_keeps();
             tokio::select! {
                 biased;
-                () = self.published.closed() => {
-                    if self.is_left() {
+                () = self.door.published.closed() => {
+                    if self.door.is_left() {
                         return;
                     }
                 }
@@ -145,39 +182,21 @@ impl Room {
         }
     }
 
-    /// Whether the last reader has left. The room is closed then.
-    fn is_left(&self) -> bool {
-        let mut rooms = self.rooms.0.lock();
-        // Another reader may have entered meanwhile.
-        let left = self.published.receiver_count() == 0;
-        if left {
-            rooms.remove(&self.watched.owner);
-        }
-        left
-    }
-
-    /// Closes the room, and says why.
-    fn close(&self, why: Error) {
-        let mut rooms = self.rooms.0.lock();
-        rooms.remove(&self.watched.owner);
-        self.published.send_modify(|published| published.ended = Some(why));
-    }
-
     fn has_more_than_it_keeps(&self) -> bool {
-        let published = self.published.borrow();
+        let published = self.door.published.borrow();
         published.pages.len() > 1 || published.pages.iter().any(|page| !is_kept(&self.source, page))
     }
 
     /// Keeps one of the pages, or none. Readers that wait have what they are about.
     fn keep(&self, kept: impl FnOnce(&[Bucket]) -> Option<&Bucket>) {
-        self.published.send_if_modified(|published| {
+        self.door.published.send_if_modified(|published| {
             published.pages = kept(&published.pages).cloned().into_iter().collect();
             false
         });
     }
 
     fn is_new(&self, news: News) -> bool {
-        let end = self.published.borrow().end;
+        let end = self.door.published.borrow().end;
         news.last.is_some_and(|last| Position::behind(last) > end)
             || news.bucket > self.looked.bucket
             || news.reasons.looks != self.looked.reasons.looks
@@ -187,7 +206,7 @@ impl Room {
     fn is_over(&self) -> bool {
         let is_over = self.watched.news.borrow().reasons.ends != self.looked.reasons.ends;
         if is_over {
-            self.close(Error::OtherEpoch);
+            self.door.close(Error::OtherEpoch);
         }
         is_over
     }
@@ -217,7 +236,7 @@ impl Room {
         if forgets != self.looked.reasons.forgets || Some(bucket) <= self.looked.bucket {
             return None;
         }
-        let published = self.published.borrow();
+        let published = self.door.published.borrow();
         if written.get("_id").is_ok_and(|id| id.is_some()) {
             let opened = Bucket::read(&written, &self.watched.owner, &self.source.definition).ok()?;
             return (Position::before(opened.first_seq()) == published.end).then_some(opened);
@@ -233,12 +252,12 @@ impl Room {
                 Error::Unavailable(_) | Error::DiskFull => {
                     tracing::debug!(owner = %self.watched.owner, %error, "a live read is tried again");
                     sleep(PAUSE).await;
-                    if self.published.is_closed() && self.is_left() || self.is_over() {
+                    if self.door.published.is_closed() && self.door.is_left() || self.is_over() {
                         return false;
                     }
                 }
                 error => {
-                    self.close(error);
+                    self.door.close(error);
                     return false;
                 }
             }
@@ -253,7 +272,7 @@ impl Room {
         let mut most = FEW;
         loop {
             most = most.min(self.source.most_buckets());
-            let known = self.published.borrow().end;
+            let known = self.door.published.borrow().end;
             let Some(next) = known.next_seq() else { return Ok(()) };
             let size = self.source.page_size();
             let page = size.page_of(next);
@@ -299,7 +318,7 @@ impl Room {
         let Some(last) = found.last() else { return };
         self.looked.bucket = self.looked.bucket.max(Some(growth(last)));
         let end = end_of(last);
-        self.published.send_if_modified(|published| {
+        self.door.published.send_if_modified(|published| {
             let is_later = end > published.end;
             if is_later {
                 let pages = recent(&published.pages, found);
@@ -326,4 +345,49 @@ fn recent(before: &[Bucket], found: Vec<Bucket>) -> Arc<[Bucket]> {
     pages.reverse();
     pages.extend(found);
     pages.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use pagebucket_model::domain::{PageSize, Totals};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// An empty room with a door, and its first reader.
+    fn open(rooms: &Rooms) -> (Door, watch::Receiver<Published>) {
+        let end = Position::end_of(Totals::ending_with(PageSize::DEFAULT, None));
+        let (published, reader) =
+            watch::channel(Published { end, pages: [].into(), committed: None, ended: None });
+        let owner = OwnerId::Integer(7);
+        rooms.0.lock().insert(owner.clone(), published.clone());
+        (Door { rooms: rooms.clone(), owner, published }, reader)
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_closes_its_door() {
+        let rooms = Rooms::default();
+        let (door, mut reader) = open(&rooms);
+        tasks::start("live-room", async move {
+            let _door = door;
+            panic!("as a bug would");
+        });
+        let told = timeout(Duration::from_secs(60), reader.changed()).await.expect("an end");
+        assert!(told.is_err(), "its readers are told");
+        assert!(rooms.0.lock().is_empty(), "the next one opens another room");
+    }
+
+    #[tokio::test]
+    async fn a_door_that_was_closed_leaves_the_next_room_open() {
+        let rooms = Rooms::default();
+        let (first, mut reader) = open(&rooms);
+        first.close(Error::OtherEpoch);
+        let (second, _reader) = open(&rooms);
+        drop(first);
+        assert!(reader.changed().await.is_ok() && reader.borrow().ended.is_some());
+        assert_eq!(rooms.0.lock().len(), 1);
+        assert!(!second.is_left());
+        drop(second);
+        assert!(rooms.0.lock().is_empty());
+    }
 }

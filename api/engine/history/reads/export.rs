@@ -10,7 +10,7 @@ use super::reader::{History, HistoryReader};
 use crate::history::buckets::document::{Bucket, StoredItem};
 use pagebucket_model::domain::{DateRange, OwnerId, PageNumber, Position, Totals};
 
-use crate::mongo::{COMMAND, Deadline, Result};
+use crate::mongo::{COMMAND, Deadline, Error, Gone, Result};
 
 /// The most pages in a batch, if they fit into one reply. Of trades, 1,000 items: about 120 KB of rows.
 const BATCH: usize = 100;
@@ -21,6 +21,8 @@ pub struct Export {
     history: History,
     /// Everything before this position is exported.
     at: Position,
+    /// Whether it is to begin with the first item that is there, and has read none.
+    begins: bool,
     /// The scan, if the export is limited to a span of time.
     dated: Option<DateScan>,
 }
@@ -38,22 +40,25 @@ impl HistoryReader {
         dates: Option<DateRange>,
         deadline: Deadline,
     ) -> Result<Export> {
-        let size = self.definition().page_size;
         let history = self.history(owner, deadline).await?;
-        let after = history.from(after)?;
-        let dated = dates.map(|dates| {
-            let before_tail = history.totals().last_page().and_then(PageNumber::previous);
-            let left = after.next_seq().map(|first| size.page_of(first)).zip(before_tail);
-            DateScan::new(dates, false, left, date_scan::MOST_CHOSEN)
-        });
-        Ok(Export { history, at: after, dated })
+        let at = history.from(after)?;
+        let dated = dates.map(|dates| scan_of(&history, at, dates));
+        Ok(Export { history, at, begins: after == Position::BEGINNING, dated })
     }
 }
 
+/// The scan for a span of time, after a position.
+fn scan_of(history: &History, at: Position, dates: DateRange) -> DateScan {
+    let size = history.definition().page_size;
+    let before_tail = history.totals().last_page().and_then(PageNumber::previous);
+    let left = at.next_seq().map(|first| size.page_of(first)).zip(before_tail);
+    DateScan::new(dates, false, left, date_scan::MOST_CHOSEN)
+}
+
 impl Export {
-    /// The rest of a history after a position.
-    pub(crate) fn of(history: History, at: Position) -> Self {
-        Self { history, at, dated: None }
+    /// The rest of a history after a position. `begins` says whether it is to begin with the first item that is there.
+    pub(crate) fn of(history: History, at: Position, begins: bool) -> Self {
+        Self { history, at, begins, dated: None }
     }
 
     /// The totals of the history when the export began.
@@ -90,6 +95,32 @@ impl Export {
     /// # Errors
     /// Those of [`Export::next`].
     pub async fn next_of(&mut self, most: usize) -> Result<Option<ExportBatch>> {
+        let mut read = self.read(most).await;
+        // Another process may have retired pages, of which this one has not heard before.
+        while let Err(Error::Gone(Gone::Retired { .. })) = read
+            && self.begins
+            && self.begin_again().await?
+        {
+            read = self.read(most).await;
+        }
+        self.begins &= read.is_err();
+        read
+    }
+
+    /// Begins with the first item that is there now. Returns whether that is a later one.
+    async fn begin_again(&mut self) -> Result<bool> {
+        let History { reader, owner, .. } = &self.history;
+        let history = reader.history(owner.clone(), Deadline::within(COMMAND)).await?;
+        let first = history.from(Position::BEGINNING)?;
+        let is_later = first > self.at;
+        if is_later {
+            let dated = self.dated.as_ref().map(|scan| scan_of(&history, first, scan.dates));
+            *self = Self { history, at: first, begins: true, dated };
+        }
+        Ok(is_later)
+    }
+
+    async fn read(&mut self, most: usize) -> Result<Option<ExportBatch>> {
         let most = self.most_pages().min(most);
         let size = self.totals().page_size();
         let end = Position::end_of(self.totals());
@@ -133,6 +164,11 @@ impl ExportBatch {
     /// Number of pages that were read.
     pub fn pages(&self) -> usize {
         self.buckets.len()
+    }
+
+    /// The position of the export before it.
+    pub(crate) fn after(&self) -> Position {
+        self.after
     }
 
     /// The pages, of which the first may have items before the position of the export.

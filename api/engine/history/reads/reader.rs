@@ -300,11 +300,20 @@ impl History {
     /// # Errors
     /// The item after the position is deleted.
     pub fn from(&self, position: Position) -> Result<Position, Gone> {
-        let first = Position::before(self.first_seq());
         match position {
-            Position::BEGINNING => Ok(first),
-            position if position < first => Err(self.retired()),
-            position => Ok(position),
+            Position::BEGINNING => Ok(Position::before(self.first_seq())),
+            position => self.after(position),
+        }
+    }
+
+    /// The same position, from which a reader goes on that has everything before it.
+    ///
+    /// # Errors
+    /// The item after the position is deleted.
+    pub(crate) fn after(&self, position: Position) -> Result<Position, Gone> {
+        match position < Position::before(self.first_seq()) {
+            true => Err(self.retired()),
+            false => Ok(position),
         }
     }
 

@@ -146,13 +146,20 @@ pub async fn list(
     if let Some(poll) = params.poll {
         poll::ready(poll, &listing, &api, lifetime, &mut reading).await?;
     }
-    let plan = listing.plan(&mut reading).await?;
+    let mut plan = listing.plan(&mut reading).await?;
     let answer = if plan.is_empty_part() {
         Problem::new(ProblemKind::RangeNotSatisfiable, "The history has fewer items.").into_response()
     } else if let Some(unchanged) = reading.unchanged(&plan.caching) {
         unchanged
     } else {
-        let found = find(&listing, &plan, &api, &mut reading).await?;
+        let found = match find(&listing, &plan, &api, &mut reading).await {
+            // Another instance may have retired pages, of which this one has heard now.
+            Err(problem) if problem.kind() == ProblemKind::Retired => {
+                plan = listing.plan(&mut reading).await?;
+                find(&listing, &plan, &api, &mut reading).await
+            }
+            found => found,
+        }?;
         reading.answer(&plan.caching, render(&listing, &plan, found, &uri))
     };
     Ok(plan.headed(answer))

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use pagebucket_engine::LiveStart;
 use pagebucket_model::domain::OwnerId;
 
 use self::answer::{LivePermit, answer};
@@ -36,7 +37,7 @@ type LiveArguments =
 /// with an event `position` that says where that is. An event with {manyItems} has no name: its `data` has them in `items`, as
 /// listings show them, and its `id` is the `seq` of the last one. A comment is sent every 15 seconds.
 ///
-/// To resume a stream, send the `id` of the last event as `Last-Event-ID`, as browsers do. A stream ends with an event `end`,
+/// To resume a stream, send the `id` of the last event as `Last-Event-ID`, as browsers do, or as `lastEventId` in the query. A stream ends with an event `end`,
 /// whose `reason` is `max-age`, `expired`, `stopping`, `epoch` or `failed`: resume it. If the next {manyItems} are
 /// deleted, it ends with an event `gone`, whose data is a problem.
 #[utoipa::path(
@@ -54,10 +55,10 @@ type LiveArguments =
 )]
 pub async fn live(asked: LiveArguments) -> Result<Response, Problem> {
     let (State(api), address, Granted { deadline, quota }, LivePermit(permit), lifetime, account) = asked;
-    let Address { engine, params: (owner, LiveParams { after, resumed }) } = address;
+    let Address { engine, params: (owner, LiveParams { start, resumed }) } = address;
     let renewals = api.store.epoch_renewals();
-    let reader = engine.watch(owner, after, deadline).await?;
-    let part = StreamPart { reader: Ok(reader), at_end: after.is_none() };
+    let reader = engine.watch(owner, start, deadline).await?;
+    let part = StreamPart { reader: Ok(reader), at_end: start == LiveStart::End };
     let client = StreamClient { quota, lifetime, account, permit, renewals };
     Ok(answer(LiveStream::of_histories(vec![part], EventIds::One, &api, client), resumed))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use pagebucket_engine::Error;
+use pagebucket_engine::{Error, LiveStart};
 use pagebucket_model::domain::Position;
 use pagebucket_model::metric::LIVE_READERS;
 use tokio::time::sleep;
@@ -59,7 +59,7 @@ pub async fn ready(
     lifetime: PollLifetime,
     reading: &mut Reading,
 ) -> Result<(), Problem> {
-    let watched = listing.engine.watch(listing.owner.clone(), Some(after), reading.deadline);
+    let watched = listing.engine.watch(listing.owner.clone(), LiveStart::of(Some(after)), reading.deadline);
     let mut reader = match reading.database(watched).await {
         Ok(reader) => reader,
         Err(error) => return unless_gone(error),

@@ -9,14 +9,13 @@ use serde_json::json;
 use utoipa::openapi::path::Parameter;
 
 use super::answer::{LivePermit, answer};
-use super::params::last_event;
+use super::params::{last_event, last_event_documented};
 use super::stream::{LiveStream, StreamClient};
 use crate::limits::answer_memory::Account;
 use crate::problem::{OwnersLiveProblems, ParameterFault, Problem, ProblemKind};
 use crate::request::context::Granted;
 use crate::request::lifetime::Lifetime;
-use crate::request::params::{Address, ParameterReader, Params, in_header};
-use crate::schemas::schema;
+use crate::request::params::{Address, ParameterReader, Params};
 use crate::state::Api;
 
 /// Where a live stream of all owners begins.
@@ -27,20 +26,20 @@ pub struct OwnersLiveParams {
 
 impl Params for OwnersLiveParams {
     fn read(reader: &mut ParameterReader<'_>, _: &Engine) -> Option<Self> {
-        let Some(last) = last_event(&reader.parts.headers) else { return Some(Self { after: None }) };
-        let after = reader.keep("Last-Event-ID", last.and_then(LogPlace::parse))?;
-        Some(Self { after: Some(after) })
+        match last_event(reader, LogPlace::parse) {
+            None => Some(Self { after: None }),
+            Some(last) => Some(Self { after: Some(last?) }),
+        }
     }
 
     fn documented() -> Vec<Parameter> {
-        vec![in_header(
-            "Last-Event-ID",
+        last_event_documented(
             "The `id` of the last event that the client has, to resume a stream. It has no meaning for clients.",
-            schema(json!({
+            json!({
                 "type": "string", "pattern": "^82[0-9A-F]{16,}(\\.[0-9A-F]+)?$", "maxLength": 2_000,
                 "examples": ["8265A1B2C3000000012B0229296E04"],
-            })),
-        )]
+            }),
+        )
     }
 }
 
@@ -53,7 +52,7 @@ type OwnersArguments = (State<Arc<Api>>, Address<OwnersLiveParams>, Granted, Liv
 /// shows them, with their totals: each {owner} about once a second at most, and to a slow client only the latest. The first event,
 /// `position`, only has an `id`; so has one every 15 seconds in which nothing is appended.
 ///
-/// To resume a stream, send the last `id` as `Last-Event-ID`: what has changed since then comes first. It ages with the log of the
+/// To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: what has changed since then comes first. It ages with the log of the
 /// database. One that is too old is 410 `position-too-old`: begin a stream without it, and then list the {manyOwners}.
 #[utoipa::path(
     get,

@@ -7,7 +7,7 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use pagebucket_engine::{Deadline, Engine, Error};
+use pagebucket_engine::{Deadline, Engine, Error, LiveStart};
 use pagebucket_model::domain::Invalid;
 use serde_json::json;
 use utoipa::IntoParams;
@@ -16,14 +16,14 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 
 use super::answer::{LivePermit, answer};
 use super::ids::{EventIds, positions};
-use super::params::last_event;
+use super::params::{last_event, last_event_documented};
 use super::stream::{LiveStream, StreamClient, StreamPart};
 use crate::limits::answer_memory::Account;
 use crate::limits::rate::Class;
 use crate::problem::{Problem, ReadProblems};
 use crate::request::context::{Granted, Histories};
 use crate::request::lifetime::Lifetime;
-use crate::request::params::{ParameterReader, given, in_header, in_query};
+use crate::request::params::{ParameterReader, given, in_query};
 use crate::request::watch::{WATCH, WatchedHistory};
 use crate::schemas::schema;
 use crate::state::Api;
@@ -51,12 +51,11 @@ impl WatchList {
         if names.iter().collect::<HashSet<_>>().len() < names.len() {
             return reader.keep(WATCH, Err(Invalid::new("must not name a history twice")));
         }
-        let last = last_event(&reader.parts.headers);
+        let last = last_event(reader, |id| positions(id, &names));
         let resumed = last.is_some();
         if let Some(last) = last {
-            let positions = reader.keep("Last-Event-ID", last.and_then(|id| positions(id, &names)))?;
-            for (history, position) in histories.iter_mut().zip(positions) {
-                history.after = position;
+            for (history, position) in histories.iter_mut().zip(last?) {
+                history.start = position.map_or(LiveStart::End, LiveStart::After);
             }
         }
         Some(Self { histories, resumed })
@@ -89,16 +88,15 @@ impl IntoParams for WatchList {
         );
         let example = json!(["{owners}/{ownerExample}/{items}:0"]);
         let watch = ParameterBuilder::from(watch).required(Required::True).example(Some(example)).build();
-        let last = in_header(
-            "Last-Event-ID",
+        let last = last_event_documented(
             "The `id` of the last event that the client has, to resume a stream with the same list of `watch`, in the same order. Its \
              positions count instead of those of `watch`.",
-            schema(json!({
+            json!({
                 "type": "string", "pattern": "^[0-9a-f]{12}(\\.(-|0|[1-9][0-9]{0,14}|[1-8][0-9]{15})){1,32}$", "maxLength": 556,
                 "examples": ["3f9c2b7a51d8.34"],
-            })),
+            }),
         );
-        vec![watch, last]
+        [vec![watch], last].concat()
     }
 }
 
@@ -108,8 +106,8 @@ type SeveralArguments = (State<Arc<Api>>, WatchList, Granted, LivePermit, Lifeti
 /// Read several histories live
 ///
 /// Answers with Server-Sent Events of up to 32 histories, as the stream of one history does for one. The data of each event says in
-/// `watch` which history it is of. The `id` has the positions of all of them: send it as `Last-Event-ID`, with the same list of
-/// `watch`, to resume the stream. A history whose next items are deleted has an event `gone`, and the others go on.
+/// `watch` which history it is of. The `id` has the positions of all of them: send it as `Last-Event-ID`, or as `lastEventId` in the
+/// query, with the same list of `watch`, to resume the stream. A history whose next items are deleted has an event `gone`, and the others go on.
 #[utoipa::path(
     get,
     path = "/v1/live",
@@ -130,7 +128,7 @@ pub async fn several(asked: SeveralArguments) -> Result<Response, Problem> {
     let (State(api), list, Granted { deadline, quota }, LivePermit(permit), lifetime, account) = asked;
     let WatchList { histories, resumed } = list;
     let renewals = api.store.epoch_renewals();
-    let ids = EventIds::of(histories.iter().map(|history| (history.name(), history.after)));
+    let ids = EventIds::of(histories.iter().map(|history| (history.name(), history.start.position())));
     let opened = stream::iter(histories).map(|history| open(history, deadline)).buffered(AT_ONCE);
     let parts: Vec<_> = opened.try_collect().await?;
     // The stream itself is one unit of its class.
@@ -141,11 +139,11 @@ pub async fn several(asked: SeveralArguments) -> Result<Response, Problem> {
 
 /// Opens a history. One whose next items are deleted ends, and no other one with it.
 async fn open(history: WatchedHistory, deadline: Deadline) -> Result<StreamPart, Error> {
-    let WatchedHistory { engine, owner, after } = history;
-    let reader = match engine.watch(owner, after, deadline).await {
+    let WatchedHistory { engine, owner, start } = history;
+    let reader = match engine.watch(owner, start, deadline).await {
         Ok(reader) => Ok(reader),
         Err(Error::Gone(gone)) => Err(gone),
         Err(error) => return Err(error),
     };
-    Ok(StreamPart { reader, at_end: after.is_none() })
+    Ok(StreamPart { reader, at_end: start == LiveStart::End })
 }
