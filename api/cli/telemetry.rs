@@ -1,5 +1,6 @@
 //! The log, on standard error, and the metrics.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,7 +10,11 @@ use metrics_process::Collector;
 use pagebucket_engine::internal::ErasureLine;
 use pagebucket_model::domain::Invalid;
 use pagebucket_model::metric;
+use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{Format, FormatEvent, FormatFields, Json, JsonFields, Writer};
+use tracing_subscriber::fmt::{self as log, FmtContext};
+use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::{LogArgs, LogFormat};
 
@@ -25,15 +30,79 @@ pub fn start(args: &LogArgs) -> Result<(), Invalid> {
     let filter = filter.add_directive(erasures);
     // A line that cannot be written is lost. By default the log would report that on standard error, and panic if that is closed.
     let log = tracing_subscriber::fmt().log_internal_errors(false);
-    let log = log.with_env_filter(filter);
+    let log = log.with_env_filter(filter).with_ansi(io::stderr().is_terminal());
     let started = match args.log_format {
-        LogFormat::Pretty => log.with_writer(io::stderr).with_ansi(io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => log.with_writer(|| Ascii(io::stderr())).json().flatten_event(true).try_init(),
+        LogFormat::Pretty => log
+            .event_format(WithErasures::beside(log::format()))
+            .with_writer(|| OneLine(io::stderr()))
+            .try_init(),
+        LogFormat::Json => log
+            .event_format(WithErasures::beside(log::format().json().flatten_event(true)))
+            .fmt_fields(JsonFields::new())
+            .with_writer(|| Ascii(io::stderr()))
+            .try_init(),
     };
     // An error says that there is a log already.
     drop(started);
     measure();
     Ok(())
+}
+
+/// A format of the log, and that of erasures, which is one: it is read again after a restore.
+struct WithErasures<F> {
+    others: F,
+    erasures: Format<Json>,
+}
+
+impl<F> WithErasures<F> {
+    fn beside(others: F) -> Self {
+        let erasures = log::format().json().flatten_event(true);
+        Self { others, erasures: erasures.with_current_span(false).with_span_list(false) }
+    }
+}
+
+impl<S, N, F> FormatEvent<S, N> for WithErasures<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        if event.metadata().target() == ErasureLine::TARGET {
+            self.erasures.format_event(context, writer, event)
+        } else {
+            self.others.format_event(context, writer, event)
+        }
+    }
+}
+
+/// Writes each line as one line: what it says may have ends of lines, after which a client could begin a line of its own.
+struct OneLine<W>(W);
+
+impl<W: Write> Write for OneLine<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let (text, end) = line.split_at(line.len() - usize::from(line.ends_with(b"\n")));
+        let mut escaped = Vec::with_capacity(line.len());
+        for byte in text {
+            match byte {
+                b'\n' => escaped.extend(b"\\n"),
+                b'\r' => escaped.extend(b"\\r"),
+                _ => escaped.push(*byte),
+            }
+        }
+        escaped.extend(end);
+        self.0.write_all(&escaped)?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Writes lines of JSON, each whole, in ASCII. A path may have any character, such as controls beyond ASCII, which JSON does not

@@ -21,6 +21,7 @@ use tower_http::validate_request::ValidateRequestHeaderLayer;
 
 use super::client::Proxies;
 use super::limits::requests::Limits;
+use access_log::RefusalCounts;
 use hosts::Hosts;
 use measure::Meters;
 use observe::Observe;
@@ -38,7 +39,12 @@ pub fn surround<S: Clone + Send + Sync + 'static>(
     // In one call, because each call of `layer` makes every request copy what is inside it.
     routes.layer((
         // The request's id, its line in the log, its place in the measurements, the rest of its body.
-        MiddlewareLayer(Observe { limits, meters: Meters::default(), proxies }),
+        MiddlewareLayer(Observe {
+            limits,
+            meters: Meters::default(),
+            proxies,
+            refusals: RefusalCounts::default(),
+        }),
         cors::layer(origins),
         compression::layer(),
         // Problems and panics become bodies.

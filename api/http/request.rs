@@ -5,5 +5,6 @@ pub mod context;
 pub mod deadline;
 pub mod id;
 pub mod lifetime;
+pub mod logged;
 pub mod params;
 pub mod watch;

@@ -1,4 +1,8 @@
 //! The line of a request in the log. It is written when the request has ended: its answer was taken or given up.
+//!
+//! What a client may send without being known is cut, and its refusals have few lines ([`refusals`]).
+
+mod refusals;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,6 +19,11 @@ use tracing::Level;
 use crate::problem::ProblemKind;
 use crate::request::context::SentBy;
 use crate::request::id::RequestId;
+use crate::request::logged;
+pub use refusals::RefusalCounts;
+
+/// Most bytes of a method: those that are standard are shorter.
+const MOST_OF_METHOD: usize = 32;
 
 /// Marks the answer of a probe.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +33,15 @@ struct OfProbe;
 pub async fn of_probe(mut answer: Response<Body>) -> Response<Body> {
     answer.extensions_mut().insert(OfProbe);
     answer
+}
+
+/// Why a client may not send a request, as an extension of the answer: its line is one of the audit log.
+#[derive(Debug, Clone)]
+pub struct RefusedFor {
+    /// The reason, as metrics have it.
+    pub reason: &'static str,
+    /// Whose token or key it has, if that is known.
+    pub name: Option<Arc<str>>,
 }
 
 /// The number of items that an answer has, or that its request has stored: an extension of the answer. A stream adds to it until
@@ -58,6 +76,7 @@ pub struct AccessLine {
     route: Option<MatchedPath>,
     /// Bytes of the request's body that were read, if it has one.
     received: Option<Arc<AtomicU64>>,
+    refusals: RefusalCounts,
     /// `None`: its client has disconnected before there was one.
     answer: Option<LoggedAnswer>,
 }
@@ -66,6 +85,7 @@ pub struct AccessLine {
 struct LoggedAnswer {
     status: StatusCode,
     principal: Option<SentBy>,
+    refused: Option<RefusedFor>,
     problem: Option<ProblemKind>,
     items: Option<ItemCount>,
     of_probe: bool,
@@ -75,7 +95,7 @@ struct LoggedAnswer {
 
 impl AccessLine {
     /// Begins the line of a request from this client, and counts what is read of its body.
-    pub fn begin(request: &mut Request, id: RequestId, peer: IpAddr) -> Self {
+    pub fn begin(request: &mut Request, id: RequestId, peer: IpAddr, refusals: &RefusalCounts) -> Self {
         let received = (!request.body().is_end_stream()).then(|| {
             let received = Arc::new(AtomicU64::new(0));
             let counter = Arc::clone(&received);
@@ -87,7 +107,8 @@ impl AccessLine {
         });
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let route = request.extensions().get().cloned();
-        Self { started: Instant::now(), id, peer, method, uri, route, received, answer: None }
+        let refusals = refusals.clone();
+        Self { started: Instant::now(), id, peer, method, uri, route, received, refusals, answer: None }
     }
 
     /// Since the request began.
@@ -101,6 +122,7 @@ impl AccessLine {
         self.answer = Some(LoggedAnswer {
             status: response.status(),
             principal: extensions.get().cloned(),
+            refused: extensions.get().cloned(),
             problem: extensions.get().copied(),
             items: extensions.get().cloned(),
             of_probe: extensions.get::<OfProbe>().is_some(),
@@ -108,6 +130,12 @@ impl AccessLine {
         });
         if response.body().is_end_stream() {
             return response;
+        }
+        // A long address takes no memory while its answer waits for the client.
+        if self.uri.path_and_query().is_some_and(|whole| whole.as_str().len() > logged::MOST_OF_PATH)
+            && let Ok(path) = logged::path(self.uri.path()).parse()
+        {
+            self.uri = path;
         }
         response.map(|body| Body::new(body.inspect_frame(move |frame| self.note_sent(bytes_of(frame)))))
     }
@@ -119,35 +147,61 @@ impl AccessLine {
     }
 }
 
+impl LoggedAnswer {
+    /// Whether every client can have such an answer, as often as it wants.
+    fn is_refusal(&self, route: Option<&MatchedPath>) -> bool {
+        match self.status {
+            StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::MISDIRECTED_REQUEST
+            | StatusCode::TOO_MANY_REQUESTS => true,
+            StatusCode::NOT_FOUND => route.is_none(),
+            _ => false,
+        }
+    }
+}
+
 impl Drop for AccessLine {
     fn drop(&mut self) {
         let answer = self.answer.as_ref();
+        if answer.is_some_and(|answer| answer.is_refusal(self.route.as_ref()))
+            && !self.refusals.count(self.peer)
+        {
+            return;
+        }
+        let refused = answer.and_then(|answer| answer.refused.as_ref());
+        let sender = answer.and_then(|answer| answer.principal.as_ref()).map(|SentBy(sender)| &sender.name);
+        let principal =
+            refused.map_or(sender, |refused| refused.name.as_ref()).map(|name| logged::one_word(name));
         // Each level has its own place in the code, because the filter of the log remembers its decision there.
         macro_rules! write_line {
-            ($level:expr) => {
+            ($target:literal, $level:expr, $message:literal) => {
                 tracing::event!(
-                    target: "pagebucket::access",
+                    target: $target,
                     $level,
                     id = self.id.as_str(),
                     peer = %self.peer,
-                    principal = answer.and_then(|answer| answer.principal.as_ref()).map(|SentBy(sender)| &*sender.name),
-                    method = %self.method,
+                    principal = principal.as_deref(),
+                    reason = refused.map(|refused| refused.reason),
+                    method = logged::beginning(self.method.as_str(), MOST_OF_METHOD),
                     route = self.route.as_ref().map_or("none", MatchedPath::as_str),
-                    path = self.uri.path(),
+                    path = logged::path(self.uri.path()),
                     status = answer.map(|answer| answer.status.as_u16()),
                     problem = answer.and_then(|answer| answer.problem).map(|kind| kind.spec().slug),
                     milliseconds = self.elapsed().as_micros() as f64 / 1000.0,
                     bytes_in = self.received.as_ref().map_or(0, |received| received.load(Ordering::Relaxed)),
                     bytes_out = answer.map_or(0, |answer| answer.sent),
                     items = answer.and_then(|answer| answer.items.as_ref()).map(ItemCount::get),
-                    "a request ended"
+                    $message
                 )
             };
         }
-        if answer.is_some_and(|answer| answer.of_probe) {
-            write_line!(Level::DEBUG);
+        if refused.is_some() {
+            write_line!("pagebucket::audit", Level::WARN, "a request was refused");
+        } else if answer.is_some_and(|answer| answer.of_probe) {
+            write_line!("pagebucket::access", Level::DEBUG, "a request ended");
         } else {
-            write_line!(Level::INFO);
+            write_line!("pagebucket::access", Level::INFO, "a request ended");
         }
     }
 }

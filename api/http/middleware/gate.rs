@@ -203,7 +203,7 @@ impl Gate {
         Err(match paid {
             Ok(()) => {
                 let audience = self.jwt().map(|jwt| &*jwt.settings.audience);
-                RefusedRequest::of(denial, principal, parts, audience)
+                RefusedRequest::of(denial, principal, audience)
             }
             Err(problem) => RefusedRequest::failed(problem, principal),
         })

@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, Response, Version, header};
 use tower_service::Service;
 use tracing::Instrument;
 
-use super::access_log::AccessLine;
+use super::access_log::{AccessLine, RefusalCounts};
 use super::compression;
 use super::drain_body::{self, StillRead};
 use super::measure::{Measured, Meters, Untimed};
@@ -32,6 +32,7 @@ pub struct Observe {
     pub meters: Meters,
     /// Of whose clients the log has the addresses.
     pub proxies: Arc<Proxies>,
+    pub refusals: RefusalCounts,
 }
 
 impl<S, B> Middleware<S> for Observe
@@ -52,7 +53,7 @@ where
         let span = tracing::info_span!("request", id = id.as_str());
         let connection: RequestConnection = request.extensions_mut().remove().unwrap_or_default();
         let peer = self.proxies.address(connection.peer, request.headers());
-        let line = AccessLine::begin(&mut request, id.clone(), peer);
+        let line = AccessLine::begin(&mut request, id.clone(), peer, &self.refusals);
         request.extensions_mut().insert(RequestContext::new(id.clone(), connection));
         let measured = Measured::of(&request);
         let (meters, tls) = (self.meters.clone(), self.limits.tls);

@@ -15,6 +15,7 @@ use crate::limits::answer_memory::{Account, OWN_WITHOUT_PERMIT, WithPermit};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::context::RequestContext;
 use crate::request::id::RequestId;
+use crate::request::logged;
 
 /// The layer that gives every error a problem body: our problems, panics, and errors of the framework, which are empty
 /// or text. Answers without `Cache-Control` get `no-cache`. An answer for which there is no memory becomes a problem, too.
@@ -68,16 +69,7 @@ fn render(response: &mut Response, uri: &Uri, id: &RequestId) {
             None => return,
         },
     };
-    problem.render(response, &[("instance", beginning(uri.path())), ("requestId", id.as_str())]);
-}
-
-/// A path that may stand in a problem, whose client may not take it: the beginning of one that is longer than any of ours.
-fn beginning(path: &str) -> &str {
-    const MOST: usize = 1024;
-    let Some((_, _)) = path.split_at_checked(MOST) else { return path };
-    // Without half of a percent-encoded byte.
-    let end = path[..MOST].rfind('%').filter(|at| at + 3 > MOST).unwrap_or(MOST);
-    &path[..end]
+    problem.render(response, &[("instance", logged::path(uri.path())), ("requestId", id.as_str())]);
 }
 
 /// A panic of ours as a 500, with the panic in the log.

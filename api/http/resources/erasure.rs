@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 use crate::client::Peer;
 use crate::problem::{ErasureProblems, Problem};
 use crate::request::context::{Granted, RequestContext};
+use crate::request::logged::one_word;
 use crate::request::params::Address;
 use crate::schemas::{instant, owner_member};
 use crate::state::Api;
@@ -147,6 +148,6 @@ fn unfinished(error: Error) -> Problem {
 /// Writes a line to the audit log.
 fn audit(request: &Request, owners: &str, owner: &OwnerId) {
     let context = RequestContext::of(request.extensions());
-    let (principal, Peer(peer)) = (context.principal_name(), context.connection.peer);
-    tracing::warn!(target: "pagebucket::audit", principal, %peer, owners, %owner, "an owner is to be erased");
+    let (principal, Peer(peer)) = (context.principal_name().map(one_word), context.connection.peer);
+    tracing::warn!(target: "pagebucket::audit", principal = principal.as_deref(), %peer, owners, %owner, "an owner is to be erased");
 }

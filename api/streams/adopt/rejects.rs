@@ -5,7 +5,7 @@
 //! once.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
@@ -13,6 +13,10 @@ use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use super::item::DocumentReader;
 use super::source_item::{SizedItem, SourceItem};
 use super::watch::RefusedItem;
+use crate::lines::bounded_lines;
+
+/// Longest line that is read, in bytes: that of the largest document of MongoDB, in which each character is escaped.
+const LONGEST: u64 = 128 << 20;
 
 /// A file that is written.
 #[derive(Debug)]
@@ -70,13 +74,12 @@ pub(super) fn read(
     path: &Path,
     reader: &DocumentReader,
 ) -> io::Result<impl Iterator<Item = io::Result<SizedItem>>> {
-    let lines = BufReader::new(File::open(path)?).lines().enumerate();
-    let lines =
-        lines.filter(|(_, line)| line.as_ref().is_ok_and(|line| !line.trim().is_empty()) || line.is_err());
+    let lines = bounded_lines(BufReader::new(File::open(path)?), LONGEST).enumerate();
+    let lines = lines.filter(|(_, line)| !line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty()));
     Ok(lines.map(|(index, line)| {
         let wrong = |why: &str| io::Error::other(format!("line {}: {why}", index + 1));
         let value: serde_json::Value =
-            serde_json::from_str(&line?).map_err(|error| wrong(&error.to_string()))?;
+            serde_json::from_slice(&line?).map_err(|error| wrong(&error.to_string()))?;
         let line = Bson::try_from(value).map_err(|error| wrong(&error.to_string()))?;
         let Bson::Document(line) = line else { return Err(wrong("is no object")) };
         let place = match line.get("place") {

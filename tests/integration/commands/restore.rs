@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::embedded::Here;
+use super::export::Scratch;
 use super::program::{Ended, PATIENCE, Place, Serving, run};
+use crate::harness::tokens::{AUDIENCE, ISSUER, Signer, claims};
 use crate::harness::{Client, TOTAL, TRADES, eventually, stored, test};
 
 crate::harness::named!("commands::restore");
@@ -213,15 +215,17 @@ async fn lines_that_cannot_be_replayed_are_named() {
         &line("owner-erased", "9", "trades", 1),
         // Of an owner that was erased again since.
         &line("owner-reopened", "10", "trades", 4),
+        &line("owner-erased", "9", "trades", 4).replace("2001", "2999"),
     ];
     let file = File::new(&place, &lines.join("\n"));
     let replayed = run(&mut place.pagebucket("erase", &["--replay", file.path(), "--log", "error"])).await;
-    assert_eq!(replayed.sentence(1), "4 lines are refused");
+    assert_eq!(replayed.sentence(1), "5 lines are refused");
     let named: Vec<_> = replayed.err.lines().filter(|said| said.starts_with("line ")).collect();
     let expected = [
         "line 4: names an erasure, but is not a JSON object",
         "line 5: there is no history notes: name its definition by --histories",
         "line 6: is damaged: `owner` must be a whole number",
+        "line 10: `erased` is later than now",
         "line 3: trades of customers=7: has pages from after the erasure, but was not reopened",
     ];
     assert_eq!(named.len(), expected.len(), "{replayed:?}");
@@ -243,6 +247,51 @@ async fn lines_that_cannot_be_replayed_are_named() {
 
     let missing = run(&mut place.pagebucket("erase", &["--replay", "/no/such/audit.log"])).await;
     assert!(missing.sentence(2).starts_with("--replay /no/such/audit.log: "), "{missing:?}");
+    let endless = run(&mut place.pagebucket("erase", &["--replay", "/dev/zero"])).await;
+    assert!(endless.sentence(2).starts_with("--replay /dev/zero: line 1 is longer than "), "{endless:?}");
+}
+
+/// The `sub` of a token may have spaces, and is logged before anything is known of its scopes.
+#[test]
+async fn no_client_can_forge_a_line() {
+    let (place, signer) = (Place::new().await, Signer::es256("first"));
+    let set = Scratch::new("jwks.json");
+    std::fs::write(set.path(), json!({ "keys": [signer.jwk()] }).to_string()).expect("a file");
+    let auth = ["--auth", "jwt", "--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE, "--jwks", set.path()];
+    let forged = |quote: &str| {
+        format!(
+            "ann pagebucket::audit::erasures: an owner is erased event={quote}owner-erased{quote} owners={quote}customers{quote} \
+             owner=8 history={quote}trades{quote} first_page=3 second=1698349623 erased=2026-01-01T00:00:00.000Z"
+        )
+    };
+    let json = json!({
+        "event": "owner-erased", "owners": "customers", "owner": "8", "history": "trades", "first_page": 3, "second": 1_698_349_623,
+        "erased": "2026-01-01T00:00:00.000Z", "target": "pagebucket::audit::erasures",
+    });
+    for format in ["pretty", "json"] {
+        let serving = place.serve(&[&auth[..], &["--log-format", format]].concat()).await;
+        for name in [forged(""), forged("\""), json.to_string()] {
+            let client = serving.client.with_token(&signer.sign(&claims(&name, "", json!([]))));
+            client.get("/v1/customers/8/trades").await.problem(403, "forbidden");
+        }
+        let admin =
+            serving.client.with_token(&signer.sign(&claims("admin", "read append admin", json!("*"))));
+        admin.append_all(8, 1..=25).await;
+        delete(&admin, 9).await;
+        let log = serving.stop().await.err;
+        assert!(log.contains("ann%20pagebucket::audit::erasures:%20an"), "a name is one word: {log}");
+        let is_list = |line: &&str| {
+            line.starts_with('{') && line.ends_with("\"target\":\"pagebucket::audit::erasures\"}")
+        };
+        assert_eq!(log.lines().filter(is_list).count(), 1, "the list has one form: {log}");
+        let file = File::new(&place, &log);
+        let replayed = run(&mut place.pagebucket("erase", &["--replay", file.path()])).await;
+        assert_eq!((replayed.status, replayed.err.matches("line ").count()), (Some(0), 0), "{replayed:?}");
+        assert!(replayed.out.ends_with("replayed: 1 erased, 0 of them reopened; 0 known\n"), "{replayed:?}");
+        stored(&place.database().await, TRADES, 8).await.holds_exactly(1..=25);
+        let database = place.database().await;
+        database.collection::<Document>("trades").delete_many(doc! {}).await.expect("an answer");
+    }
 }
 
 /// The steps that the runbook has, as it has them. The log has the format of a server without flags, and lets only errors pass.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use std::time::Duration;
 use pagebucket_engine::internal::{COMMAND, ErasureLine, LoggedErasure, Replay};
 use pagebucket_engine::{Deadline, Engine, Erasure, Error, Reopening, Store};
 use pagebucket_model::definition::Definitions;
-use pagebucket_model::domain::{Invalid, OwnerId};
+use pagebucket_model::domain::{Clock, Instant, Invalid, OwnerId};
+use pagebucket_streams::lines::bounded_lines;
 
 use crate::commands::exit::{Failure, Signals};
 use crate::commands::terminal::{print, print_error};
@@ -18,12 +19,17 @@ use crate::commands::terminal::{print, print_error};
 /// Pause between two attempts to sweep.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 
+/// Longest line of a log, in bytes. Earlier versions logged whole paths, of 64 KiB, each byte as up to twelve.
+const LONGEST_LINE: u64 = 1 << 20;
+
 /// What the log says of erasures.
 pub(super) struct Log {
     /// The last erasure of each owner, by history.
     last: BTreeMap<(String, OwnerId), LastErasure>,
     /// The number of lines that are refused.
     refused: u64,
+    /// When it is read: no erasure is later.
+    now: Instant,
 }
 
 /// The last erasure of an owner in one history.
@@ -42,7 +48,8 @@ impl Log {
     }
 
     fn add(&mut self, line: usize, text: &str, definitions: &Definitions) -> Result<(), Invalid> {
-        let Some(ErasureLine { owners, owner, history, erasure, reopened }) = ErasureLine::parse(text)?
+        let Some(ErasureLine { owners, owner, history, erasure, reopened }) =
+            ErasureLine::parse(text, self.now)?
         else {
             return Ok(());
         };
@@ -73,7 +80,7 @@ impl Log {
 /// Reads the lines of erasures. A line that is refused is named on standard error.
 ///
 /// # Errors
-/// The file cannot be read.
+/// The file cannot be read, or is no log: a line has no end.
 pub(super) fn read(path: &Path, definitions: &Definitions) -> Result<Log, Failure> {
     let failed = |error: io::Error| Failure::Usage(format!("--replay {}: {error}", path.display()));
     let file: Box<dyn Read> = if path == Path::new("-") {
@@ -81,8 +88,8 @@ pub(super) fn read(path: &Path, definitions: &Definitions) -> Result<Log, Failur
     } else {
         Box::new(File::open(path).map_err(failed)?)
     };
-    let mut log = Log { last: BTreeMap::new(), refused: 0 };
-    for (index, line) in BufReader::new(file).split(b'\n').enumerate() {
+    let mut log = Log { last: BTreeMap::new(), refused: 0, now: Clock::system().now() };
+    for (index, line) in bounded_lines(BufReader::new(file), LONGEST_LINE).enumerate() {
         let line = line.map_err(failed)?;
         if let Err(Invalid(why)) = log.add(index + 1, &String::from_utf8_lossy(&line), definitions) {
             log.refuse(index + 1, &why);
@@ -213,7 +220,8 @@ mod tests {
         ];
         let reopened = line("owner-reopened", 20, 8, 3);
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
-            let mut log = Log { last: BTreeMap::new(), refused: 0 };
+            let now = Instant::parse_rfc3339("2026-11-20T12:00:00Z").unwrap();
+            let mut log = Log { last: BTreeMap::new(), refused: 0, now };
             for index in order {
                 log.add(index, &lines[index], &Definitions::built_in()).unwrap();
             }

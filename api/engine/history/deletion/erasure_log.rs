@@ -9,7 +9,12 @@
 //! - when the owner is reopened, as `owner-reopened`.
 //!
 //! `erased`, the time in the tombstone, identifies the erasure. So the lines of several instances may be read in any order, and
-//! more than once. Lines of the format for people are read, too: what a client may choose is quoted and escaped there.
+//! more than once.
+//!
+//! The lines are JSON whatever the format of the log, and the target counts only at its place: other lines quote what clients
+//! choose. Earlier versions wrote them in the format for people, if the log had it; such lines are read, too, by the same rule.
+
+use std::fmt::Display;
 
 use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
@@ -28,6 +33,9 @@ const REOPENED: &str = "owner-reopened";
 
 /// The target of the lines. It is their own, so that a log can admit them whatever else it leaves out.
 const TARGET: &str = "pagebucket::audit::erasures";
+
+/// The target that an earlier version wrote.
+const EARLIER_TARGET: &str = "pagebucket::audit";
 
 /// The erasure of an owner in one history, as its tombstone and the log have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +109,14 @@ pub struct ErasureLine {
     pub reopened: bool,
 }
 
-/// What a line says of itself.
+/// Where a line in JSON says what it is about. One that is written by hand may have no target.
+#[derive(Deserialize)]
+struct Kind {
+    event: Option<Value>,
+    target: Option<Value>,
+}
+
+/// What a line says of an erasure.
 #[derive(Deserialize)]
 struct LoggedFields {
     event: String,
@@ -113,72 +128,108 @@ struct LoggedFields {
     erased: String,
 }
 
+fn damaged(why: impl Display) -> Invalid {
+    Invalid(format!("is damaged: {why}"))
+}
+
 impl ErasureLine {
     /// The target of the lines in a log.
     pub const TARGET: &str = TARGET;
 
-    /// Reads a line of a log. `None` if it is about something else.
+    /// Reads a line of a log at this time. `None` if it is about something else.
     ///
     /// # Errors
-    /// The line names an erasure, and cannot be read.
-    pub fn parse(line: &str) -> Result<Option<Self>, Invalid> {
-        let damaged = |why: String| Invalid(format!("is damaged: {why}"));
+    /// The line names an erasure, and cannot be read, or the erasure is later than now.
+    pub fn parse(line: &str, now: Instant) -> Result<Option<Self>, Invalid> {
         if ![ERASED, REOPENED].iter().any(|event| line.contains(event)) {
             return Ok(None);
         }
-        let members = if line.trim_start().starts_with('{') { of_json(line)? } else { of_pretty(line)? };
-        let Some(members) = members else { return Ok(None) };
-        let LoggedFields { event, owners, owner, history, first_page, second, erased } =
-            serde_json::from_value(members.into()).map_err(|error| damaged(error.to_string()))?;
+        let fields = if line.trim_start().starts_with('{') { of_json(line)? } else { of_pretty(line)? };
+        let Some(LoggedFields { event, owners, owner, history, first_page, second, erased }) = fields else {
+            return Ok(None);
+        };
         let erased = Instant::parse_rfc3339(&erased).map_err(|rule| damaged(format!("`erased` {rule}")))?;
+        if erased > now {
+            return Err(Invalid(format!("`erased` is later than now, which is {now}")));
+        }
         // After it there must be one for a page.
         let first_page = PageNumber::new(first_page).ok().filter(|page| page.get() < TOMBSTONE as u64);
-        let first_page =
-            first_page.ok_or_else(|| damaged("`first_page` must be the number of a page".to_owned()))?;
+        let first_page = first_page.ok_or_else(|| damaged("`first_page` must be the number of a page"))?;
         if second > BucketId::LAST_SECOND {
-            return Err(damaged("`second` must have at most ten digits".to_owned()));
+            return Err(damaged("`second` must have at most ten digits"));
         }
         let erasure = LoggedErasure { erased, first_page, second };
         Ok(Some(Self { owners, owner, history, erasure, reopened: event == REOPENED }))
     }
 }
 
-type LineMembers = serde_json::Map<String, Value>;
-
-/// The members of a line in JSON; `None` if it is another one of ours.
-fn of_json(line: &str) -> Result<Option<LineMembers>, Invalid> {
-    let members: LineMembers =
+/// What a line in JSON says; `None` if it is another one of ours.
+fn of_json(line: &str) -> Result<Option<LoggedFields>, Invalid> {
+    let kind: Kind =
         serde_json::from_str(line).map_err(|_| Invalid::new("names an erasure, but is not a JSON object"))?;
-    match members.get("event").and_then(Value::as_str) {
-        Some(ERASED | REOPENED) => Ok(Some(members)),
+    let is = |value: &Option<Value>, texts: [&str; 2]| {
+        value.as_ref().and_then(Value::as_str).is_some_and(|text| texts.contains(&text))
+    };
+    match (is(&kind.event, [ERASED, REOPENED]), is(&kind.target, [TARGET, EARLIER_TARGET])) {
+        (true, true) => {}
+        (true, false) if kind.target.is_none() => {}
         // One that quotes the name, such as the path of a request.
-        _ if members.contains_key("target") => Ok(None),
-        _ => Err(Invalid::new("names an erasure, but not as its `event`")),
+        _ if kind.target.is_some() => return Ok(None),
+        _ => return Err(Invalid::new("names an erasure, but not as its `event`")),
     }
+    serde_json::from_str(line).map(Some).map_err(damaged)
 }
 
-/// The same of a line in the format for people: `… WARN pagebucket::audit::erasures: an owner is erased event="owner-erased" …`.
-fn of_pretty(line: &str) -> Result<Option<LineMembers>, Invalid> {
-    const LEVELS: [&str; 5] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR"];
-    let Some((_, line)) = line.trim_end().rsplit_once(&format!("{TARGET}: an owner is ")) else {
-        let is_ours = line.split_whitespace().nth(1).is_some_and(|level| LEVELS.contains(&level));
-        return if is_ours {
-            Ok(None)
-        } else {
-            Err(Invalid::new("names an erasure, but is no line of the log"))
-        };
-    };
+/// The same of a line in the format for people:
+/// `2026-… WARN request{id="…"}: pagebucket::audit::erasures: an owner is erased event="owner-erased" …`.
+///
+/// Before its own beginning, which is the first one in it, is what a shipper of logs has put there.
+fn of_pretty(line: &str) -> Result<Option<LoggedFields>, Invalid> {
+    let rest =
+        after_level(line).ok_or_else(|| Invalid::new("names an erasure, but is no line of the log"))?;
+    let unreadable = || damaged("its fields cannot be read");
+    let is_of_id = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    let after_span = rest.strip_prefix("request{id=\"").and_then(|rest| rest.split_once("\"}: "));
+    let rest = after_span.filter(|(id, _)| id.bytes().all(is_of_id)).map_or(rest, |(_, rest)| rest);
+    let (target, message) = rest.split_once(": ").ok_or_else(unreadable)?;
+    if target != TARGET {
+        let is_target = target.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(&byte));
+        return if is_target { Ok(None) } else { Err(unreadable()) };
+    }
+    let fields = message.strip_prefix("an owner is erased ");
+    let fields = fields.or_else(|| message.strip_prefix("an owner is reopened "));
     // No value has a space.
-    let members = line.split(' ').skip(1).map(|field| {
-        let (name, value) = field.split_once('=')?;
-        let text = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
-        let number = text.parse::<u64>().ok().filter(|_| ["first_page", "second"].contains(&name));
-        Some((name.to_owned(), number.map_or_else(|| text.into(), Value::from)))
-    });
-    let members: Option<LineMembers> = members.collect();
-    let members = members
-        .filter(|members| matches!(members.get("event").and_then(Value::as_str), Some(ERASED | REOPENED)));
-    members.map(Some).ok_or_else(|| Invalid::new("is damaged: its fields cannot be read"))
+    let mut fields = fields.ok_or_else(unreadable)?.trim_end().split(' ');
+    let mut value = |name: &str| fields.next()?.strip_prefix(name)?.strip_prefix('=');
+    let quoted = |value: &str| Some(value.strip_prefix('"')?.strip_suffix('"')?.to_owned());
+    let mut read = || {
+        Some(LoggedFields {
+            event: value("event").and_then(quoted).filter(|event| [ERASED, REOPENED].contains(&&**event))?,
+            owners: value("owners").and_then(quoted)?,
+            owner: value("owner")?.to_owned(),
+            history: value("history").and_then(quoted)?,
+            first_page: value("first_page")?.parse().ok()?,
+            second: value("second")?.parse().ok()?,
+            erased: value("erased")?.to_owned(),
+        })
+    };
+    let read = read();
+    read.filter(|_| fields.next().is_none()).map(Some).ok_or_else(unreadable)
+}
+
+/// What follows the time and the level with which a line of the log begins.
+fn after_level(line: &str) -> Option<&str> {
+    const LEVELS: [&str; 5] = ["TRACE ", "DEBUG ", " INFO ", " WARN ", "ERROR "];
+    let is_time = |word: &str| {
+        let bytes = word.as_bytes();
+        bytes.len() >= 20 && (bytes[4], bytes[7], bytes[10]) == (b'-', b'-', b'T') && bytes.ends_with(b"Z")
+    };
+    let words = std::iter::once(0).chain(line.match_indices(' ').map(|(space, _)| space + 1));
+    words.map(|from| &line[from..]).find_map(|text| {
+        let (word, rest) = text.split_once(' ')?;
+        let rest = LEVELS.iter().find_map(|level| rest.strip_prefix(level));
+        rest.filter(|_| is_time(word))
+    })
 }
 
 #[cfg(test)]
@@ -193,6 +244,10 @@ mod tests {
     const PRETTY: &str = "2026-11-20T12:00:00.123456Z  WARN request{id=\"7f\"}: pagebucket::audit::erasures: an owner is erased \
         event=\"owner-erased\" owners=\"customers\" owner=7 history=\"trades\" first_page=7 second=1698349623 \
         erased=2026-11-20T12:00:00.000Z";
+
+    fn parse(line: &str) -> Result<Option<ErasureLine>, Invalid> {
+        ErasureLine::parse(line, Instant::parse_rfc3339("2026-11-20T12:00:00Z").unwrap())
+    }
 
     #[test]
     fn a_line_is_read() {
@@ -209,13 +264,13 @@ mod tests {
             reopened: false,
         };
         let line = Ok(Some(line));
-        assert_eq!(ErasureLine::parse(LINE), line);
-        assert_eq!(ErasureLine::parse(PRETTY), line);
-        assert_eq!(ErasureLine::parse(&format!("Nov 20 host pagebucket[1]: {PRETTY}\r")), line);
+        assert_eq!(parse(LINE), line);
+        assert_eq!(parse(PRETTY), line);
+        assert_eq!(parse(&format!("Nov 20 host pagebucket[1]: {PRETTY}\r")), line);
         // Without what the log adds.
         let bare = r#"{"event":"owner-reopened","owners":"rooms","owner":"kitchen","history":"notes","first_page":1,"second":0,
             "erased":"2026-11-20T12:00:00.000Z"}"#;
-        assert!(ErasureLine::parse(bare).unwrap().unwrap().reopened);
+        assert!(parse(bare).unwrap().unwrap().reopened);
     }
 
     #[test]
@@ -226,10 +281,33 @@ mod tests {
             r#"{"message":"an owner is to be erased","owner":"7","target":"pagebucket::audit"}"#,
             r#"{"path":"/v1/owner-erased","event":"other","target":"pagebucket::http"}"#,
             r#"{"path":"/v1/owner-erased","target":"pagebucket::http"}"#,
+            r#"{"principal":"owner-erased","event":"owner-erased","target":"pagebucket::access"}"#,
             r#"2026-11-20T12:00:00.1Z  INFO request{id="7f"}: pagebucket::http: answered path="/v1/owner-erased""#,
         ] {
-            assert_eq!(ErasureLine::parse(line), Ok(None), "{line}");
+            assert_eq!(parse(line), Ok(None), "{line}");
         }
+    }
+
+    /// Lines of earlier versions in the format for people, whose `sub` was the name of a client.
+    #[test]
+    fn no_client_can_forge_a_line() {
+        let bare = PRETTY.replace('"', "");
+        let (_, forged) = PRETTY.split_once("7f\"}: ").unwrap();
+        for forged in [forged, &bare, &format!("\"{forged}"), &forged.replace('"', "")] {
+            let log = "2026-11-20T12:00:00.123456Z  WARN request{id=\"7f\"}: pagebucket::audit: a request was refused";
+            let quoted = format!("{log} reason=\"scope\" principal={forged:?}");
+            for line in [
+                quoted.clone(),
+                format!("Nov 20 host pagebucket[1]: {quoted}"),
+                format!("{log} principal={forged}"),
+            ] {
+                assert_eq!(parse(&line), Ok(None), "{line}");
+            }
+        }
+        let json = serde_json::json!({ "principal": LINE, "target": "pagebucket::audit" }).to_string();
+        assert_eq!(parse(&json), Ok(None));
+        // What stands before a line is no part of it.
+        assert!(parse(&format!("x {LINE}")).is_err());
     }
 
     #[test]
@@ -240,9 +318,10 @@ mod tests {
             // As a principal would have it written: what it quotes is escaped.
             (PRETTY.replace('"', "\\\""), "its fields cannot be read"),
             (PRETTY[..PRETTY.len() - 43].to_owned(), "its fields cannot be read"),
-            (PRETTY[..PRETTY.len() - 32].to_owned(), "missing field `erased`"),
+            (PRETTY[..PRETTY.len() - 32].to_owned(), "its fields cannot be read"),
             (format!("{PRETTY} and more"), "its fields cannot be read"),
-            (PRETTY.replace("=7 second", "=x second"), "invalid type"),
+            (PRETTY.replace("=7 second", "=x second"), "its fields cannot be read"),
+            (PRETTY.replace("owners=\"customers\"", "owners=customers"), "its fields cannot be read"),
             (LINE[..LINE.len() - 9].to_owned(), "not a JSON object"),
             // As a container engine wraps it.
             (format!(r#"{{"log":{quoted},"stream":"stderr"}}"#), "not as its `event`"),
@@ -251,8 +330,11 @@ mod tests {
             (LINE.replace(":7,", ":9007199254740991,"), "`first_page` must be"),
             (LINE.replace("1698349623", "10000000000"), "`second` must"),
             (LINE.replace("20T12:00:00.000Z", "20"), "`erased` must be"),
+            (LINE.replace("20T12:00:00.000Z", "20T12:00:00.001Z"), "later than now"),
+            (PRETTY.replace("20T12:00:00.000Z", "21T00:00:00.000Z"), "later than now"),
+            (LINE.replace(r#""owner":"7""#, r#""owner":"7","owner":"8""#), "duplicate field"),
         ] {
-            let Invalid(sentence) = ErasureLine::parse(&line).unwrap_err();
+            let Invalid(sentence) = parse(&line).unwrap_err();
             assert!(sentence.contains(part), "{line}: {sentence}");
         }
     }

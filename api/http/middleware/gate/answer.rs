@@ -1,19 +1,18 @@
-//! The answers of guarded routes: the refusal of a request, with its challenge (RFC 6750) and its line in the audit log, and
-//! what all answers have.
+//! The answers of guarded routes: the refusal of a request, with its challenge (RFC 6750) and what its line in the log says,
+//! and what all answers have.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::http::request::Parts;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use pagebucket_model::domain::{Principal, Scope};
 use pagebucket_model::metric::REFUSALS;
 
 use crate::auth::Refusal;
-use crate::client::Peer;
+use crate::middleware::access_log::RefusedFor;
 use crate::problem::{Problem, ProblemKind};
-use crate::request::context::{RequestContext, SentBy};
+use crate::request::context::SentBy;
 
 /// The address of the metadata of this server as a resource of OAuth (RFC 9728).
 pub const METADATA: &str = "/.well-known/oauth-protected-resource";
@@ -60,6 +59,8 @@ pub struct RefusedRequest {
     challenge: Option<HeaderValue>,
     /// Its client, if that is known.
     principal: Option<Arc<Principal>>,
+    /// What the log says, unless nothing was decided.
+    reason: Option<RefusedFor>,
 }
 
 impl IntoResponse for RefusedRequest {
@@ -67,6 +68,9 @@ impl IntoResponse for RefusedRequest {
         let mut answer = self.problem.into_response();
         if let Some(challenge) = self.challenge {
             answer.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        if let Some(reason) = self.reason {
+            answer.extensions_mut().insert(reason);
         }
         answer_to(self.principal, answer)
     }
@@ -89,22 +93,17 @@ impl RefusedRequest {
 
     /// The refusal of a request about which nothing was decided.
     pub(super) fn failed(problem: Problem, principal: Option<Arc<Principal>>) -> Self {
-        Self { problem, challenge: None, principal }
+        Self { problem, challenge: None, principal, reason: None }
     }
 
-    /// Refuses a request. Writes a line to the audit log. `audience` is the name of this server in access tokens.
-    pub(super) fn of(
-        denial: Denial,
-        principal: Option<Arc<Principal>>,
-        parts: &Parts,
-        audience: Option<&str>,
-    ) -> Self {
+    /// Refuses a request. `audience` is the name of this server in access tokens.
+    pub(super) fn of(denial: Denial, principal: Option<Arc<Principal>>, audience: Option<&str>) -> Self {
         let no_token = "The request has no token. It is sent as `Authorization: Bearer TOKEN`.";
-        let mut known = principal.as_ref().map(|principal| Arc::clone(&principal.name));
+        let mut name = principal.as_ref().map(|principal| Arc::clone(&principal.name));
         let (reason, problem, error) = match denial {
             Denial::NoToken => ("no_token", Problem::new(ProblemKind::Unauthorized, no_token), String::new()),
-            Denial::Invalid(words, name) => {
-                known = name;
+            Denial::Invalid(words, known) => {
+                name = known;
                 let error = format!(", error=\"invalid_token\", error_description=\"{words}\"");
                 ("invalid_token", Problem::new(ProblemKind::Unauthorized, words), error)
             }
@@ -120,12 +119,9 @@ impl RefusedRequest {
             Denial::Failed(problem) => return Self::failed(problem, principal),
         };
         metrics::counter!(REFUSALS, "reason" => reason).increment(1);
-        let (method, path) = (&parts.method, parts.uri.path());
-        let (name, Peer(peer)) = (known.as_deref(), RequestContext::of(&parts.extensions).connection.peer);
-        tracing::warn!(target: "pagebucket::audit", reason, principal = name, %peer, %method, path, "a request was refused");
         let challenge = format!("Bearer realm=\"pagebucket\"{error}{}", metadata(audience));
         let challenge = HeaderValue::try_from(challenge).expect("words of ours, and an address");
-        Self { problem, challenge: Some(challenge), principal }
+        Self { problem, challenge: Some(challenge), principal, reason: Some(RefusedFor { reason, name }) }
     }
 }
 
