@@ -688,6 +688,32 @@ async fn a_server_that_wants_a_token() {
     assert!(said.contains("--token must be visible ASCII") && !said.contains("sesame"), "{said}");
 }
 
+/// Everyone on the way to another machine could read it. 0.0.0.0 leads to this machine, and does not say so.
+#[test]
+async fn a_token_is_not_sent_in_plain_text() {
+    let issuer = Issuer::start().await;
+    let mut setup = Setup::on(shared().await);
+    setup.gate = issuer.gate(OpenParts::default()).await;
+    let service = setup.start().await;
+    let (example, token) =
+        (path("examples/trades.csv"), issuer.signer.sign(&claims("backend", "append", json!("*"))));
+    let url = format!("http://0.0.0.0:{}", service.address().port());
+    let import = async |url: &str, flags: &[&str]| {
+        let mut import = command(&[&[&example, "--customer", "7", "--url", url], flags].concat());
+        // It would be read by a proxy, too.
+        import.env("PAGEBUCKET_TOKEN", &token).env("HTTP_PROXY", "http://192.0.2.1:1");
+        let output = import.output().await.expect("the binary runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (status, said) = import(&url, &[]).await;
+    assert!(status == Some(2) && said.contains("in plain text: use https"), "{said}");
+    assert!(!said.contains(&token) && service.stored(7).await.numbers.is_empty(), "{said}");
+    let (status, said) = import(&format!("http://{}", service.address()), &[]).await;
+    assert_eq!(status, Some(0), "{said}");
+    let unproxied = format!("http://localhost:{}", service.address().port());
+    assert_eq!(import(&unproxied, &["--plain-text-token"]).await.0, Some(0));
+}
+
 /// An import waits, and continues, where it may send again.
 #[test]
 async fn a_server_that_limits() {

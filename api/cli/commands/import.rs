@@ -30,12 +30,15 @@ use crate::config::DatabaseArgs;
 // Where environment variables set flags, clap's own usage in an error would list these as if they were required.
 #[command(after_help = AFTER_HELP, override_usage = "pagebucket import [OPTIONS] <FILE>")]
 pub(super) struct ImportArgs {
-    /// The file to read: CSV with a header row, or NDJSON, one JSON object per line. `-` is standard input.
+    /// The file to read: CSV, or NDJSON; `-` is standard input.
+    ///
+    /// CSV has a header row, NDJSON one JSON object per line.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Format of the file. Without it the extension decides: .csv, or .ndjson, .jsonl, .json. Required for standard
-    /// input.
+    /// Format of the file.
+    ///
+    /// Without it the extension decides: .csv, or .ndjson, .jsonl, .json. Required for standard input.
     #[arg(long, value_name = "FORMAT", value_parser = config::format())]
     format: Option<Format>,
 
@@ -46,8 +49,10 @@ pub(super) struct ImportArgs {
     #[arg(long, visible_alias = "customer", value_name = "ID")]
     owner: Option<String>,
 
-    /// Column with a property of the item, or with the owner. May be given more than once. The default is the property's
-    /// name; of trades also `customer_id`, `symbol`, `amount` or `quantity`, and `timestamp` or the empty name.
+    /// Column with a property of the item, or with the owner.
+    ///
+    /// May be given more than once. The default is the property's name; of trades also `customer_id`,
+    /// `symbol`, `amount` or `quantity`, and `timestamp` or the empty name.
     #[arg(long = "column", value_name = "PROPERTY=NAME")]
     columns: Vec<ColumnName>,
 
@@ -55,24 +60,38 @@ pub(super) struct ImportArgs {
     #[arg(long)]
     strict: bool,
 
-    /// Skip the rows before this line, to continue an import. The header is line 1, and is always read.
+    /// Skip the rows before this line, to continue an import.
+    ///
+    /// The header is line 1, and is always read.
     #[arg(long, value_name = "LINE", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     from_line: u64,
 
-    /// Name of this import, 1 to 255 visible ASCII characters, such as a UUID. Another run with the same name and file
-    /// continues the import: no row is stored twice.
+    /// Name of this import: 1 to 255 visible ASCII characters.
+    ///
+    /// Such as a UUID. Another run with the same name and file continues the import: no row is stored
+    /// twice.
     #[arg(long, value_name = "KEY", value_parser = key)]
     key: Option<IdempotencyKey>,
 
-    /// Send to a running server instead of the database: `http://127.0.0.1:8080`, or `https`. HTTP_PROXY, HTTPS_PROXY,
-    /// ALL_PROXY and NO_PROXY are honoured. With --key, a lost connection is replaced, and nothing is stored twice.
+    /// Send to a running server instead of the database.
+    ///
+    /// Such as `http://127.0.0.1:8080`, or `https`. HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and
+    /// NO_PROXY are honoured. With --key, a lost connection is replaced, and nothing is stored twice.
     #[arg(long, value_name = "URL", value_parser = remote::address)]
     url: Option<Url>,
 
-    /// Access token or key for the server of --url. It must have the scope `append`, for all owners. Set it in the
-    /// environment to hide it from other users of this machine.
+    /// Access token or key for the server of --url.
+    ///
+    /// It must have the scope `append`, for all owners. Set it in the environment to hide it from other
+    /// users of this machine.
     #[arg(long, env = "PAGEBUCKET_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<Token>,
+
+    /// Send the token by http to another machine.
+    ///
+    /// Everyone on the way can read it, and use it. Without this flag such an import is refused.
+    #[arg(long, requires = "token")]
+    plain_text_token: bool,
 
     #[command(flatten)]
     database: DatabaseArgs,
@@ -104,6 +123,13 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     if let Some(server) = &args.url {
         let token = args.token.as_ref().map(Token::header).transpose();
         let token = token.map_err(|Invalid(rule)| Failure::Usage(rule))?;
+        if token.is_some() && server.scheme() == "http" && !remote::is_local(server) && !args.plain_text_token
+        {
+            return Err(Failure::Usage(format!(
+                "the token would be sent to {server} in plain text: use https, or --plain-text-token if everyone on the \
+                 way may use it"
+            )));
+        }
         let (mut interrupts, mut progress) =
             (Signals::new()?.channel(Phase::Finishing), ImportProgress::start(size));
         let rows = import::read_ahead(rows, args.strict);

@@ -30,7 +30,7 @@ use tokio::time::{Instant, timeout};
 use super::progress::ImportProgress;
 use send_window::SendWindow;
 use server::{Broken, begin, kind, uploader, uploads, words};
-pub(super) use server::{Token, address};
+pub(super) use server::{Token, address, is_local};
 
 /// Bytes that are sent at a time, while there are enough.
 const PIECE: usize = 64 * 1024;
@@ -87,7 +87,7 @@ pub(super) async fn run(
     interrupts: &mut mpsc::Receiver<Phase>,
     watch: &mut ImportProgress,
 ) -> Report {
-    let client = match uploader(token) {
+    let client = match uploader(server, token) {
         Ok(client) => client,
         Err(end) => return Report { end: Some(end), ..Report::default() },
     };

@@ -1,6 +1,7 @@
 //! A running server, and the beginning of an upload to it.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -37,6 +38,13 @@ pub(crate) fn address(text: &str) -> Result<Url, Invalid> {
     url.ok_or_else(|| Invalid::new("must be an address such as https://example.org or http://127.0.0.1:8080"))
 }
 
+/// Whether the server is on this machine, by its address.
+pub(crate) fn is_local(server: &Url) -> bool {
+    let host = server.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
 /// A token or a key. It is a secret, so it is never shown.
 ///
 /// Any text is one: an error of clap would repeat it.
@@ -59,13 +67,18 @@ impl Token {
     }
 }
 
-/// A client that presents this token, if there is one. Each upload has a connection of its own.
+/// A client that presents this token to the server, if there is one. Each upload has a connection of its own. No proxy sees a
+/// token that is sent to this machine by http.
 ///
 /// # Errors
 /// It cannot be made: how the import ends.
-pub(super) fn uploader(token: Option<HeaderValue>) -> Result<Client, End> {
+pub(super) fn uploader(server: &Url, token: Option<HeaderValue>) -> Result<Client, End> {
+    let direct = token.is_some() && server.scheme() == "http" && is_local(server);
     let headers = token.map(|token| (AUTHORIZATION, token)).into_iter().collect();
-    let made = client(|builder| builder.pool_max_idle_per_host(0).default_headers(headers));
+    let made = client(|builder| {
+        let builder = builder.pool_max_idle_per_host(0).default_headers(headers);
+        if direct { builder.no_proxy() } else { builder }
+    });
     made.map_err(|error| End::Server(error.to_string()))
 }
 
