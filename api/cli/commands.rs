@@ -28,12 +28,12 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use pagebucket_model::domain::Invalid;
 
 use self::exit::Failure;
 use self::terminal::write;
-use crate::config::{HistoriesArgs, LogArgs};
+use crate::config::{HistoriesArgs, LogArgs, environment};
 use crate::telemetry;
 
 /// Append-only histories in MongoDB, in buckets, served as pages: a page is a bucket.
@@ -54,13 +54,17 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     /// Store the items of a CSV or NDJSON file.
     Import(import::ImportArgs),
-    /// Store the items of another MongoDB collection, and follow it until its writers have moved.
+    /// Store the items of another MongoDB collection.
+    ///
+    /// It may follow the collection until its writers have moved.
     Adopt(Box<adopt::AdoptArgs>),
     /// Write the items of one owner, or of all owners, to a file.
     Export(export::ExportArgs),
     /// Print the last items of one owner, and those that are appended.
     Tail(tail::TailArgs),
-    /// Compare all pages with the invariants, and repair what can be repaired without loss.
+    /// Compare all pages with the invariants.
+    ///
+    /// It may repair what can be repaired without loss.
     Verify(verify::VerifyArgs),
     /// Rebuild the native time series of a history, or drop it.
     Series(histories::series::SeriesArgs),
@@ -74,7 +78,9 @@ enum Command {
     Histories(histories::HistoriesCommandArgs),
     /// Create, list and revoke the API keys of servers.
     Keys(keys::KeysArgs),
-    /// Ask a running server whether it is ready. For container images without curl.
+    /// Ask a running server whether it is ready.
+    ///
+    /// This is for container images without curl.
     Healthcheck(healthcheck::HealthcheckArgs),
 }
 
@@ -83,7 +89,9 @@ enum Command {
 struct OpenapiArgs {
     #[command(flatten)]
     histories: HistoriesArgs,
-    /// Version of the OpenAPI Specification. 3.0 is for generators that do not read 3.1.
+    /// Version of the OpenAPI Specification.
+    ///
+    /// 3.0 is for generators that do not read 3.1.
     #[arg(long, value_name = "VERSION", default_value = "3.1")]
     #[arg(value_parser = PossibleValuesParser::new(SPECS.map(|(name, _)| name)).map(|name| spec(&name)))]
     spec: pagebucket_http::Version,
@@ -101,6 +109,10 @@ impl Cli {
     pub async fn run(self) -> ExitCode {
         if let Err(Invalid(rule)) = telemetry::start(&self.log) {
             return Failure::Usage(rule).report();
+        }
+        let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        for sentence in environment::unknown(&Self::command(), variables) {
+            tracing::warn!("{sentence}");
         }
         let result = match self.command {
             Command::Serve(args) => serve::run(*args).await,

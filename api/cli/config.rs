@@ -3,6 +3,7 @@
 
 mod auth;
 mod choice;
+pub(crate) mod environment;
 pub(crate) mod heading;
 mod listen;
 mod log_filter;
@@ -19,7 +20,7 @@ use pagebucket_model::domain::{Invalid, ReadPreference};
 
 use log_filter::log_filter;
 
-pub use auth::{AuthArgs, AuthMethod, OpenPart};
+pub use auth::{AuthArgs, AuthMethod, JWT_TYPES, OpenPart};
 pub use choice::{format, read_preference};
 pub use listen::listen_address;
 pub use rate::{ForwardedHeader, Rate, RateArgs};
@@ -28,7 +29,9 @@ pub use retain::{OfHistory, RetainArgs};
 /// Which histories there are.
 #[derive(Args, Debug, Clone)]
 pub struct HistoriesArgs {
-    /// Directory with a definition (`*.json`) of each history. Without it there is one history: trades.
+    /// Directory with a definition (`*.json`) of each history.
+    ///
+    /// Without it there is one history: trades.
     #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_HISTORIES", value_name = "DIR")]
     pub histories: Option<PathBuf>,
 }
@@ -40,8 +43,9 @@ pub struct DatabaseArgs {
     #[command(flatten)]
     pub histories: HistoriesArgs,
 
-    /// Connection string of a MongoDB server, version 6.0 or later. Without it, or if it is empty, pagebucket starts a
-    /// private mongod with its data under --data-dir.
+    /// Connection string of a MongoDB server, version 6.0 or later.
+    ///
+    /// Without it, or if it is empty, pagebucket starts a private mongod with its data under --data-dir.
     #[arg(long, help_heading = heading::DATABASE, env = "MONGODB_URI", value_name = "URI", hide_env_values = true)]
     pub mongodb_uri: Option<MongodbUri>,
 
@@ -53,25 +57,30 @@ pub struct DatabaseArgs {
     #[arg(long, help_heading = heading::DATABASE, env = "PAGEBUCKET_POOL_SIZE", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pool_size: u32,
 
-    /// Maximum memory of items that wait to be committed, in MiB, and, counted separately, of page-view counters.
-    /// Requests beyond it get 503 at once. One owner may use a quarter of it, and items of one client, unless a single
-    /// request needs more.
-    /// Uploads wait instead of failing, and use at most half of it. A request whose page views need more counters
+    /// Memory of items that wait to be committed, in MiB.
+    ///
+    /// The same applies, counted separately, to page-view counters. Requests beyond it get 503 at once. One
+    /// owner may use a quarter of it, and items of one client, unless a single request needs more. Uploads
+    /// wait instead of failing, and use at most half of it. A request whose page views need more counters
     /// than fit into all of it gets 413.
     #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_MAX_QUEUE_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub max_queue_mib: u32,
 
-    /// Number of owners whose last page is remembered, for each history, at less than 256 bytes each. Only a cache.
+    /// Number of owners of each history whose last page is remembered.
+    ///
+    /// Each takes less than 256 bytes. It is only a cache.
     #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_CATALOG_SIZE", value_name = "OWNERS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub catalog_size: u32,
 
-    /// Directory of the private mongod's data and password. pagebucket refuses a directory that another user owns or can
-    /// write to.
+    /// Directory of the private mongod's data and password.
+    ///
+    /// pagebucket refuses a directory that another user owns or can write to.
     #[arg(long, help_heading = heading::MONGOD, env = "PAGEBUCKET_DATA_DIR", value_name = "DIR", default_value = "./data")]
     pub data_dir: PathBuf,
 
-    /// Program to start as the private mongod. Without it: the mongod on the PATH, else the one that
-    /// scripts/fetch-mongod has fetched.
+    /// Program to start as the private mongod.
+    ///
+    /// Without it: the mongod on the PATH, else the one that scripts/fetch-mongod has fetched.
     #[arg(long, help_heading = heading::MONGOD, env = "MONGOD", value_name = "PROGRAM")]
     pub mongod: Option<PathBuf>,
 }
@@ -79,13 +88,15 @@ pub struct DatabaseArgs {
 /// How long idempotency keys and page views are kept.
 #[derive(Args, Debug, Clone)]
 pub struct RetentionArgs {
-    /// Hours for which an Idempotency-Key is remembered after its last use. The database stores this setting: the
-    /// instance that starts last decides for all.
+    /// Hours for which an Idempotency-Key is remembered after its last use.
+    ///
+    /// The database stores this setting: the instance that starts last decides for all.
     #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_KEY_RETENTION", value_name = "HOURS", default_value = "24", value_parser = clap::value_parser!(u32).range(1..=87_600).map(|hours| Duration::from_secs(u64::from(hours) * 3600)))]
     pub key_retention: Duration,
 
-    /// Days for which page views are kept after their minute; 0 keeps them without limit. The database stores this
-    /// setting: the instance that starts last decides for all.
+    /// Days for which page views are kept after their minute; 0: always.
+    ///
+    /// The database stores this setting: the instance that starts last decides for all.
     // clap takes a plain `Option` for a flag without a default. A TTL index takes at most 2^31 - 1 seconds: 24,855 days and some hours.
     #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=24_855).map(|days| (days > 0).then(|| Duration::from_secs(u64::from(days) * 86_400))))]
     pub view_retention: std::option::Option<Duration>,
@@ -94,8 +105,10 @@ pub struct RetentionArgs {
 /// Which members of a replica set serve reads.
 #[derive(Args, Debug, Clone)]
 pub struct ReadArgs {
-    /// Which member of a replica set serves full pages, exports and page views. Full pages never change, so the choice
-    /// only moves load; page views may be slightly older. All other reads go to the primary.
+    /// Which member of a replica set serves full pages and page views.
+    ///
+    /// It also serves exports. Full pages never change, so the choice only moves load; page views may be
+    /// slightly older. All other reads go to the primary.
     #[arg(long, help_heading = heading::DATABASE, env = "PAGEBUCKET_READ_PREFERENCE", value_name = "MODE", default_value = "primary", value_parser = read_preference())]
     pub read_preference: ReadPreference,
 }
@@ -117,7 +130,9 @@ impl MongodbUri {
 /// How the API is served.
 #[derive(Args, Debug, Clone)]
 pub struct ServerArgs {
-    /// Address to listen on, or a port of 127.0.0.1 alone. Port 0 takes a free port. The server prints its address.
+    /// Address to listen on, or a port of 127.0.0.1 alone.
+    ///
+    /// Port 0 takes a free port. The server prints its address.
     #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     #[arg(value_parser = listen_address)]
     pub listen: SocketAddr,
@@ -126,25 +141,31 @@ pub struct ServerArgs {
     #[command(flatten)]
     pub tls: TlsArgs,
 
-    /// Origins whose pages may call the API, comma-separated, such as `http://app.example`; `*` allows any,
-    /// `localhost` any port of this machine.
+    /// Origins whose pages may call the API, comma-separated.
+    ///
+    /// Such as `http://app.example`; `*` allows any, `localhost` any port of this machine.
     #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_CORS_ORIGINS", value_name = "ORIGINS", default_value = "localhost")]
     #[arg(value_delimiter = ',', value_parser = cors_origin)]
     pub cors_origins: Vec<String>,
 
-    /// Hosts that requests may name besides `localhost`, `127.0.0.1` and `[::1]`, comma-separated, without ports, such as
-    /// `api.example`. Requests for other hosts get 421. Without it every host is allowed, unless --listen is a loopback
-    /// address.
+    /// Hosts that requests may name, comma-separated, without ports.
+    ///
+    /// Such as `api.example`. `localhost`, `127.0.0.1` and `[::1]` may always be named. Requests for other
+    /// hosts get 421. Without it every host is allowed, unless --listen is a loopback address.
     #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_ALLOWED_HOSTS", value_name = "HOSTS")]
     #[arg(value_delimiter = ',', value_parser = allowed_host)]
     pub allowed_hosts: Vec<String>,
 
-    /// Leave out the explorer: `/` is a page with links, and there are no pages below `/explorer`.
+    /// Leave out the explorer.
+    ///
+    /// Then `/` is a page with links, and there are no pages below `/explorer`.
     #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_NO_EXPLORER", value_parser = clap::builder::FalseyValueParser::new())]
     pub no_explorer: bool,
 
-    /// Maximum number of concurrent requests, not counting uploads, live streams and long polls. One client may have a quarter of them. Further requests get
-    /// 503 at once.
+    /// Maximum number of concurrent requests.
+    ///
+    /// Uploads, live streams and long polls do not count. One client may have a quarter of them. Further
+    /// requests get 503 at once.
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_requests: u32,
 
@@ -152,8 +173,10 @@ pub struct ServerArgs {
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_CONNECTIONS", value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections: u32,
 
-    /// Maximum number of open connections of one IPv4 address, or of one IPv6 network (/64); 0 is no limit. Further ones are
-    /// closed at once. Connections from this machine do not count. Behind a proxy all connections are the proxy's.
+    /// Maximum number of open connections of one address; 0 is no limit.
+    ///
+    /// An address is one of IPv4, or a network of IPv6 (/64). Further connections are closed at once.
+    /// Connections from this machine do not count. Behind a proxy all connections are the proxy's.
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub max_connections_per_address: u32,
 
@@ -165,48 +188,63 @@ pub struct ServerArgs {
     #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_PAGE_CACHE", value_name = "BYTES", default_value_t = 64 * 1024 * 1024)]
     pub page_cache: u64,
 
-    /// Allow shared caches to keep full pages (`Cache-Control: public`). Without it only the client may (`private`).
+    /// Allow shared caches to keep full pages (`Cache-Control: public`).
+    ///
+    /// Without it only the client may (`private`).
     #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_CACHE_PUBLIC", value_parser = clap::builder::FalseyValueParser::new())]
     pub cache_public: bool,
 
-    /// Seconds within which the head of a request must arrive. A TLS handshake has the same time, at most 10.
-    /// An idle connection is closed after the same time.
+    /// Seconds within which the head of a request must arrive.
+    ///
+    /// A TLS handshake has the same time, at most 10. An idle connection is closed after the same time.
     #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub header_timeout: u64,
 
-    /// Seconds within which the body of a request must arrive, at most 15. The same time applies
-    /// to the next item or KiB of an upload, and to an uploading client that must
+    /// Seconds within which the body of a request must arrive, at most 15.
+    ///
+    /// The same time applies to the next item or KiB of an upload, and to an uploading client that must
     /// take the next piece of its outcomes.
     #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub body_timeout: u64,
 
-    /// Seconds within which a client must take 64 KiB of an answer, or all that is ready. The server disconnects slower
-    /// clients. An export has no other time limit.
+    /// Seconds within which a client must take 64 KiB of an answer.
+    ///
+    /// Or all that is ready. The server disconnects slower clients. An export has no other time limit.
     #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub write_timeout: u64,
 
-    /// Seconds after which the server ends a live stream. Its client resumes it where it ended.
+    /// Seconds after which the server ends a live stream.
+    ///
+    /// Its client resumes it where it ended.
     #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_LIVE_MAX_AGE", value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub live_max_age: u64,
 
-    /// Maximum number of concurrent uploads, at about half a megabyte each and 24 MiB for all together. One client may have a
-    /// quarter of them. Further uploads get 503 at once.
+    /// Maximum number of concurrent uploads.
+    ///
+    /// Each takes about half a megabyte, and all together 24 MiB more. One client may have a quarter of
+    /// them. Further uploads get 503 at once.
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_UPLOADS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_uploads: u32,
 
-    /// Maximum number of concurrent exports, at about a megabyte each, or up to 12 MB of pages and their rows where items are
-    /// large. One client may have a quarter of them. Further exports get 503 at once.
+    /// Maximum number of concurrent exports.
+    ///
+    /// Each takes about a megabyte, or up to 12 MB of pages and their rows where items are large. One
+    /// client may have a quarter of them. Further exports get 503 at once.
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_EXPORTS", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_exports: u32,
 
-    /// Maximum number of concurrent live streams and long polls. One client may have a quarter of them. Further ones get 503 at once. Each
-    /// needs a connection, or with HTTP/2 a stream of one: see --max-connections and --max-connections-per-address.
+    /// Maximum number of concurrent live streams and long polls.
+    ///
+    /// One client may have a quarter of them. Further ones get 503 at once. Each needs a connection, or
+    /// with HTTP/2 a stream of one: see --max-connections and --max-connections-per-address.
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_LIVE", value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_live: u32,
 
-    /// Maximum number of concurrent long reads: lists of the most viewed pages, series of page views of more than 10,000
-    /// minutes, and summaries that may read more than 100 pages. Each uses one of --pool-size connections for up to 30 s. One client may have a quarter of them. Further ones get
-    /// 503 at once.
+    /// Maximum number of concurrent long reads.
+    ///
+    /// These are lists of the most viewed pages, series of page views of more than 10,000 minutes, and
+    /// summaries that may read more than 100 pages. Each uses one of --pool-size connections for up to 30
+    /// s. One client may have a quarter of them. Further ones get 503 at once.
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_SCANS", value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub max_scans: u32,
 
@@ -227,12 +265,16 @@ pub struct ServerArgs {
 /// The certificate of the server. With it every connection has to speak TLS.
 #[derive(Args, Debug, Clone, Default)]
 pub struct TlsArgs {
-    /// Certificate of the server in PEM, followed by the certificates between it and its root. The server then speaks TLS 1.2
+    /// Certificate of the server in PEM.
+    ///
+    /// After it in the file come the certificates between it and its root. The server then speaks TLS 1.2
     /// and 1.3 alone. It reads this file and --tls-key again when they change.
     #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
 
-    /// Private key of --tls-cert in PEM, unencrypted: PKCS #8, PKCS #1 or SEC 1.
+    /// Private key of --tls-cert in PEM, unencrypted.
+    ///
+    /// PKCS #8, PKCS #1 or SEC 1.
     #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
 }
@@ -285,7 +327,9 @@ pub struct LogArgs {
     #[arg(default_value = "pretty", global = true)]
     pub log_format: LogFormat,
 
-    /// What is logged: a level, or a filter such as `info,pagebucket_engine=debug`. Erasures are always logged.
+    /// What is logged: a level, or a filter.
+    ///
+    /// Such as `info,pagebucket_engine=debug`. Erasures are always logged.
     #[arg(long, help_heading = heading::LOG, env = "PAGEBUCKET_LOG", value_name = "FILTER", default_value = "info", global = true, value_parser = log_filter)]
     pub log: String,
 }

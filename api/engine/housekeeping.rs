@@ -101,24 +101,59 @@ async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Hous
         }
     }
     // A time of its own: many erasures must not keep pages from being retired.
-    let (mut deleted, round) = (0, Deadline::within(ROUND));
+    let mut round = RetirementRound { history: &engine.definition().name, marked: 0, deleted: 0 };
+    retire(engine, retention.unwrap_or_default(), done, &mut round).await?;
+    failed
+}
+
+/// What a round retires in one history. It is logged when the round ends, also by a failure: it cannot be brought back.
+struct RetirementRound<'a> {
+    history: &'a str,
+    marked: u64,
+    deleted: u64,
+}
+
+impl Drop for RetirementRound<'_> {
+    fn drop(&mut self) {
+        let Self { history, marked, deleted } = self;
+        if *marked > 0 || *deleted > 0 {
+            tracing::info!(
+                history,
+                marked,
+                deleted,
+                "pages were retired: marked ones are no longer answered"
+            );
+        }
+    }
+}
+
+/// Walks over all owners, until no walk finds a page to delete.
+async fn retire(
+    engine: &Engine,
+    retention: Retention,
+    done: &mut Housekeeping,
+    round: &mut RetirementRound<'_>,
+) -> Result<()> {
+    let (mut deleted, until) = (0, Deadline::within(ROUND));
     let mut doubt = None;
-    while !round.passed() {
-        let retired = engine.retire(retention.unwrap_or_default(), Deadline::within(COMMAND)).await?;
+    while !until.passed() {
+        let retired = engine.retire(retention, Deadline::within(COMMAND)).await?;
         if let (None, Some(doubt)) = (doubt, retired.doubt) {
-            let history = &engine.definition().name;
-            tracing::warn!(%history, %doubt, "no page is retired by its date in this round");
+            let history = round.history;
+            tracing::warn!(history, %doubt, "no page is retired by its date in this round");
         }
         doubt = doubt.or(retired.doubt);
         done.waits |= doubt.is_some();
         done.retired_pages += retired.pages;
+        round.marked += retired.marked;
+        round.deleted += retired.pages;
         deleted += retired.pages;
         // A walk deletes a bounded number of pages of each owner: as long as it finds some, another follows.
         if !retired.more && std::mem::take(&mut deleted) == 0 {
             break;
         }
     }
-    failed
+    Ok(())
 }
 
 /// Goes on with an erasure.

@@ -26,8 +26,9 @@ use crate::config::{DatabaseArgs, MongodbUri};
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct AdoptArgs {
-    /// Connection string of the MongoDB server of the source. Set it in the environment to hide its password
-    /// from other users of this machine.
+    /// Connection string of the MongoDB server of the source.
+    ///
+    /// Set it in the environment to hide its password from other users of this machine.
     #[arg(long, env = "PAGEBUCKET_ADOPT_FROM", value_name = "URI", hide_env_values = true)]
     #[arg(required_unless_present = "from_rejects")]
     from: Option<MongodbUri>,
@@ -40,46 +41,65 @@ pub(super) struct AdoptArgs {
     #[arg(long, value_name = "NAME")]
     collection: String,
 
-    /// Name of the history that gets the items. Not needed where there is only one.
+    /// Name of the history that gets the items.
+    ///
+    /// Not needed where there is only one.
     #[arg(long, value_name = "HISTORY")]
     into: Option<String>,
 
-    /// How the documents of the source hold items. Without it the first 100 documents decide.
+    /// How the documents of the source hold items.
+    ///
+    /// Without it the first 100 documents decide.
     #[arg(long, value_enum, value_name = "SHAPE")]
     shape: Option<ShapeName>,
 
-    /// Properties, or the owner, that have another name in the source, comma-separated. The default is the property's name; of
-    /// trades also `quantity` or `amount` for qty, and `symbol` for ticker.
+    /// Properties that have another name in the source, comma-separated.
+    ///
+    /// Also the owner. The default is the property's name; of trades also `quantity` or `amount` for qty,
+    /// and `symbol` for ticker.
     #[arg(long, value_name = "PROPERTY=NAME", value_delimiter = ',')]
     map: Vec<ColumnName>,
 
-    /// Members of the source's items that are left out, comma-separated. Without it an item with a member that the history
-    /// has no property for is refused.
+    /// Members of the source's items that are left out, comma-separated.
+    ///
+    /// Without it an item with a member that the history has no property for is refused.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     ignore: Vec<String>,
 
-    /// Field by which the items of an owner are ordered, then by `_id`. The default is the date.
+    /// Field by which the items of an owner are ordered, then by `_id`.
+    ///
+    /// The default is the date.
     #[arg(long, value_name = "FIELD")]
     order: Option<String>,
 
-    /// Name of the source. It is part of the identity of each item, so that a repeated run recognises the item. The default is
+    /// Name of the source.
+    ///
+    /// It is part of the identity of each item, so that a repeated run recognises the item. The default is
     /// database and collection, `shop.trades`. Two sources of one history need different names.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// File to which refused items are appended, with `_id` and reason: lines of Extended JSON, for --from-rejects.
+    /// File to which refused items are appended, for --from-rejects.
+    ///
+    /// Lines of Extended JSON, with `_id` and reason.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "check"])]
     rejects: Option<PathBuf>,
 
-    /// Adopt the items of a file of --rejects that were mended, instead of the collection.
+    /// Adopt the mended items of a file of --rejects.
+    ///
+    /// They are adopted instead of the collection.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["follow", "dry_run", "check"])]
     from_rejects: Option<PathBuf>,
 
-    /// Read and convert the source, and report what would be stored and refused. Stores nothing.
+    /// Report what would be stored and refused; store nothing.
+    ///
+    /// The source is read and converted.
     #[arg(long, conflicts_with_all = ["follow", "check"])]
     dry_run: bool,
 
-    /// After the copy, store what is inserted into the source, until SIGINT or SIGTERM. Needs a replica set.
+    /// After the copy, store what is inserted into the source.
+    ///
+    /// It ends with SIGINT or SIGTERM. It needs a replica set.
     #[arg(long, conflicts_with = "check")]
     follow: bool,
 
@@ -87,7 +107,9 @@ pub(super) struct AdoptArgs {
     #[arg(long)]
     check: bool,
 
-    /// Which member of the source's replica set is read. Changes are followed on the primary.
+    /// Which member of the source's replica set is read.
+    ///
+    /// Changes are followed on the primary.
     #[arg(long, value_name = "MODE", default_value = "primary", value_parser = config::read_preference())]
     read_preference: ReadPreference,
 

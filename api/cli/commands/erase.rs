@@ -21,18 +21,22 @@ use crate::config::DatabaseArgs;
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct EraseArgs {
-    /// Owner whose histories are erased, all of them: an id, such as 7. With several collections of owners also the
-    /// collection, such as customers=7.
+    /// Owner whose histories are erased, all of them: an id, such as 7.
+    ///
+    /// With several collections of owners also the collection, such as customers=7.
     #[arg(long, visible_alias = "customer", value_name = "ID", required_unless_present = "replay")]
     owner: Option<String>,
 
-    /// Lift the tombstone of an owner that was erased. Its histories are empty, and their page and sequence numbers go on.
+    /// Lift the tombstone of an owner that was erased.
+    ///
+    /// Its histories are empty, and their page and sequence numbers go on.
     #[arg(long)]
     reopen: bool,
 
-    /// For a restored backup, before any server runs on it: erase again the owners that were erased since the backup, and
-    /// reopen those that were reopened. FILE is the audit log as JSON lines (--log-format json) of all servers and
-    /// of this command, in any order. Other lines are left out. `-` is standard input.
+    /// For a restored backup: erase again what was erased since.
+    ///
+    /// Do it before any server runs on it. Owners that were reopened are reopened. FILE is the log of all
+    /// servers and of this command, in any order. Other lines are left out. `-` is standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["owner", "reopen"])]
     replay: Option<PathBuf>,
 

@@ -1,5 +1,6 @@
 //! How a command ends that fails, with an exit status and a sentence on standard error, or that a signal ends.
 
+use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -48,11 +49,12 @@ impl Failure {
     }
 }
 
-/// SIGTERM, Ctrl-C and the end of the terminal, from when this is made: they end nothing by themselves any more.
+/// SIGTERM, Ctrl-C and the end of the terminal, from when this is made: they end nothing by themselves any more. Without a
+/// terminal SIGHUP means nothing.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    /// `None`: the end of the terminal means nothing, as `nohup` has it.
+    /// `None`: there is no terminal, or its end means nothing, as `nohup` has it.
     hangup: Option<Signal>,
 }
 
@@ -62,6 +64,8 @@ impl Signals {
             signal(kind).map_err(|error| Failure::Usage(format!("cannot listen for signals: {error}")))
         };
         let hangup = (!ignores_hangup()).then(|| listen(SignalKind::hangup())).transpose()?;
+        // Not before: who listens once is no longer ended by it.
+        let hangup = hangup.filter(|_| File::open("/dev/tty").is_ok());
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,

@@ -26,7 +26,9 @@ pub(super) struct ExportArgs {
     #[command(flatten)]
     history: HistoryArgs,
 
-    /// Owner whose items are exported. Without it: all owners, one after the other, ascending by id.
+    /// Owner whose items are exported.
+    ///
+    /// Without it: all owners, one after the other, ascending by id.
     #[arg(long, visible_alias = "customer", value_name = "ID")]
     owner: Option<String>,
 
@@ -34,7 +36,9 @@ pub(super) struct ExportArgs {
     #[arg(long, conflicts_with = "owner", hide = true)]
     all: bool,
 
-    /// Format of the file. Without it the extension decides: .csv, or .ndjson, .jsonl, .json; standard output gets NDJSON.
+    /// Format of the file.
+    ///
+    /// Without it the extension decides: .csv, or .ndjson, .jsonl, .json; standard output gets NDJSON.
     #[arg(long, value_name = "FORMAT", value_parser = config::format())]
     format: Option<Format>,
 
@@ -46,19 +50,27 @@ pub(super) struct ExportArgs {
     #[arg(long, value_name = "DATE", value_parser = Instant::parse_rfc3339)]
     to: Option<Instant>,
 
-    /// Only items after this sequence number, to continue the export of an owner.
+    /// Only items after this sequence number.
+    ///
+    /// It continues the export of an owner.
     #[arg(long, value_name = "SEQ", requires = "owner", value_parser = Position::parse)]
     after: Option<Position>,
 
-    /// Only owners with an id greater than this, to continue the export of all.
+    /// Only owners with an id greater than this.
+    ///
+    /// It continues the export of all.
     #[arg(long, visible_alias = "after-customer", value_name = "ID", conflicts_with = "owner")]
     after_owner: Option<String>,
 
-    /// Only these fields of each row, with commas between their names: the owner's, seq, and properties of the items.
+    /// Only these fields of each row, comma-separated.
+    ///
+    /// Fields are the owner's, seq, and properties of the items.
     #[arg(long, value_name = "NAMES")]
     fields: Option<String>,
 
-    /// The file to write, which must not exist. Without it, or with `-`: standard output.
+    /// The file to write, which must not exist.
+    ///
+    /// Without it, or with `-`: standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 

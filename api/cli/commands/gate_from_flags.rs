@@ -11,7 +11,7 @@ use pagebucket_model::definition::{Definitions, Owner};
 use pagebucket_model::domain::{Clock, Invalid};
 
 use super::exit::Failure;
-use crate::config::{AuthArgs, AuthMethod, OpenPart, ServerArgs};
+use crate::config::{AuthArgs, AuthMethod, JWT_TYPES, OpenPart, ServerArgs};
 
 /// Refuses flags that do not go together, before a database is waited for.
 ///
@@ -48,6 +48,16 @@ pub(super) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure>
             let verb = if given { "needs" } else { "is needed for" };
             return refuse(&format!("{flag} {verb} --auth jwt"));
         }
+    }
+    for (flag, given) in
+        [("--jwt-types", auth.jwt_types != [JWT_TYPES]), ("--owners-claim", !auth.owners_claim.is_empty())]
+    {
+        if given && !uses(AuthMethod::Jwt) {
+            return refuse(&format!("{flag} needs --auth jwt"));
+        }
+    }
+    if !guarded && !auth.open.is_empty() {
+        return refuse("--open needs --auth: without it everything is served without a token");
     }
     Ok(())
 }
@@ -154,6 +164,8 @@ mod tests {
             &["--listen", "0.0.0.0:0", "--auth", "keys"],
             &jwt(&["--listen", "0.0.0.0:0"]),
             &["--cache-public"],
+            &["--auth", "keys", "--open", "docs"],
+            &jwt(&["--jwt-types", "JWT", "--owners-claim", "ids", "--open", "metrics"]),
         ] {
             assert_eq!(refused(flags), None, "{flags:?}");
         }
@@ -166,6 +178,10 @@ mod tests {
             (&["--auth", "keys", "--cache-public"], "--cache-public"),
             (&["--auth", "jwt"], "--jwt-issuer is needed"),
             (&["--auth", "keys", "--jwks", "keys.json"], "--jwks needs --auth jwt"),
+            (&["--jwt-types", "JWT"], "--jwt-types needs --auth jwt"),
+            (&["--auth", "keys", "--owners-claim", "ids"], "--owners-claim needs --auth jwt"),
+            (&["--open", "docs,metrics"], "--open needs --auth"),
+            (&["--auth", "none", "--open", "docs"], "--open needs --auth"),
         ] {
             let sentence = refused(flags).unwrap_or_default();
             assert!(sentence.contains(part), "{flags:?}: {sentence}");

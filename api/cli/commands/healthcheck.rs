@@ -26,7 +26,9 @@ pub(super) struct HealthcheckArgs {
     #[arg(value_parser = listen_address)]
     listen: SocketAddr,
 
-    /// Server certificate; connects over TLS and accepts only this one, whatever names are in it.
+    /// Server certificate: connect over TLS.
+    ///
+    /// Only this certificate is accepted, whatever names are in it.
     #[arg(long, env = "PAGEBUCKET_TLS_CERT", value_name = "FILE")]
     tls_cert: Option<PathBuf>,
 }

@@ -36,19 +36,28 @@ enum KeysCommand {
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 struct CreateArgs {
-    /// Name of the key: 1 to 64 of A-Z, a-z, 0-9, "-", "_" and ".". Names are never reused. Log lines name a client by it.
+    /// Name of the key: 1 to 64 of A-Z, a-z, 0-9, "-", "_" and ".".
+    ///
+    /// Names are never reused. Log lines name a client by it.
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     name: String,
 
-    /// What clients with the key may do: read, append, list, views, metrics, admin. Several, with commas between them.
+    /// What clients with the key may do, comma-separated.
+    ///
+    /// read, append, list, views, metrics, admin.
     #[arg(long, value_name = "SCOPES", required = true, value_delimiter = ',', value_parser = Scope::parse)]
     scope: Vec<Scope>,
 
-    /// Whose histories they may use: ids with commas between them, such as 7,8. 7 is owner 7 of every collection; customers=7 that of one collection; * is every id. Without it: those of every owner.
+    /// Whose histories they may use: ids, comma-separated, such as 7,8.
+    ///
+    /// 7 is owner 7 of every collection; customers=7 that of one collection; * is every id. Without it:
+    /// those of every owner.
     #[arg(long, visible_alias = "customers", value_name = "OWNERS", value_delimiter = ',')]
     owners: Vec<String>,
 
-    /// Number of days after which the key is refused. Without it and --expires: never.
+    /// Number of days after which the key is refused.
+    ///
+    /// Without it and --expires: never.
     #[arg(long, value_name = "DAYS", conflicts_with = "expires", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     expires_in: Option<u32>,
 

@@ -21,16 +21,21 @@ pub(super) struct MigrateArgs {
     /// Only list pending migrations. The exit status is 1 if there are any.
     #[arg(long)]
     check: bool,
-    /// After restoring a backup, before any server runs on it: give the database another epoch. Pages that clients have kept of
-    /// the lost history then count as those of another database. Then erase again what was erased since: erase --replay.
+    /// After restoring a backup: give the database another epoch.
+    ///
+    /// Do it before any server runs on it. Pages that clients have kept of the lost history then count as
+    /// those of another database. Then erase again what was erased since: erase --replay.
     #[arg(long, conflicts_with = "check")]
     renew_epoch: bool,
-    /// First make the server a replica set of one node, if it belongs to none yet. It becomes a member under the first
-    /// host of the connection string.
+    /// First make the server a replica set of one node.
+    ///
+    /// It stays as it is if it belongs to one. It becomes a member under the first host of the connection
+    /// string.
     #[arg(long)]
     initiate: bool,
-    /// Distribute the collections over the shards of a cluster, each in at least this number of chunks. May be given
-    /// again; on a replica set it changes nothing.
+    /// Distribute the collections over the shards of a cluster.
+    ///
+    /// Each is in at least this number of chunks. May be given again; on a replica set it changes nothing.
     #[arg(long, value_name = "CHUNKS", value_parser = clap::value_parser!(u32).range(1..=4096), conflicts_with = "check")]
     shard: Option<u32>,
 }

@@ -21,7 +21,9 @@ pub(super) struct PreallocateArgs {
     #[arg(long, value_name = "PATH", required = true, value_parser = PagePath::parse)]
     path: Vec<PagePath>,
 
-    /// Start of the first hour: RFC 3339, a whole hour of UTC, such as 2014-01-01T10:00:00Z.
+    /// Start of the first hour, such as 2014-01-01T10:00:00Z.
+    ///
+    /// RFC 3339, a whole hour of UTC.
     #[arg(long, value_name = "DATE", value_parser = Instant::parse_rfc3339)]
     hour: Instant,
 

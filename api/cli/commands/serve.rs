@@ -30,7 +30,9 @@ pub(super) struct ServeArgs {
     reads: ReadArgs,
     #[command(flatten)]
     retention: RetentionArgs,
-    /// Do not apply migrations. The server refuses to start while any is pending.
+    /// Do not apply migrations.
+    ///
+    /// The server refuses to start while any is pending.
     #[arg(long, help_heading = heading::DATABASE, env = "PAGEBUCKET_NO_MIGRATE", value_parser = clap::builder::FalseyValueParser::new())]
     no_migrate: bool,
 }

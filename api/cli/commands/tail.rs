@@ -38,7 +38,9 @@ pub(super) struct TailArgs {
     #[arg(long, value_name = "SEQ", conflicts_with = "items", value_parser = Position::parse)]
     after: Option<Position>,
 
-    /// Then print each item that is appended, by whatever process, until a signal ends the command.
+    /// Then print each item that is appended.
+    ///
+    /// By whatever process, until a signal ends the command.
     #[arg(long, short)]
     follow: bool,
 

@@ -31,11 +31,15 @@ const PAGES_OF_A_TILE: u64 = 64;
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct VerifyArgs {
-    /// Name of the history. Without it: all histories; with --owner, the only history.
+    /// Name of the history.
+    ///
+    /// Without it: all histories; with --owner, the only history.
     #[arg(long, value_name = "NAME")]
     history: Option<String>,
 
-    /// Owner whose history is verified. May be given more than once. Without it: all owners.
+    /// Owner whose history is verified; may be given more than once.
+    ///
+    /// Without it: all owners.
     #[arg(long, visible_alias = "customer", value_name = "ID")]
     owner: Vec<String>,
 
@@ -43,7 +47,9 @@ pub(super) struct VerifyArgs {
     #[arg(long)]
     repair: bool,
 
-    /// Also compare native time series with the pages: counts and sums by day and group. A server must run, which feeds them. Not with --owner.
+    /// Also compare native time series with the pages.
+    ///
+    /// It compares counts and sums by day and group. A server must run, which feeds them. Not with --owner.
     #[arg(long, conflicts_with = "owner")]
     series: bool,
 

@@ -5,20 +5,29 @@ use clap::{Args, ValueEnum};
 
 use super::heading;
 
+/// The default of `--jwt-types`, by RFC 9068.
+pub const JWT_TYPES: &str = "at+jwt";
+
 /// How clients are authenticated.
 #[derive(Args, Debug, Clone, Default)]
 pub struct AuthArgs {
-    /// How clients are authenticated: `jwt` by access tokens of an issuer, `keys` by API keys that `pagebucket keys` creates, or both
+    /// How clients are authenticated, comma-separated.
+    ///
+    /// `jwt`: by access tokens of an issuer; `keys`: by API keys that `pagebucket keys` creates; or both
     /// (`jwt,keys`). `none`, the default, is for a --listen on a loopback address.
     #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_AUTH", value_name = "METHODS", value_delimiter = ',')]
     pub auth: Vec<AuthMethod>,
 
-    /// Serve without authentication on an address that other machines can reach.
+    /// Serve without authentication where other machines can reach it.
+    ///
+    /// Without this flag such a --listen needs --auth.
     #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_ALLOW_UNAUTHENTICATED", value_parser = clap::builder::FalseyValueParser::new())]
     pub allow_unauthenticated: bool,
 
-    /// Without authentication, let every client erase owners (`DELETE /v1/customers/7`). With --auth the scope `admin` decides,
-    /// and this flag changes nothing. The command `pagebucket erase` needs neither.
+    /// Without authentication, let every client erase owners.
+    ///
+    /// An example is `DELETE /v1/customers/7`. With --auth the scope `admin` decides, and this flag changes
+    /// nothing. The command `pagebucket erase` needs neither.
     #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_ALLOW_ERASE", value_parser = clap::builder::FalseyValueParser::new())]
     pub allow_erase: bool,
 
@@ -26,29 +35,37 @@ pub struct AuthArgs {
     #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_JWT_ISSUER", value_name = "URL")]
     pub jwt_issuer: Option<String>,
 
-    /// The `aud` of access tokens: this API as the issuer knows it, such as `https://api.example`.
+    /// The `aud` of access tokens.
+    ///
+    /// This API as the issuer knows it, such as `https://api.example`.
     #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_JWT_AUDIENCE", value_name = "NAME")]
     pub jwt_audience: Option<String>,
 
-    /// The issuer's public keys: a file, or an https address (http on this machine). They are read again every 5 minutes, and when a token names
+    /// The issuer's public keys: an https address, or a file.
+    ///
+    /// The address may be http on this machine. They are read again every 5 minutes, and when a token names
     /// an unknown key.
     #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_JWKS", value_name = "URL|FILE")]
     pub jwks: Option<String>,
 
-    /// The `typ` of access tokens, comma-separated. Issuers that do not follow RFC 9068 write `JWT`.
+    /// The `typ` of access tokens, comma-separated.
+    ///
+    /// Issuers that do not follow RFC 9068 write `JWT`.
     #[arg(
         long,
         help_heading = heading::AUTHENTICATION,
         env = "PAGEBUCKET_JWT_TYPES",
         value_name = "TYPES",
-        default_value = "at+jwt",
+        default_value = JWT_TYPES,
         value_delimiter = ',',
         value_parser = NonEmptyStringValueParser::new()
     )]
     pub jwt_types: Vec<String>,
 
-    /// The claim that names the owners whose histories a token is for: an id, an array of ids, or `*` for all. `sub` if each
-    /// token is for one owner. Default: the name of the owners' collection, such as `customers`. With several collections:
+    /// The claim that names the owners whose histories a token is for.
+    ///
+    /// Its value is an id, an array of ids, or `*` for all. `sub` if each token is for one owner. Default:
+    /// the name of the owners' collection, such as `customers`. With several collections:
     /// `customers=CLAIM,rooms=CLAIM`.
     #[arg(
         long,
@@ -60,7 +77,9 @@ pub struct AuthArgs {
     )]
     pub owners_claim: Vec<String>,
 
-    /// What is served without a token, comma-separated: `docs` (the documentation), `metrics`.
+    /// What is served without a token, comma-separated: `docs`, `metrics`.
+    ///
+    /// `docs` is the documentation. It needs --auth.
     #[arg(long, help_heading = heading::AUTHENTICATION, env = "PAGEBUCKET_OPEN", value_name = "WHAT", value_delimiter = ',')]
     pub open: Vec<OpenPart>,
 }

@@ -13,23 +13,34 @@ use super::heading;
 /// How much each client may ask for.
 #[derive(Args, Debug, Clone, Default)]
 pub struct RateArgs {
-    /// Units of work that each client may ask for in a second, a minute or an hour: `100/s`, `600/m`, `5000/h`. Appends, reads,
-    /// and uploads and exports are counted apart. Further requests get 429. A client is an authenticated one, otherwise an
-    /// address. Without it there is no limit.
+    /// Units of work that each client may ask for: `100/s`, `600/m`, `5000/h`.
+    ///
+    /// The time is a second, a minute or an hour. Appends, reads, and uploads and exports are counted
+    /// apart. Further requests get 429. A client is an authenticated one, otherwise an address. Without it
+    /// there is no limit.
+    ///
+    /// The time is a second, a minute or an hour. Appends, reads, and uploads and exports are counted
+    /// apart. Further requests get 429. A client is an authenticated one, otherwise an address. Without it
+    /// there is no limit.
     #[arg(long, help_heading = heading::RATES, env = "PAGEBUCKET_RATE_LIMIT", value_name = "UNITS/TIME", value_parser = rate)]
     pub rate_limit: Option<Rate>,
 
-    /// Units that a client may ask for at once, after a pause. Without it: what --rate-limit allows in 10 s.
+    /// Units that a client may ask for at once, after a pause.
+    ///
+    /// Without it: what --rate-limit allows in 10 s.
     #[arg(long, help_heading = heading::RATES, env = "PAGEBUCKET_RATE_BURST", value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..=100_000), requires = "rate_limit")]
     pub rate_burst: Option<u32>,
 
-    /// Networks of proxies, comma-separated, such as `10.0.0.0/8,2001:db8::/48`. Their header --forwarded-header says which
-    /// client's address counts, for --rate-limit and for the share of one client in --max-requests and the like.
+    /// Networks of trusted proxies, comma-separated.
+    ///
+    /// Such as `10.0.0.0/8,2001:db8::/48`. Their header --forwarded-header says which client's address
+    /// counts, for --rate-limit and for the share of one client in --max-requests and the like.
     #[arg(long, help_heading = heading::RATES, env = "PAGEBUCKET_TRUSTED_PROXIES", value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
     pub trusted_proxies: Vec<IpNet>,
 
-    /// The header in which --trusted-proxies write the addresses of their clients. The other one is not read: a proxy that
-    /// does not write it passes on what the client sent.
+    /// The header in which --trusted-proxies write addresses of clients.
+    ///
+    /// The other one is not read: a proxy that does not write it passes on what the client sent.
     #[arg(
         long,
         help_heading = heading::RATES,

@@ -10,19 +10,25 @@ use super::heading;
 /// What is kept of each history. Without a flag of its name a history keeps all.
 #[derive(Args, Debug, Clone, Default)]
 pub struct RetainArgs {
-    /// Full pages that a history keeps before its last page, such as `trades=100`; several, with commas between them. Older
-    /// pages are deleted for good. Page and sequence numbers stay as they are. With --retain-days of the same history, a page is
-    /// kept if either flag keeps it.
+    /// Full pages that a history keeps before its last page.
+    ///
+    /// Such as `trades=100`; several, with commas between them. Older pages are deleted for good. Page and
+    /// sequence numbers stay as they are. With --retain-days of the same history, a page is kept if either
+    /// flag keeps it.
     #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_RETAIN_PAGES", value_name = "HISTORY=N", value_delimiter = ',', value_parser = of_history::<NonZeroU64>)]
     pub retain_pages: Vec<OfHistory<NonZeroU64>>,
 
-    /// Days for which a history keeps a full page after the latest date of its items, such as `trades=365`; several, with
-    /// commas between them. Pages are deleted from the oldest on, up to the first one that is kept.
+    /// Days for which a history keeps a full page after its latest date.
+    ///
+    /// The date is that of its items. Such as `trades=365`; several, with commas between them. Pages are
+    /// deleted from the oldest on, up to the first one that is kept.
     #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_RETAIN_DAYS", value_name = "HISTORY=N", value_delimiter = ',', value_parser = of_history::<NonZeroU32>)]
     pub retain_days: Vec<OfHistory<NonZeroU32>>,
 
-    /// Histories whose summaries outlive retired pages, such as `trades`; several, with commas between them. Pages are then retired 64
-    /// at a time, after what they add up to by quarters of an hour and groups is stored: it stays until the owner is erased.
+    /// Histories whose summaries outlive retired pages.
+    ///
+    /// Such as `trades`; several, with commas between them. Pages are then retired 64 at a time, after what
+    /// they add up to by quarters of an hour and groups is stored: it stays until the owner is erased.
     #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_KEEP_SUMMARIES", value_name = "HISTORY", value_delimiter = ',')]
     pub keep_summaries: Vec<Box<str>>,
 }

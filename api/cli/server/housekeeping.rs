@@ -99,8 +99,8 @@ pub(super) async fn keep(store: &Store, retentions: &Retentions, every: Duration
         let result = match round {
             Ok(Some(Housekeeping { retired_pages, swept, waits })) => {
                 metrics::counter!(RETIRED_PAGES).increment(retired_pages);
-                if retired_pages > 0 || swept > 0 {
-                    tracing::info!(retired_pages, swept, "kept house");
+                if swept > 0 {
+                    tracing::info!(swept, "erasures have come to their end");
                 }
                 if waits { "waiting" } else { "done" }
             }

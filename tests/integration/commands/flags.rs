@@ -82,6 +82,7 @@ const IMPORT: &[Flag] = &[
     ("--key", "", ""),
     ("--url", "", ""),
     ("--token", "PAGEBUCKET_TOKEN", ""),
+    ("--plain-text-token", "", ""),
 ];
 /// Their defaults depend on the source, and are in words.
 const ADOPT: &[Flag] = &[
@@ -232,6 +233,48 @@ fn entries(help: &str) -> BTreeMap<String, String> {
         }
     }
     entries
+}
+
+/// In a terminal of 80 columns, and where there is none.
+#[test]
+async fn short_help_fits() {
+    for command in [
+        "",
+        "serve",
+        "migrate",
+        "import",
+        "adopt",
+        "export",
+        "tail",
+        "verify",
+        "series",
+        "series rebuild",
+        "series drop",
+        "erase",
+        "preallocate",
+        "openapi",
+        "histories",
+        "keys",
+        "keys create",
+        "keys list",
+        "keys revoke",
+        "healthcheck",
+    ] {
+        for (columns, most) in [(Some("80"), 80), (None, 100)] {
+            let arguments: Vec<_> = command.split_whitespace().chain(["-h"]).collect();
+            let mut program = pagebucket(&arguments);
+            columns.map(|columns| program.env("COLUMNS", columns));
+            let help = run(&mut program).await;
+            assert_eq!(help.status, Some(0), "{help:?}");
+            let too_long: Vec<_> = help.out.lines().filter(|line| line.chars().count() > most).collect();
+            assert_eq!(too_long, [""; 0], "{command} in {most} columns");
+            // The first paragraph says what a flag is for; the others are for --help.
+            for (flag, entry) in entries(&help.out) {
+                let lines = entry.lines().take_while(|line| !line.is_empty()).count();
+                assert!(lines < 8, "{command} {flag}: {entry}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! `migrate`, and what it takes for a set to be there first.
 
 use mongodb::bson::{Document, doc};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 use super::program::{Place, all_migrations, run};
-use crate::harness::{Mongod, TRADES, test, trade};
+use crate::harness::{Mongod, TRADES, spawn, test, trade};
 
 #[test]
 async fn migrate_lists_and_applies() {
@@ -90,6 +93,33 @@ async fn a_missing_epoch_is_pending_and_becomes_another() {
     assert_eq!(epochs.len(), before.len(), "each is another one: {before:?}");
     let nothing = run(&mut place.pagebucket("migrate", &[])).await;
     assert_eq!(nothing.out, "nothing was pending\n");
+}
+
+/// As after a restore, where both are started together. The connection string makes each attempt short.
+#[test]
+async fn a_mongod_that_is_starting_is_waited_for() {
+    let place = Place::new().await;
+    assert_eq!(run(&mut place.pagebucket("migrate", &[])).await.status, Some(0));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let starting = listener.local_addr().expect("its address");
+    let mongod = place.uri.trim_start_matches("mongodb://").split('/').next().expect("a host").to_owned();
+    let accepting = spawn(async move {
+        let mut connections = JoinSet::new();
+        for number in 0.. {
+            let (mut client, _) = listener.accept().await.expect("a connection");
+            if number < 3 {
+                continue;
+            }
+            let mut server = TcpStream::connect(&*mongod).await.expect("the shared mongod");
+            connections.spawn(async move { copy_bidirectional(&mut client, &mut server).await });
+        }
+    });
+    let uri = format!("mongodb://{starting}/?directConnection=true&serverSelectionTimeoutMS=100");
+    let place = Place { uri, ..place };
+    let renewed = run(&mut place.pagebucket("migrate", &["--renew-epoch"])).await;
+    assert_eq!(renewed.status, Some(0), "{renewed:?}");
+    assert!(renewed.out.starts_with("the epoch is renewed"), "{renewed:?}");
+    accepting.abort();
 }
 
 #[test]

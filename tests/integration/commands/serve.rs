@@ -291,6 +291,23 @@ async fn a_json_log_has_a_line_for_each_request() {
     assert_eq!(serving["level"], "INFO", "{serving}");
 }
 
+#[test]
+async fn misspelt_variables_are_named() {
+    let place = Place::new().await;
+    let mut command = place.pagebucket("histories", &[]);
+    command
+        .env("PAGEBUCKET_RATE_LIMITS", "1/s")
+        .env("PAGEBUCKET_POOL_SIZE", "7")
+        .env("PAGEBUCKET_PORT", "tcp://10.0.0.1:80");
+    let ended = run(&mut command).await;
+    let named: Vec<_> = ended.err.lines().filter(|line| line.contains("sets nothing")).collect();
+    let [line] = &named[..] else { panic!("{ended:?}") };
+    assert!(
+        line.contains("PAGEBUCKET_RATE_LIMITS sets nothing; the nearest name is PAGEBUCKET_RATE_LIMIT"),
+        "{line}"
+    );
+}
+
 /// Not when the head of its answer went out. It names the client behind a trusted proxy.
 #[test]
 async fn a_request_is_logged_at_its_end() {

@@ -1,5 +1,7 @@
 //! What commands show on a terminal, and that they show it nowhere else.
 
+use std::process::Stdio;
+
 use tokio::process::Command;
 
 use super::export::Scratch;
@@ -7,14 +9,14 @@ use super::program::{Ended, Place, run};
 use crate::harness::{TRADES, fill, skip, test};
 
 /// The same command on a terminal of its own, on which everything is that it writes.
-fn on_terminal(command: &Command) -> Command {
+pub fn on_terminal(command: &Command) -> Command {
     let command = command.as_std();
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let quoted = words.map(|word| format!("'{}'", word.to_str().expect("text"))).collect::<Vec<_>>();
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &quoted.join(" "), "/dev/null"]);
     script.env_clear().env("TERM", "xterm").env("PATH", "/usr/bin:/bin").kill_on_drop(true);
-    script.stdin(std::process::Stdio::null());
+    script.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     script
 }
 

@@ -1,5 +1,6 @@
 //! What is retired is gone, and what stays is read as before.
 
+use std::io::Read;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -314,6 +315,35 @@ async fn one_instance_keeps_house(history: &'static History) {
     })
     .await;
     assert_eq!(pages_left(&place, 1).await, [1, 8, 9, 10]);
+}
+
+/// What is deleted for good is never without a line, at the level that logs have.
+#[test]
+async fn what_is_retired_is_logged() {
+    let place = Place::new(TRADES).await;
+    let store = place.store().await;
+    fill(&place.database, TRADES, 1, 10, 1).await;
+    let (mut log, written) = std::io::pipe().expect("a pipe");
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(Mutex::new(written)).finish();
+    let logging = tracing::subscriber::set_default(subscriber);
+    let retention = [("trades".into(), keep(2))].into();
+    eventually("the pages are deleted", PATIENCE, async || {
+        store.run_housekeeping(&retention).await.expect("an answer").unwrap_or_default().retired_pages > 0
+    })
+    .await;
+    drop(logging);
+    let mut lines = String::new();
+    log.read_to_string(&mut lines).expect("text");
+    let lines: Vec<_> = lines.lines().filter(|line| line.contains("pages were retired")).collect();
+    let [marked, deleted] = &lines[..] else {
+        panic!("a line for each of the rounds that did something: {lines:?}")
+    };
+    for (line, numbers) in [(marked, "marked=7 deleted=0"), (deleted, "marked=0 deleted=6")] {
+        assert!(
+            line.contains(" INFO ") && line.contains("history=\"trades\"") && line.contains(numbers),
+            "{line}"
+        );
+    }
 }
 
 #[test]

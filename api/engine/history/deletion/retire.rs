@@ -57,6 +57,8 @@ pub struct Retention {
 /// What a batch of retirement has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retired {
+    /// Number of pages that were marked: they are no longer answered, and are deleted later.
+    pub marked: u64,
     /// Number of pages that were deleted.
     pub pages: u64,
     /// Whether owners are left in this walk over all of them.
@@ -100,7 +102,6 @@ impl Retirement {
                 }
             }
         }
-        let mut raised = false;
         let maker = TileMaker::of(&self.reader).filter(|_| retention.keep_summaries);
         let keeping = maker.map(|maker| (maker, Deadline::within(KEEPING)));
         for (index, owner) in ids.iter().enumerate() {
@@ -111,7 +112,7 @@ impl Retirement {
                 break;
             }
             let (of, marker) = (source.of(owner, deadline), markers.remove(owner));
-            match retire_one(of, &tails, marker, limits, keeping.as_ref(), &mut raised).await {
+            match retire_one(of, &tails, marker, limits, keeping.as_ref(), &mut retired.marked).await {
                 // A damaged bucket, or an owner that is being erased.
                 Err(error @ (Error::Corrupt(_) | Error::Gone(_))) => {
                     tracing::debug!(%owner, %error, "no page of an owner is retired");
@@ -119,7 +120,7 @@ impl Retirement {
                 deleted => retired.pages += deleted?,
             }
         }
-        if raised {
+        if retired.marked > 0 {
             // Again: an instance may have asked before the last marker was written.
             source.raise_markers(deadline).await?;
             if keeping.is_none() && has_kept_tiles(source, deadline).await? {
@@ -134,8 +135,8 @@ impl Retirement {
     }
 }
 
-/// Deletes pages of one owner, and returns how many; or marks those that are deleted later. `raised` says whether the number of
-/// markers was raised. `limits` are how much is kept, and the oldest date that is kept. `keeping` makes kept tiles, until a time; what is left
+/// Deletes pages of one owner, and returns how many; or marks those that are deleted later, and adds their number to `marked`:
+/// before the first ones the number of markers is raised. `limits` are how much is kept, and the oldest date that is kept. `keeping` makes kept tiles, until a time; what is left
 /// is for the next step.
 async fn retire_one(
     of: OfOwner<'_>,
@@ -143,7 +144,7 @@ async fn retire_one(
     marker: Option<Beginning>,
     limits: (Retention, Option<i64>),
     keeping: Option<&(TileMaker, Deadline)>,
-    raised: &mut bool,
+    marked: &mut u64,
 ) -> Result<u64> {
     let Some(tail) = tails.of(of.owner)? else { return Ok(0) };
     let marker = marker.transpose()?.flatten();
@@ -156,9 +157,10 @@ async fn retire_one(
         keep = maker.keep_before(of, first, end, *until).await?;
     }
     let Some(keep) = keep else { return Ok(0) };
-    if !std::mem::replace(raised, true) {
+    if *marked == 0 {
         of.source.raise_markers(of.deadline).await?;
     }
+    *marked += keep.get().saturating_sub(first.get()).max(1);
     mark(of, keep, tail).await?;
     Ok(0)
 }

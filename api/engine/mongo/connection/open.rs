@@ -183,10 +183,12 @@ fn host_list(options: &ClientOptions) -> String {
     options.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Waits for a server and refuses one that is too old.
+/// Waits for a server, which may still be starting, and refuses one that is too old.
 async fn inspect(client: &Client, hosts: &str, oldest: (u32, u32)) -> Result<Topology, ConnectError> {
     let admin = client.database("admin");
-    let hello = admin.run_command(doc! { "hello": 1 }).await.map_err(|error| describe(&error, hosts))?;
+    let starts = |error: &DriverError| matches!(*error.kind, ErrorKind::ServerSelection { .. });
+    let hello = ask(&admin, |answer| !answer.as_ref().is_err_and(starts)).await;
+    let hello = hello.map_err(|error| describe(&error, hosts))?;
     let build = admin.run_command(doc! { "buildInfo": 1 }).await.map_err(|error| describe(&error, hosts))?;
     let version = build.get_str("version").unwrap_or("unknown");
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
