@@ -4,7 +4,19 @@ export { append, newKey, NotAcknowledgedError, type AppendOptions } from "./appe
 export { GoneError, HttpError, ProblemError } from "./errors.js";
 export { history, trades, type History, type Service } from "./history.js";
 export { followQuery } from "./follow.js";
-export { live, liveBatches, type LiveBatch, type LiveOptions, type LiveParameters, type LiveState } from "./live.js";
+export {
+  live,
+  liveBatches,
+  liveMany,
+  liveOwners,
+  type LiveBatch,
+  type LiveManyBatch,
+  type LiveOptions,
+  type LiveParameters,
+  type LiveState,
+  type OwnersBatch,
+  type WatchedHistory,
+} from "./live.js";
 export { historyKey, infiniteQuery, listQuery, pageQuery } from "./query.js";
 export { item, list, newest, page, pages, summary, summaryOfAll, windows, type ReadOptions } from "./read.js";
 export type * from "./types.js";

@@ -1,31 +1,17 @@
-import { HttpError } from "./errors.js";
-import type { History } from "./history.js";
-import { onOnline, Reconnect, rest, type Connection } from "./live/connection.js";
+import { GoneError } from "./errors.js";
+import type { History, Service } from "./history.js";
+import { type LiveOptions, reconnecting } from "./live/connection.js";
 import { polled } from "./live/poll.js";
 import { streamed } from "./live/stream.js";
-import { Attempt, pause } from "./send.js";
-import type { Stored } from "./types.js";
+import { query } from "./read.js";
+import type { OwnerTotals, Stored } from "./types.js";
 
-/** Milliseconds before a lost connection is made again, at first, unless the stream says otherwise. */
-const RETRY = 2000;
-/** For how many milliseconds a history is polled whose stream does not come through, before it is tried again. */
-const POLLING = 300_000;
+export type { LiveOptions, LiveState } from "./live/connection.js";
 
 /** Where a live history begins. */
 export interface LiveParameters {
   /** With the item after this `seq`; 0 is the beginning. Default: the end of the history. */
   after?: number | undefined;
-}
-
-/** How items come: by a stream, or by polls, because no stream comes through; or not at the moment. */
-export type LiveState = "stream" | "polling" | "waiting";
-
-export interface LiveOptions {
-  /** Milliseconds without a byte before the connection counts as lost. A stream has one every 15 s. Default: 35,000. */
-  timeout?: number | undefined;
-  /** Called when the state changes. */
-  onState?: ((state: LiveState) => void) | undefined;
-  signal?: AbortSignal | undefined;
 }
 
 /** Items that come together, in order of `seq`. */
@@ -56,61 +42,99 @@ export async function* live<Item extends Stored, NewItem, Owner>(
 export async function* liveBatches<Item extends Stored, NewItem, Owner>(
   history: History<Item, NewItem, Owner>,
   { after: position }: LiveParameters = {},
-  { timeout = 35_000, onState, signal }: LiveOptions = {},
+  options: LiveOptions = {},
 ): AsyncGenerator<LiveBatch<Item>, void> {
-  let state: LiveState | undefined;
-  const enter = (next: LiveState) => next === state || onState?.((state = next));
-  let inVain = 0;
-  let retry = RETRY;
-  let pollUntil = 0;
-  for (let resumed = false; ; resumed = position !== undefined) {
-    const polling = Date.now() < pollUntil;
-    const attempt = new Attempt(signal);
-    const connection: Connection = {
-      attempt,
-      timeout,
-      position,
-      resumed,
-      until: pollUntil,
-      retry,
-      onOpen() {
-        inVain = 0;
-        enter(polling ? "polling" : "stream");
-      },
-    };
-    const forget = onOnline(() => attempt.lose(new Reconnect(0)));
-    let wait: number | undefined;
-    try {
-      for await (const arrived of (polling ? polled : streamed)(history, connection)) {
-        signal?.throwIfAborted();
-        const items = arrived.items.filter(({ seq }) => seq > (position ?? 0));
-        for (const { seq } of items) {
-          // After 0 comes the first item that is there.
-          if (position && seq !== position + 1) throw new Error(`item ${seq} came after item ${position}`);
-          position = seq;
-        }
-        position ??= arrived.position ?? 0;
-        yield { items, position };
-      }
-    } catch (error) {
-      signal?.throwIfAborted();
-      retry = connection.retry;
-      if (error instanceof Reconnect) {
-        wait = error.wait ?? retry;
-        if (!error.poll) pollUntil = 0;
-        else if (!polling) pollUntil = Date.now() + POLLING;
-      } else {
-        wait = pause(error, inVain++, retry);
-        if (wait === undefined) throw error;
-        if (!(error instanceof HttpError)) pollUntil = 0;
-      }
-    } finally {
-      forget();
-      attempt.end();
+  const { service, path } = history;
+  const place = new Place(position);
+  const batches = reconnecting(options, true, async function* (connection) {
+    if (connection.until) return yield* polled(history, place.position, connection);
+    const last = place.arrived ? `${place.position}` : undefined;
+    for await (const { content, gone } of streamed(service, `${path}/live${query({ after: place.position })}`, last, connection)) {
+      if (gone) throw gone;
+      yield content as { items?: Item[]; totalItems?: number };
     }
-    if (wait) {
-      enter("waiting");
-      await rest(wait, signal);
+  });
+  for await (const arrived of batches) yield place.pass(arrived);
+}
+
+/** One of several histories that are read live. */
+export interface WatchedHistory<Item extends Stored> extends LiveParameters {
+  history: History<Item, any>;
+}
+
+/** Items of one of several histories. */
+export interface LiveManyBatch<Item extends Stored> extends LiveBatch<Item> {
+  history: History<Item, any>;
+  /** The next items are deleted, and this is the last batch of the history. */
+  gone?: GoneError;
+}
+
+/**
+ * Up to 32 histories of one service by one stream, each as `liveBatches` has it. A history whose next items are deleted has a last batch with
+ * `gone`, and the others go on. It ends when all are gone.
+ */
+export async function* liveMany<Item extends Stored>(
+  watched: readonly WatchedHistory<Item>[],
+  options: LiveOptions = {},
+): AsyncGenerator<LiveManyBatch<Item>, void> {
+  const shown = watched.map(({ history, after }) => ({ history, name: history.path.slice(4), place: new Place(after), gone: false }));
+  const watch = shown.map(({ name, place: { position } }) => (position === undefined ? name : `${name}:${position}`));
+  let last: string | undefined;
+  const events = reconnecting(options, false, (connection) => streamed(watched[0]!.history.service, `/v1/live${query({ watch })}`, last, connection));
+  for await (const { id, content, gone } of events) {
+    last = id ?? last;
+    // A UUID may be written in two ways.
+    const is = (name: string) => shown.find((one) => one.name === name);
+    const one = is(content.watch) ?? shown.find(({ name }) => name.toLowerCase() === content.watch.toLowerCase())!;
+    // A stream that is resumed tells it again.
+    if (one.gone) continue;
+    yield { history: one.history, ...one.place.pass(gone ? {} : content), ...(gone && { gone }) };
+    one.gone = !!gone;
+    if (shown.every(({ gone }) => gone)) return;
+  }
+}
+
+/** Owners that have new items, each with its latest totals. */
+export interface OwnersBatch<Owner> {
+  owners: OwnerTotals<Owner>[];
+  /** Where to begin again. Absent if more owners follow at once. */
+  position?: string | undefined;
+}
+
+/**
+ * Which owners have new items `items`, from now on or after a `position`. The first batch has no owners: list them after it, and nothing is
+ * missed. Throws a `GoneError` if the position is too old: begin without it, and list the owners again.
+ */
+export async function* liveOwners<Owner>(
+  service: Service,
+  items: string,
+  { position }: { position?: string | undefined } = {},
+  options: LiveOptions = {},
+): AsyncGenerator<OwnersBatch<Owner>, void> {
+  const path = `/v1/${encodeURIComponent(items)}/live`;
+  for await (const { id, content } of reconnecting(options, false, (connection) => streamed(service, path, position, connection))) {
+    position = id ?? position;
+    const owners = (content.items ?? []).map(({ [items]: totals, ...owner }: any) => ({ owner, ...totals }));
+    yield { owners, position: id };
+  }
+}
+
+/** Where a history is read. */
+class Place {
+  /** Whether the service has said something of it. Until then 0 is the first item that is there; then it is before item 1. */
+  arrived = false;
+
+  constructor(public position: number | undefined) {}
+
+  /** The items that come next. */
+  pass<Item extends Stored>({ items: arrived = [], totalItems }: { items?: Item[]; totalItems?: number }): LiveBatch<Item> {
+    const items = arrived.filter(({ seq }) => seq > (this.position ?? 0));
+    for (const { seq } of items) {
+      if ((this.arrived || this.position) && seq !== this.position! + 1) throw new Error(`item ${seq} came after item ${this.position}`);
+      this.position = seq;
+      this.arrived = true;
     }
+    this.arrived ||= totalItems !== undefined;
+    return { items, position: (this.position ??= totalItems ?? 0) };
   }
 }

@@ -232,7 +232,7 @@ export interface paths {
          *     with an event `position` that says where that is. An event with trades has no name: its `data` has them in `items`, as
          *     listings show them, and its `id` is the `seq` of the last one. A comment is sent every 15 seconds.
          *
-         *     To resume a stream, send the `id` of the last event as `Last-Event-ID`, as browsers do. A stream ends with an event `end`,
+         *     To resume a stream, send the `id` of the last event as `Last-Event-ID`, as browsers do, or as `lastEventId` in the query. A stream ends with an event `end`,
          *     whose `reason` is `max-age`, `expired`, `stopping`, `epoch` or `failed`: resume it. If the next trades are
          *     deleted, it ends with an event `gone`, whose data is a problem.
          *
@@ -260,7 +260,7 @@ export interface paths {
          *     shows them, with their totals: each customer about once a second at most, and to a slow client only the latest. The first event,
          *     `position`, only has an `id`; so has one every 15 seconds in which nothing is appended.
          *
-         *     To resume a stream, send the last `id` as `Last-Event-ID`: what has changed since then comes first. It ages with the log of the
+         *     To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: what has changed since then comes first. It ages with the log of the
          *     database. One that is too old is 410 `position-too-old`: begin a stream without it, and then list the customers.
          *
          *     Needs the scope `list`, for all customers.
@@ -413,8 +413,8 @@ export interface paths {
         /**
          * Read several histories live
          * @description Answers with Server-Sent Events of up to 32 histories, as the stream of one history does for one. The data of each event says in
-         *     `watch` which history it is of. The `id` has the positions of all of them: send it as `Last-Event-ID`, with the same list of
-         *     `watch`, to resume the stream. A history whose next items are deleted has an event `gone`, and the others go on.
+         *     `watch` which history it is of. The `id` has the positions of all of them: send it as `Last-Event-ID`, or as `lastEventId` in the
+         *     query, with the same list of `watch`, to resume the stream. A history whose next items are deleted has an event `gone`, and the others go on.
          *
          *     Needs the scope `read`, for each owner that `watch` names.
          */
@@ -2975,9 +2975,11 @@ export interface operations {
             query?: {
                 /** @description Begins with the trade after this sequence number; 0 is the beginning: the first trade that is there. Beyond the end the stream waits. Default: the end of the history. Example: `0`. */
                 after?: number;
+                /** @description The same as the header `Last-Event-ID`, for clients that cannot send it. If both are given, the header counts. Example: `34`. */
+                lastEventId?: string;
             };
             header?: {
-                /** @description The `id` of the last event that the client has, to resume a stream. It counts instead of `after`. Example: `34`. */
+                /** @description The `id` of the last event that the client has, to resume a stream. It counts instead of `after`; 0 is before the first trade that the history ever had. Example: `34`. */
                 "Last-Event-ID"?: string;
             };
             path: {
@@ -3021,7 +3023,10 @@ export interface operations {
     };
     followTrades: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The same as the header `Last-Event-ID`, for clients that cannot send it. If both are given, the header counts. Example: `8265A1B2C3000000012B0229296E04`. */
+                lastEventId?: string;
+            };
             header?: {
                 /** @description The `id` of the last event that the client has, to resume a stream. It has no meaning for clients. Example: `8265A1B2C3000000012B0229296E04`. */
                 "Last-Event-ID"?: string;
@@ -3584,6 +3589,8 @@ export interface operations {
                  *     ]
                  */
                 watch: string[];
+                /** @description The same as the header `Last-Event-ID`, for clients that cannot send it. If both are given, the header counts. Example: `3f9c2b7a51d8.34`. */
+                lastEventId?: string;
             };
             header?: {
                 /** @description The `id` of the last event that the client has, to resume a stream with the same list of `watch`, in the same order. Its positions count instead of those of `watch`. Example: `3f9c2b7a51d8.34`. */

@@ -24,6 +24,9 @@ export type Page<Item, Owner = unknown> = OfAnyHistory<Schemas["TradePage"], Ite
 /** Where the items of a request are stored. */
 export type Appended<Owner = unknown> = Omit<Schemas["AppendedTrades"], "customerId"> & Owner;
 
+/** An owner, and how much it has of one history. */
+export type OwnerTotals<Owner = unknown> = { owner: Owner } & Schemas["HistoryTotals"];
+
 type Query = NonNullable<operations["listTrades"]["parameters"]["query"]>;
 
 /** The parameters of the listings of every history. All others of a listing are filters. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test, type TestContext } from "node:test";
 
-import { GoneError, history, HttpError, live, liveBatches, ProblemError, type LiveOptions, type LiveState, type Service, type Stored } from "@pagebucket/client";
+import { GoneError, history, HttpError, live, liveBatches, liveMany, liveOwners, ProblemError, type LiveOptions, type LiveState, type Service, type Stored } from "@pagebucket/client";
 
 import { cut, json, problem, scripted, silent, type Answer } from "./scripted.js";
 
@@ -96,6 +96,81 @@ test("after 0 comes the first item that is there, and otherwise the next one, or
   const { seqs, error } = await read(baseUrl, 25);
   assert.deepEqual(seqs, [21, 22]);
   assert.match(String(error), /item 24 came after item 22/);
+});
+
+test("who has seen an empty history is not shown later items instead of the first ones", async (t) => {
+  const empty = 'event: position\nid: 0\ndata: {"totalItems":0}\n\n';
+  const { baseUrl, asked } = await scripted(t, broken(empty), problem(410, "retired", {}, { firstSeq: 21 }));
+  const batches = liveBatches(room(baseUrl));
+  assert.deepEqual((await batches.next()).value, { items: [], position: 0 });
+  await assert.rejects(batches.next(), (error) => error instanceof GoneError && error.firstSeq === 21);
+  assert.equal(asked[1]?.headers["last-event-id"], "0");
+  // One that has asked for the first item that is there has seen nothing.
+  const { baseUrl: other, asked: again } = await scripted(t, broken(""), stream(event(21, 21)));
+  assert.deepEqual(await read(other, 21), { seqs: [21] });
+  assert.deepEqual(again.map(({ headers }) => headers["last-event-id"]), [undefined, undefined]);
+});
+
+test("several histories come by one stream, which is resumed by its last event", async (t) => {
+  const of = (name: string, id: string, content: object, event = "") =>
+    `${event && `event: ${event}\n`}${id && `id: ${id}\n`}data: ${JSON.stringify({ watch: `rooms/${name}/messages`, ...content })}\n\n`;
+  const gone = of("hall", "", { type: "/problems#retired", title: "Retired", status: 410, detail: "It is retired.", firstSeq: 11 }, "gone");
+  const erased = of("kitchen", "", { type: "/problems#erased", title: "Erased", status: 410, detail: "It is erased." }, "gone");
+  const position = of("hall", "h.2.7", { totalItems: 7 }, "position");
+  const { baseUrl, asked } = await scripted(
+    t,
+    broken(position + of("kitchen", "h.4.7", { items: items(3, 4) })),
+    problem(503, "overloaded", { "retry-after": "0" }),
+    stream(of("hall", "h.4.8", { items: items(8, 8) }) + gone + END),
+    stream(gone + of("kitchen", "h.5.8", { items: items(5, 5) }) + erased),
+  );
+  const [kitchen, hall] = [room(baseUrl), history<Message, never>({ baseUrl }, "rooms", "hall", "messages")];
+  const found = [];
+  for await (const { history, items, position, gone } of liveMany([{ history: kitchen, after: 2 }, { history: hall }]))
+    found.push([history === kitchen ? "kitchen" : "hall", items.length, position, gone?.type]);
+  assert.deepEqual(found, [
+    ["hall", 0, 7, undefined],
+    ["kitchen", 2, 4, undefined],
+    ["hall", 1, 8, undefined],
+    ["hall", 0, 8, "/problems#retired"],
+    ["kitchen", 1, 5, undefined],
+    ["kitchen", 0, 5, "/problems#erased"],
+  ]);
+  assert.deepEqual(asked.map(({ headers }) => headers["last-event-id"]), [undefined, "h.4.7", "h.4.7", "h.4.8"]);
+  const watch = new URL(asked[0]!.url, baseUrl).searchParams.getAll("watch");
+  assert.deepEqual(watch, ["rooms/kitchen/messages:2", "rooms/hall/messages"]);
+});
+
+test("who has something new is resumed by the last id", async (t) => {
+  const owners = (id: string, ...totals: number[]) => {
+    const items = totals.map((totalItems, index) => ({ roomId: `r${index}`, messages: { totalItems, totalPages: 1 } }));
+    return `${id && `id: ${id}\n`}data: ${JSON.stringify({ items })}\n\n`;
+  };
+  const answers = [broken("event: position\nid: 82A\ndata: {}\n\n" + owners("", 1, 2)), stream(owners("82C", 3) + END), problem(410, "position-too-old")] as const;
+  const { baseUrl, asked } = await scripted(t, ...answers);
+  const found: unknown[] = [];
+  const reads = async () => {
+    for await (const { owners, position } of liveOwners<{ roomId: string }>({ baseUrl }, "messages"))
+      found.push([owners.map(({ owner, totalItems }) => [owner.roomId, totalItems]), position]);
+  };
+  await assert.rejects(reads, (error) => error instanceof GoneError && error.type === "/problems#position-too-old");
+  assert.deepEqual(found, [
+    [[], "82A"],
+    [[["r0", 1], ["r1", 2]], undefined],
+    [[["r0", 3]], "82C"],
+  ]);
+  assert.deepEqual(asked.map(({ headers }) => headers["last-event-id"]), [undefined, "82A", "82C"]);
+});
+
+test("several histories are asked for again where no stream comes through", async (t) => {
+  const html: Answer = (response) => response.writeHead(200, { "content-type": "text/html" }).end("<p>Welcome</p>");
+  const position = 'event: position\nid: h.7\ndata: {"watch":"rooms/kitchen/messages","totalItems":7}\n\n';
+  const { baseUrl, asked } = await scripted(t, html, stream(position));
+  for await (const { position } of liveMany([{ history: room(baseUrl) }])) {
+    assert.equal(position, 7);
+    break;
+  }
+  assert(asked.length === 2 && asked[1]!.at - asked[0]!.at > 500, "after a pause");
 });
 
 test("what is deleted or refused ends it", async (t) => {

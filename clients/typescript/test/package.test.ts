@@ -22,13 +22,13 @@ const directory = join(import.meta.dirname, "readme");
 
 /** What the examples after the quick start take for granted. */
 const GIVEN = `
-import { all, append, followQuery, GoneError, history, item, list, listQuery, live, liveBatches, newest, newKey, page, pages, ProblemError, trades, windows } from "@pagebucket/client";
+import { all, append, followQuery, GoneError, history, item, list, listQuery, live, liveBatches, liveMany, liveOwners, newest, newKey, page, pages, ProblemError, trades, windows } from "@pagebucket/client";
 import { QueryClient } from "@tanstack/query-core";
 const service = { baseUrl: "http://127.0.0.1:8080" };
 const mine = trades(service, 7);
 const queryClient = new QueryClient();
 const show = (..._: unknown[]) => {};
-export const given = { all, followQuery, GoneError, history, listQuery, live, liveBatches, queryClient, show, item, list, newest, newKey, page, pages, ProblemError, windows, mine, service };
+export const given = { all, followQuery, GoneError, history, listQuery, live, liveBatches, liveMany, liveOwners, queryClient, show, item, list, newest, newKey, page, pages, ProblemError, windows, mine, service };
 `;
 
 test("the examples of the README have no type errors", () => {

@@ -9,6 +9,8 @@ import {
   item,
   list,
   live,
+  liveMany,
+  liveOwners,
   newKey,
   NotAcknowledgedError,
   page,
@@ -267,6 +269,40 @@ suite("with the real service", { skip }, () => {
     for (const found of await reading) assert.deepEqual(found, stored);
     assert.deepEqual(stored.map(({ seq }) => seq), numbers(1, count));
     assert(ours.connections > 1 && theirs.connections > 1, `${ours.connections}, ${theirs.connections}`);
+  });
+
+  test("several histories, and who has something new, come live whatever is cut", async (t) => {
+    const cut = await proxy(t, service.baseUrl, randomCuts(t));
+    const mine = [fresh(cut.baseUrl), fresh(cut.baseUrl), fresh(cut.baseUrl)];
+    const ids = mine.map(({ path }) => Number(path.split("/")[3]));
+    const count = 120;
+    const followed = liveOwners<{ customerId: number }>({ baseUrl: cut.baseUrl }, "trades");
+    assert((await followed.next()).value?.position, "then the owners are listed");
+    const [first, second, third] = mine as [(typeof mine)[0], (typeof mine)[0], (typeof mine)[0]];
+    await append(first, days(count / 2));
+    async function readAll() {
+      const found = mine.map(() => [] as number[]);
+      for await (const { history, items } of liveMany([{ history: first, after: 0 }, { history: second, after: 0 }, { history: third }])) {
+        found[mine.indexOf(history as (typeof mine)[0])]!.push(...items.map(({ seq }) => seq));
+        if (found[0]!.length === count && found[1]!.length === count) return found;
+      }
+      return undefined;
+    }
+    async function readTotals() {
+      const totals: Record<number, number> = {};
+      for await (const { owners } of followed) {
+        for (const { owner, totalItems } of owners) totals[owner.customerId] = totalItems;
+        if (ids.slice(0, 2).every((id) => totals[id] === count)) return;
+      }
+    }
+    const reading = Promise.all([readAll(), readTotals()]);
+    for (let n = 0; n < count; n += 4) {
+      await append(second, days(4));
+      if (n < count / 2) await append(first, days(4));
+    }
+    const [found] = await reading;
+    assert.deepEqual(found, [numbers(1, count), numbers(1, count), []]);
+    assert(cut.connections > 2, `${cut.connections}`);
   });
 
   test("TanStack Query reads all pages", async () => {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { all, append, history, infiniteQuery, list, listQuery, live, liveBatches, page, pages, summary, trades, windows } from "@pagebucket/client";
+import { all, append, history, infiniteQuery, list, listQuery, live, liveBatches, liveMany, liveOwners, page, pages, summary, trades, windows } from "@pagebucket/client";
 import type { Appended, History, Listing, TradeInput, Page, Trade } from "@pagebucket/client";
 
 // The tests run in `build`, beside `src`.
@@ -48,6 +48,12 @@ export async function typesAreChecked(): Promise<void> {
   for await (const { text } of all(mine)) void text;
   for await (const { seq, qty } of live(mine, { after: 34 })) void (seq * qty);
   for await (const { items, position } of liveBatches(mine)) void [items[0]?.ticker, position + 1];
+  for await (const { history, items, position, gone } of liveMany([{ history: mine, after: 34 }, { history: trades(service, 8) }]))
+    void [history.path, items[0]?.ticker, position + 1, gone?.firstSeq];
+  for await (const { owners, position } of liveOwners<{ customerId: number }>(service, "trades"))
+    void [owners[0]?.owner.customerId, owners[0]?.totalItems, position?.length];
+  // @ts-expect-error: a place of the owners is no number.
+  liveOwners(service, "trades", { position: 34 });
   // @ts-expect-error: a live history has no filters.
   live(mine, { ticker: "AMD" });
   // @ts-expect-error: a listing has no such parameter.

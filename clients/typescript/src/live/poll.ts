@@ -1,7 +1,7 @@
 import type { History } from "../history.js";
 import { list, newest } from "../read.js";
 import type { Stored } from "../types.js";
-import { type Arrived, type Connection, Reconnect } from "./connection.js";
+import { type Connection, Reconnect } from "./connection.js";
 
 /** Seconds that the service waits for items, at most. */
 const WAIT = 20;
@@ -9,14 +9,15 @@ const WAIT = 20;
 /** The items of windows, each of which the service answers when it has something to show. It ends with an error, or when a stream is to be tried again. */
 export async function* polled<Item extends Stored, NewItem, Owner>(
   history: History<Item, NewItem, Owner>,
-  { attempt, timeout, position, until, retry, onOpen }: Connection,
-): AsyncGenerator<Arrived<Item>, void> {
+  position: number | undefined,
+  { attempt, timeout, until, retry, onOpen }: Connection,
+): AsyncGenerator<{ items?: Item[]; totalItems?: number }, void> {
   const { signal } = attempt;
   let after: number;
   if (position === undefined) {
     ({ totalItems: after = 0 } = await attempt.within(timeout, () => newest(history, 1, { signal })));
     onOpen();
-    yield { items: [], position: after };
+    yield { totalItems: after };
   } else after = position;
   while (Date.now() < until) {
     const begun = performance.now();
