@@ -71,6 +71,7 @@ pub mod internal {
     pub use crate::migrations::Migration;
     pub use crate::migrations::epoch::Epoch;
     pub use crate::migrations::histories::KnownHistory;
+    pub use crate::mongo::change_log::{ChangeLog, LogNews, LogScope, LogStart};
     pub use crate::mongo::read_preference::criteria;
     pub use crate::mongo::{COMMAND, COMMIT, CommandObserver, NO_PRIMARY};
     pub use crate::sharding::{ShardKey, shard_keys};

@@ -1,7 +1,8 @@
 //! What knows the driver, and neither histories nor page views: how a server is reached ([`connection`]), how long it may take
 //! ([`deadline`]), what goes wrong ([`error`]), reads that never go back in time ([`majority`]), writes that are applied at most
-//! once ([`session`]) and what their answers mean ([`reply`]).
+//! once ([`session`]) and what their answers mean ([`reply`]), and changes as they happen ([`change_log`]).
 
+pub mod change_log;
 pub mod connection;
 pub mod deadline;
 pub mod error;

@@ -147,6 +147,8 @@ metrics! {
         "change streams that were opened for live readers. `first`: there was no live reader before; `resumed`: after one that broke, at its place; `again`: after one that broke and lost its place, and the tails of all watched owners were read";
     TASK_PANICS: Counter "pagebucket_task_panics_total" ["task": Known(&["live-room", "live-owners"])]
         "tasks for which live readers wait that have panicked: a fault of the program. `live-room`: of those of one owner; `live-owners`: of those of all owners of a history. These readers are told, and resume";
+    LIVE_SILENCE: Gauge "pagebucket_live_change_stream_silent_seconds" []
+        "time since the change stream of live readers has answered, from 1.5 s on; 0 while it answers, or there are no readers. Meanwhile the tails of their owners are read every second, and streams of all owners wait";
     UPLOADS_UNDER_WAY: Gauge "pagebucket_uploads_under_way" []
         "uploads that have begun and not ended";
     UPLOAD_BYTES: Gauge "pagebucket_upload_held_bytes" []
@@ -184,6 +186,7 @@ pub const ALARMS: &[(&str, &str)] = &[
     (EXPORTS, r#"rate(pagebucket_exports_total{result="failed"}[1h]) > 0"#),
     (REFUSALS, r#"rate(pagebucket_auth_refusals_total{reason="invalid_token"}[5m]) > 1"#),
     (REFUSED_CONNECTIONS, "rate(pagebucket_refused_connections_total[5m]) > 0"),
+    (LIVE_SILENCE, "pagebucket_live_change_stream_silent_seconds > 60"),
     (HOUSEKEEPING, r#"sum(increase(pagebucket_housekeeping_total{result="done"}[15m])) == 0"#),
 ];
 

@@ -10,6 +10,7 @@ mod owners;
 mod polls;
 mod privileges;
 mod several;
+pub mod silence;
 mod streams;
 
 crate::harness::named!("live");

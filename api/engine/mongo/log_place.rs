@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use mongodb::bson::{
-    Binary, Bson, Document, Timestamp, deserialize_from_bson, doc, serialize_to_bson, spec::BinarySubtype,
-};
-use mongodb::change_stream::event::ResumeToken;
+use mongodb::bson::{Binary, Document, Timestamp, doc, spec::BinarySubtype};
 use pagebucket_model::domain::Invalid;
 
 /// The first byte of every token: a time follows, four bytes of seconds and four that count within the second.
@@ -45,8 +42,7 @@ impl LogPlace {
     }
 
     /// The place of a token, if it is one of a server that this version knows.
-    pub(crate) fn of(token: &ResumeToken) -> Option<Self> {
-        let Bson::Document(token) = serialize_to_bson(token).ok()? else { return None };
+    pub(crate) fn of(token: &Document) -> Option<Self> {
         let types = token.get_binary_generic("_typeBits").ok().map(|bytes| hex(bytes));
         Self::parse(&match (token.get_str("_data").ok()?, types) {
             (data, None) => data.to_owned(),
@@ -63,14 +59,14 @@ impl LogPlace {
     }
 
     /// The token of this place.
-    pub(crate) fn token(&self) -> Option<ResumeToken> {
+    pub(crate) fn token(&self) -> Option<Document> {
         let mut token: Document = doc! { "_data": &*self.data };
         if let Some(types) = &self.types {
             let bytes = (0..types.len()).step_by(2).map(|at| u8::from_str_radix(&types[at..at + 2], 16));
             let bytes = bytes.collect::<Result<Vec<_>, _>>().ok()?;
             token.insert("_typeBits", Binary { subtype: BinarySubtype::Generic, bytes });
         }
-        deserialize_from_bson(token.into()).ok()
+        Some(token)
     }
 }
 

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mongodb::bson::{Document, RawDocumentBuf, serialize_to_document};
-use mongodb::change_stream::ChangeStream;
 use pagebucket_engine::internal::adoptions::{Adoption, Adoptions};
+use pagebucket_engine::internal::{ChangeLog, LogNews};
 use pagebucket_engine::{Engine, Error};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -105,7 +104,7 @@ pub async fn adopt<T: AdoptionWatch>(
     }
     let mut ended = Ended::default();
     loop {
-        let stream = work.open().await?;
+        let log = work.open().await?;
         if !work.adoption.copied {
             let began = Instant::now();
             let report = work.copy(interrupts).await?;
@@ -119,7 +118,7 @@ pub async fn adopt<T: AdoptionWatch>(
                 break;
             }
         }
-        match work.follow(stream, interrupts).await {
+        match work.follow(log, interrupts).await {
             Ok(()) => break,
             Err(Stop::Source(SourceError::Expired)) => work.begin_again(),
             Err(stop) => return Err(stop),
@@ -208,17 +207,21 @@ impl<T: AdoptionWatch> Work<'_, T> {
     }
 
     /// Opens the change stream where the last one stopped, if it can be; otherwise everything is copied, once more.
-    async fn open(&mut self) -> Result<ChangeStream<RawDocumentBuf>, Stop> {
-        if let Some(token) = &self.adoption.token {
-            match self.source.watch(Some(token)).await {
-                Err(SourceError::Expired) => self.begin_again(),
-                opened => return Ok(opened?),
+    async fn open(&mut self) -> Result<ChangeLog, Stop> {
+        let mut log = self.source.changes(self.adoption.token.as_ref());
+        loop {
+            match log.next().await.map_err(SourceError::from)? {
+                LogNews::Opened { resumed: true } => return Ok(log),
+                LogNews::Opened { resumed: false } => break,
+                LogNews::PlaceLost => self.begin_again(),
+                LogNews::Refused(why) => return Err(SourceError::from(Error::Internal(why)).into()),
+                LogNews::Ended => return Err(SourceError::Invalidated.into()),
+                LogNews::Changes(_) | LogNews::Quiet => {}
             }
         }
-        let stream = self.source.watch(None).await?;
-        (self.adoption.token, self.adoption.copied) = (token(&stream), false);
+        (self.adoption.token, self.adoption.copied) = (log.place().cloned(), false);
         self.note().await?;
-        Ok(stream)
+        Ok(log)
     }
 
     fn begin_again(&mut self) {
@@ -228,9 +231,4 @@ impl<T: AdoptionWatch> Work<'_, T> {
             SourceError::Expired
         ));
     }
-}
-
-/// The place after what the stream has given.
-pub(super) fn token(stream: &ChangeStream<RawDocumentBuf>) -> Option<Document> {
-    serialize_to_document(&stream.resume_token()?).ok()
 }

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, Timestamp};
-use mongodb::change_stream::ChangeStream;
+use pagebucket_engine::Error;
+use pagebucket_engine::internal::{ChangeLog, LogNews};
 use pagebucket_model::domain::Clock;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::adoption::{Stop, Work, token};
+use super::adoption::{Stop, Work};
 use super::events::{Change, changes, same_id, time};
 use super::shape::{SourcePlace, of_ids};
 use super::source::SourceError;
@@ -35,15 +36,15 @@ const IDLE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
 
 impl<T: AdoptionWatch> Work<'_, T> {
-    /// Stores what the stream gives, until the first message from `interrupts`.
+    /// Stores the changes of a log, until the first message from `interrupts`.
     pub(super) async fn follow(
         &mut self,
-        stream: ChangeStream<RawDocumentBuf>,
+        log: ChangeLog,
         interrupts: &mut mpsc::Receiver<Phase>,
     ) -> Result<(), Stop> {
         let stop = CancellationToken::new();
         {
-            let mut rounds = pin!(self.rounds(stream, &stop));
+            let mut rounds = pin!(self.rounds(log, &stop));
             tokio::select! {
                 ended = &mut rounds => return ended,
                 Some(_) = interrupts.recv() => stop.cancel(),
@@ -60,17 +61,13 @@ impl<T: AdoptionWatch> Work<'_, T> {
     }
 
     /// Stores changes, round by round, until `stop`.
-    async fn rounds(
-        &mut self,
-        mut stream: ChangeStream<RawDocumentBuf>,
-        stop: &CancellationToken,
-    ) -> Result<(), Stop> {
+    async fn rounds(&mut self, mut log: ChangeLog, stop: &CancellationToken) -> Result<(), Stop> {
         let (mut noted, mut heard) = (Instant::now(), Patience::of(OUTAGE));
         let before = self.storing.counts.stored;
         loop {
             let at = Clock::system().now();
             let events = tokio::select! {
-                events = self.next(&mut stream, &heard) => events?,
+                events = next(&mut log, &heard) => events?,
                 () = stop.cancelled() => return Ok(()),
             };
             let last = events.iter().filter_map(|event| time(event)).max();
@@ -88,7 +85,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
             }
             let goes_on = self.apply(&events, last).await?;
             if !events.is_empty() || noted.elapsed() > IDLE {
-                self.adoption.token = token(&stream).or(self.adoption.token.take());
+                self.adoption.token = log.place().cloned().or(self.adoption.token.take());
                 self.note().await?;
                 noted = Instant::now();
             }
@@ -97,28 +94,6 @@ impl<T: AdoptionWatch> Work<'_, T> {
             }
             heard.renew();
         }
-    }
-
-    /// The next changes; none if there are no more now. After an error they are read by a new stream, from the noted token
-    /// on: the old one goes on after changes that it gave before the error, which are lost.
-    async fn next(
-        &self,
-        stream: &mut ChangeStream<RawDocumentBuf>,
-        patience: &Patience,
-    ) -> Result<Vec<RawDocumentBuf>, SourceError> {
-        let mut gathered = gather(stream).await;
-        while let Err(SourceError::Database(error)) = gathered {
-            patience.after(error).await?;
-            let token = self.adoption.token.as_ref().ok_or(SourceError::Expired)?;
-            gathered = match self.source.watch(Some(token)).await {
-                Ok(reopened) => {
-                    *stream = reopened;
-                    gather(stream).await
-                }
-                Err(error) => Err(error),
-            };
-        }
-        gathered
     }
 
     /// Stores what these changes have added. Returns false if nothing comes after them.
@@ -206,14 +181,20 @@ impl<T: AdoptionWatch> Work<'_, T> {
 }
 
 /// The next changes; none if there are no more now.
-async fn gather(stream: &mut ChangeStream<RawDocumentBuf>) -> Result<Vec<RawDocumentBuf>, SourceError> {
+async fn next(log: &mut ChangeLog, patience: &Patience) -> Result<Vec<RawDocumentBuf>, SourceError> {
     let (mut events, began) = (Vec::new(), Instant::now());
     while events.len() < ROUND && (events.is_empty() || began.elapsed() < LONGEST) {
-        match stream.next_if_any().await? {
-            Some(event) => events.push(event),
-            // The next call finds it again.
-            None if !stream.is_alive() && events.is_empty() => return Err(SourceError::Invalidated),
-            None => break,
+        match log.next().await {
+            Ok(LogNews::Changes(changes)) => events.extend(changes),
+            Ok(LogNews::Opened { resumed: true }) => {}
+            Ok(LogNews::Quiet) => break,
+            Ok(LogNews::Ended) if events.is_empty() => return Err(SourceError::Invalidated),
+            // The last of the changes says it, too.
+            Ok(LogNews::Ended) => break,
+            // What was gathered is copied with all else.
+            Ok(LogNews::PlaceLost | LogNews::Opened { resumed: false }) => return Err(SourceError::Expired),
+            Ok(LogNews::Refused(why)) => return Err(Error::Internal(why).into()),
+            Err(error) => patience.after(error).await?,
         }
     }
     Ok(events)

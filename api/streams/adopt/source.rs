@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use mongodb::bson::{Binary, Document, RawDocumentBuf, Timestamp, deserialize_from_document, doc};
-use mongodb::change_stream::ChangeStream;
-use mongodb::change_stream::event::ResumeToken;
-use mongodb::error::{Error as DriverError, ErrorKind};
+use mongodb::bson::{Binary, Document, Timestamp, doc};
+use mongodb::error::Error as DriverError;
 use mongodb::options::SelectionCriteria;
 use mongodb::raw_batch_cursor::RawBatchCursor;
 use mongodb::results::{CollectionSpecification, CollectionType};
 use mongodb::{Collection, Database};
+use pagebucket_engine::internal::{ChangeLog, LogScope, LogStart};
 use pagebucket_engine::{ConnectError, ConnectionSettings, Error, Topology};
 use pagebucket_model::domain::ReadPreference;
 use tokio::task::JoinError;
@@ -78,12 +77,7 @@ pub enum SourceError {
 
 impl From<DriverError> for SourceError {
     fn from(error: DriverError) -> Self {
-        /// ChangeStreamHistoryLost, InvalidResumeToken, ChangeStreamFatalError. (Server source, `error_codes.yml`.)
-        const EXPIRED: [i32; 3] = [286, 260, 280];
-        match error.kind.as_ref() {
-            ErrorKind::Command(command) if EXPIRED.contains(&command.code) => Self::Expired,
-            _ => Self::Database(error.into()),
-        }
+        Self::Database(error.into())
     }
 }
 
@@ -189,22 +183,11 @@ impl Source {
     }
 
     /// The changes after `token`, or from now on.
-    pub(super) async fn watch(
-        &self,
-        token: Option<&Document>,
-    ) -> Result<ChangeStream<RawDocumentBuf>, SourceError> {
-        let collection = self.documents_collection();
-        let watch = collection.watch().max_await_time(AWAIT);
-        let stream = match token {
-            Some(token) => {
-                // Another program has changed it: as good as none.
-                let token: ResumeToken =
-                    deserialize_from_document(token.clone()).map_err(|_| SourceError::Expired)?;
-                watch.resume_after(token).await?
-            }
-            None => watch.await?,
-        };
-        Ok(stream.with_type())
+    pub(super) fn changes(&self, token: Option<&Document>) -> ChangeLog {
+        let collection = Some(self.collection.clone());
+        let database = self.database.clone();
+        let scope = LogScope { database, collection, pipeline: Vec::new(), batch: BATCH, wait: AWAIT };
+        ChangeLog::new(scope, token.cloned(), || Box::pin(async { Ok(LogStart::Now) }))
     }
 
     fn documents_collection(&self) -> Collection<Document> {

@@ -11,7 +11,9 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::harness::{Client, History, Service, Setup, TRADES, eventually, migrations, shared, spawn};
+use crate::harness::{
+    Client, History, Mongod, Service, Setup, TRADES, eventually, migrations, shared, spawn,
+};
 
 /// Longer than any command takes on a slow machine; only a failure waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,7 +47,12 @@ impl Place {
     }
 
     pub async fn of(history: &'static History) -> Self {
-        let connection = Setup::on(shared().await).connection;
+        Self::on(shared().await, history)
+    }
+
+    /// A database of another mongod.
+    pub fn on(mongod: &Mongod, history: &'static History) -> Self {
+        let connection = Setup::on(mongod).connection;
         Self { history, uri: connection.uri, name: connection.database }
     }
 

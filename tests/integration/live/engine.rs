@@ -10,13 +10,15 @@ use pagebucket_engine::internal::{Ages, COMMAND, Retention};
 use pagebucket_engine::{Deadline, Engine, Erasure, Error, Gone, LiveReader, LiveStart, OwnersReader, Store};
 use pagebucket_model::domain::Position;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
+use super::silence::of_streams;
 use crate::faults::{fail, heal};
 use crate::harness::{
     ALL, History, Mongod, Service, Setup, TRADES, amount, engine, eventually, fill, shared, test, test_over,
 };
 
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 fn deadline() -> Deadline {
     Deadline::within(COMMAND)
@@ -32,9 +34,9 @@ fn short_ages() -> Ages {
     Ages { poll: Duration::from_millis(50), command: Duration::from_secs(1), ..ages }
 }
 
-/// The commands that a store has sent.
+/// The commands that a store has sent, and when.
 #[derive(Clone, Default)]
-struct Sent(Arc<Mutex<Vec<(String, Document)>>>);
+pub(super) struct Sent(Arc<Mutex<Vec<(String, Document)>>>, Arc<Mutex<Vec<Instant>>>);
 
 impl Sent {
     /// Those for which this holds.
@@ -47,8 +49,20 @@ impl Sent {
             .count()
     }
 
-    fn streams(&self) -> usize {
+    pub(super) fn streams(&self) -> usize {
         self.openings().len()
+    }
+
+    /// When the commands were sent that open change streams.
+    pub(super) fn opened_at(&self) -> Vec<Instant> {
+        self.1.lock().expect("no test panics here").clone()
+    }
+
+    fn note(&self, name: &str, command: &Document) {
+        self.0.lock().expect("no test panics here").push((name.to_owned(), command.clone()));
+        if name == "aggregate" && opens_stream(command) {
+            self.1.lock().expect("no test panics here").push(Instant::now());
+        }
     }
 
     /// The commands that open change streams.
@@ -85,27 +99,30 @@ fn options(opened: &Document) -> &Document {
 }
 
 /// Two stores on one database.
-struct Pair {
+pub(super) struct Pair {
     history: &'static History,
     stores: [Store; 2],
-    sent: [Sent; 2],
-    database: mongodb::Database,
+    pub(super) sent: [Sent; 2],
+    pub(super) database: mongodb::Database,
 }
 
 impl Pair {
-    async fn on(mongod: &Mongod, history: &'static History) -> Self {
+    pub(super) async fn on(mongod: &Mongod, history: &'static History) -> Self {
+        Self::at([mongod.uri(), mongod.uri()], history).await
+    }
+
+    /// Each store reaches the database by its own connection string.
+    pub(super) async fn at(uris: [&str; 2], history: &'static History) -> Self {
         let sent = [Sent::default(), Sent::default()];
-        let setup = || Setup::on(mongod).of(history);
+        let setup = |store: usize| Setup::at(uris[store]).of(history);
         let observed = |setup: Setup, sent: &Sent| {
             let sent = sent.clone();
-            setup.observed(move |name, command| {
-                sent.0.lock().expect("no test panics here").push((name.to_owned(), command.clone()));
-            })
+            setup.observed(move |name, command| sent.note(name, command))
         };
-        let one = observed(setup(), &sent[0]);
-        let client = mongodb::Client::with_uri_str(mongod.uri()).await.expect("a connection string");
+        let one = observed(setup(0), &sent[0]);
+        let client = mongodb::Client::with_uri_str(uris[1]).await.expect("a connection string");
         let database = client.database(&one.connection.database);
-        let other = observed(setup().in_database(&database), &sent[1]);
+        let other = observed(setup(1).in_database(&database), &sent[1]);
         let stores = [one.store().await, other.store().await];
         Self { history, stores, sent, database }
     }
@@ -115,13 +132,13 @@ impl Pair {
     }
 
     /// Appends items with these numbers by a store.
-    async fn append(&self, store: usize, owner: u64, numbers: std::ops::RangeInclusive<u64>) {
+    pub(super) async fn append(&self, store: usize, owner: u64, numbers: std::ops::RangeInclusive<u64>) {
         let items = numbers.map(|number| engine::dated(self.history, number, number as i64)).collect();
         let owner = engine::owner(self.history, owner);
         self.engine(store).append(owner, items, deadline()).await.expect("to append");
     }
 
-    async fn watch(&self, store: usize, owner: u64, after: Option<u64>) -> LiveReader {
+    pub(super) async fn watch(&self, store: usize, owner: u64, after: Option<u64>) -> LiveReader {
         self.try_watch(store, owner, after).await.expect("a live reader")
     }
 
@@ -132,7 +149,7 @@ impl Pair {
 }
 
 /// Reads until `last`, and checks that nothing is missing, doubled or in disorder: each item is the one of its number.
-async fn read_to(history: &History, reader: &mut LiveReader, last: u64) {
+pub(super) async fn read_to(history: &History, reader: &mut LiveReader, last: u64) {
     while reader.position().get() < last {
         let mut expected = reader.position().get();
         let page = tokio::time::timeout(PATIENCE, reader.next()).await.expect("more").expect("a page");
@@ -595,8 +612,7 @@ async fn a_stream_that_breaks_misses_nothing() {
     let mut last = 0;
     for (code, times) in BREAKS {
         let streams = pair.sent[0].streams();
-        // Only the stream asks for more: every other answer comes at once.
-        let how = doc! { "failCommands": ["getMore", "aggregate"], "errorCode": code };
+        let how = of_streams(&pair.database, &["getMore", "aggregate"], doc! { "errorCode": code });
         fail(&mongod, "getMore", doc! { "times": times }, how).await;
         eventually("the stream is opened again", PATIENCE, || async { pair.sent[0].streams() > streams })
             .await;
@@ -615,7 +631,7 @@ async fn a_stream_that_breaks_misses_nothing() {
     mongod.remove().await;
 }
 
-/// What is appended while the stream cannot be opened is found when it is.
+/// What is appended while the stream cannot be opened is found.
 #[test]
 async fn appends_while_there_is_no_stream_are_found() {
     let mongod = Mongod::failing().await;
@@ -624,7 +640,7 @@ async fn appends_while_there_is_no_stream_are_found() {
     // The stream of this store alone: commits need no aggregate while the tail is known.
     pair.append(1, 7, 1..=1).await;
     read_to(TRADES, &mut reader, 1).await;
-    let broken = doc! { "failCommands": ["getMore", "aggregate"], "errorCode": 11600 };
+    let broken = of_streams(&pair.database, &["getMore", "aggregate"], doc! { "errorCode": 11600 });
     let streams = pair.sent[0].streams();
     fail(&mongod, "getMore", "alwaysOn", broken).await;
     eventually("it is tried again", PATIENCE, || async { pair.sent[0].streams() > streams + 1 }).await;

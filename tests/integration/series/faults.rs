@@ -16,6 +16,7 @@ use crate::harness::{
     Client, Mongod, ReplicaSet, SERIES, Service, Setup, Wires, amount, engine, eventually, shared, test,
     trade_at,
 };
+use crate::live::silence::of_streams;
 
 const OWNERS: u64 = 12;
 
@@ -144,6 +145,8 @@ async fn mongod_is_killed() {
         erasures.spawn(erase(other.client.clone(), erased));
         mongod.kill().await;
         mongod.start().await;
+        // An append that is sent earlier may be told that the database is away.
+        writers.go_on(1).await;
     }
     writers.go_on(60).await;
     erasures.join_all().await;
@@ -266,5 +269,29 @@ async fn a_slow_read_loses_no_lease() {
     append(&one.client, 2, 1..=3).await;
     each_once(&one.client, &one.database, [1, 2]).await;
     assert_eq!(term(&one.database).await, before);
+    mongod.remove().await;
+}
+
+/// A feeder whose change stream breaks, or loses its place, goes on with another stream. It needs no other lease for that.
+#[test]
+async fn a_feeder_outlasts_its_change_stream() {
+    let mongod = Mongod::failing().await;
+    let service = Setup::on(&mongod).of(SERIES).start().await;
+    append(&service.client, 1, 1..=3).await;
+    each_once(&service.client, &service.database, [1]).await;
+    let before = term(&service.database).await;
+    let mut owners = 1;
+    // FailedToSatisfyReadPreference, ChangeStreamHistoryLost.
+    for code in [133, 286] {
+        let how = of_streams(&service.database, &["getMore"], doc! { "errorCode": code });
+        fail(&mongod, "getMore", doc! { "times": 2 }, how).await;
+        for _ in 0..3 {
+            owners += 1;
+            append(&service.client, owners, 1..=3).await;
+            each_once(&service.client, &service.database, 1..=owners).await;
+        }
+        heal(&mongod).await;
+    }
+    assert_eq!(term(&service.database).await, before);
     mongod.remove().await;
 }

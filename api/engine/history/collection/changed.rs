@@ -3,9 +3,12 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mongodb::change_stream::event::ResumeToken;
 use pagebucket_model::domain::OwnerId;
 use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::mongo::Deadline;
+use crate::mongo::log_place::LogPlace;
 
 /// The most owners that are noted. When more change before they are taken, all changes are missed, and readers resume.
 const MOST: usize = 100_000;
@@ -15,9 +18,21 @@ const MOST: usize = 100_000;
 pub(crate) struct ChangedOwners {
     /// Whether there are readers of all owners. A change looks at this, and at nothing else while there are none.
     wanted: AtomicBool,
-    /// Whether a change stream tells of changes.
-    followed: AtomicBool,
+    /// What tells of changes.
+    source: watch::Sender<ChangeSource>,
     noted: Mutex<NotedChanges>,
+}
+
+/// What tells of changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ChangeSource {
+    /// Nothing: the database is a standalone server, or the user may not read changes.
+    None,
+    /// Nothing, at the moment.
+    #[default]
+    Interrupted,
+    /// A change stream. While it is being resumed, its changes are late, and none is missing.
+    Stream,
 }
 
 /// What was noted.
@@ -26,7 +41,7 @@ pub(crate) struct NotedChanges {
     /// Those that have changed and were not taken yet.
     pub(crate) owners: HashSet<OwnerId>,
     /// The place up to which all changes are noted, once it is known.
-    pub(crate) reached: Option<ResumeToken>,
+    pub(crate) reached: Option<LogPlace>,
     /// How often changes were missed.
     pub(crate) misses: u64,
 }
@@ -54,16 +69,23 @@ impl ChangedOwners {
     }
 
     /// Notes whether a change stream tells of changes. Without one all are missed.
-    pub(crate) fn set_followed(&self, followed: bool) {
-        self.followed.store(followed, Ordering::Relaxed);
-        if !followed {
+    pub(crate) fn set_source(&self, source: ChangeSource) {
+        self.source.send_replace(source);
+        if source != ChangeSource::Stream {
             self.miss();
         }
     }
 
     /// Whether a change stream tells of changes.
     pub(crate) fn is_followed(&self) -> bool {
-        self.followed.load(Ordering::Relaxed)
+        *self.source.borrow() == ChangeSource::Stream
+    }
+
+    /// What tells of changes, once that is known or the deadline has passed.
+    pub(crate) async fn source(&self, deadline: Deadline) -> ChangeSource {
+        let mut source = self.source.subscribe();
+        let known = deadline.wait_for(source.wait_for(|source| *source != ChangeSource::Interrupted)).await;
+        known.and_then(Result::ok).map_or(ChangeSource::Interrupted, |source| *source)
     }
 
     /// Notes that an owner's history has changed.
@@ -73,12 +95,10 @@ impl ChangedOwners {
         }
     }
 
-    /// Notes that all changes up to the place of a token are noted.
-    pub(crate) fn reached(&self, place: impl FnOnce() -> Option<ResumeToken>) {
-        if self.wanted.load(Ordering::Relaxed)
-            && let Some(place) = place()
-        {
-            self.noted.lock().reached = Some(place);
+    /// Notes that all changes up to a place are noted.
+    pub(crate) fn reached(&self, place: &LogPlace) {
+        if self.wanted.load(Ordering::Relaxed) {
+            self.noted.lock().reached = Some(place.clone());
         }
     }
 

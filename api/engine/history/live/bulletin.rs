@@ -134,7 +134,6 @@ impl Drop for Publisher {
 /// changes comes with the last part.
 async fn publish_round(source: &HistoryCollection, bulletin: &watch::Sender<Bulletin>) {
     let NotedChanges { owners, reached, misses } = source.watched.changed.take();
-    let reached = reached.as_ref().and_then(LogPlace::of);
     let owners: Vec<_> = owners.into_iter().collect();
     let mut rest = &*owners;
     loop {

@@ -1,15 +1,23 @@
 //! What a change in the database says of a watched owner.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, RawDocumentBuf, Timestamp, doc};
 use pagebucket_model::domain::{Clock, OwnerId, OwnerType};
 use tokio::time::Instant;
 
 use crate::history::buckets::bucket_id::{self, BucketId};
+use crate::history::collection::HistoryCollection;
 use crate::history::collection::watched::Growth;
 use crate::migrations::{self, epoch};
+use crate::mongo::change_log::{LogScope, LogStart};
+use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
+
+/// The most changes in one answer.
+const BATCH: u32 = 1_000;
 
 /// The most bytes that a change has of what was written.
 const MOST_WRITTEN: i32 = 4 * 1024;
@@ -28,8 +36,8 @@ pub(crate) enum Told {
 }
 
 /// The changes of these collections and of the epoch, with nothing but what [`collection`] and [`told`] read, and the token; and with
-/// `more`.
-pub(crate) fn pipeline(collections: &[&str], more: Document) -> [Document; 2] {
+/// `more`. The server waits so long for a change.
+pub(crate) fn scope(database: &Database, collections: &[&str], more: Document, wait: Duration) -> LogScope {
     let epoch = doc! { "ns.coll": migrations::COLLECTION, "documentKey._id": epoch::ID };
     let mut shown = doc! {
         "ns.coll": 1, "documentKey._id": 1, "operationType": 1, "clusterTime": 1, "wallTime": 1,
@@ -37,14 +45,26 @@ pub(crate) fn pipeline(collections: &[&str], more: Document) -> [Document; 2] {
         "count": { "$ifNull": ["$updateDescription.updatedFields.count", "$fullDocument.count"] },
     };
     shown.extend(more);
-    [doc! { "$match": { "$or": [{ "ns.coll": { "$in": collections } }, epoch] } }, doc! { "$project": shown }]
+    let ours = doc! { "$match": { "$or": [{ "ns.coll": { "$in": collections } }, epoch] } };
+    let pipeline = vec![ours, doc! { "$project": shown }];
+    LogScope { database: database.clone(), collection: None, pipeline, batch: BATCH, wait }
 }
 
-/// What [`written`] reads, for [`pipeline`].
+/// What [`written`] reads, for [`scope`].
 pub(super) fn written_if_small() -> Document {
     let written = doc! { "$ifNull": ["$updateDescription.updatedFields", "$fullDocument", {}] };
     let is_small = doc! { "$lte": [{ "$bsonSize": &written }, MOST_WRITTEN] };
     doc! { "written": { "$cond": [is_small, written, "$$REMOVE"] } }
+}
+
+/// Where a log of the changes of these histories begins: at a time that a majority has. Later reads of all of them show at least its
+/// state.
+pub(crate) async fn from_now(histories: &[Arc<HistoryCollection>]) -> Result<LogStart> {
+    for history in histories {
+        history.look_at_clock(Deadline::within(NO_PRIMARY)).await?;
+    }
+    let newest = histories.iter().filter_map(|history| history.reads.time.newest()).min();
+    newest.map(LogStart::At).ok_or_else(|| Error::Unavailable("the database tells no time yet".to_owned()))
 }
 
 /// What an insert or an update has written to a bucket, if it is small: the bucket, or the fields that were set.

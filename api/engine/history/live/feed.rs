@@ -7,44 +7,44 @@
 //!
 //! The stream also tells when the database gets another epoch. Positions of before then mean nothing, and readers are told so.
 //!
-//! A standalone server has no change streams, and a user may not be allowed to open one. Then the tails of watched owners are
-//! read every second, all owners of a history in one command.
+//! While no stream answers, for whatever reason, the tails of watched owners are read every second, all owners of a history in one
+//! command. A standalone server has no change streams, and a user may not be allowed to open one: then nothing else is done.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::select_all;
+use futures_util::future::{pending, select_all};
 use mongodb::Database;
 use mongodb::bson::RawDocumentBuf;
-use mongodb::change_stream::ChangeStream;
-use mongodb::change_stream::event::ResumeToken;
-use mongodb::options::ReadConcern;
-use pagebucket_model::metric::LIVE_STREAMS;
+use pagebucket_model::metric::{LIVE_SILENCE, LIVE_STREAMS};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::yield_now;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::changes::{
-    Told, collection, committed, is_of_epoch, pipeline, time, told, written, written_if_small,
+    Told, collection, committed, from_now, is_of_epoch, scope, time, told, written, written_if_small,
 };
 use crate::history::buckets::tails::Tails;
 use crate::history::collection::HistoryCollection;
+use crate::history::collection::changed::ChangeSource;
 use crate::migrations::epoch::{self, Epoch};
+use crate::mongo::change_log::{ChangeLog, LogNews};
+use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result, Topology};
 
 /// The server answers after this time, also if there is no change. So a stream ends within this time after its last reader.
 const AWAIT: Duration = Duration::from_secs(1);
 
-/// How often tails are read where there is no change stream.
+/// A stream that has not answered for this time is not relied on: tails are read.
+const OVERDUE: Duration = Duration::from_millis(1_500);
+
+/// How often tails are read while no stream answers.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How long tails are read instead of a change stream that was refused, until it is tried again.
-const REFUSED: Duration = Duration::from_secs(60);
-
-/// The most changes in one reply.
-const BATCH: u32 = 1_000;
+/// A stream that has not answered for this time is worth a warning. An election may take as long.
+const SILENT: Duration = Duration::from_secs(4);
 
 /// The histories of a database, and how their changes are learned of.
 struct Feed {
@@ -57,12 +57,18 @@ struct Feed {
     epoch: Mutex<Option<Epoch>>,
 }
 
-/// Why a stream has ended.
-enum StreamEnd {
-    /// There are no live readers.
-    Unwanted,
-    /// It can be gone on with after this token.
-    Broken(Option<ResumeToken>, Error),
+/// What becomes of a feed while it is wanted.
+struct Feeding {
+    /// Whether readers learn of what others append.
+    fed: bool,
+    /// Whether a stream was open before.
+    has_begun: bool,
+    /// When tails were last read instead of changes.
+    polled: Option<Instant>,
+    /// Whether the log of the service says that no stream answers.
+    is_silent: bool,
+    /// Why the last stream ended.
+    why: String,
 }
 
 /// Waits for live readers, and feeds them as long as there are any, in a task that ends with its handle.
@@ -81,10 +87,8 @@ pub(crate) fn start(
             feed.until_wanted().await;
             // What happened while there were no readers concerns none.
             *feed.epoch.lock() = None;
-            match feed.topology {
-                Topology::Standalone => feed.poll_until(None).await,
-                Topology::Replicated | Topology::Sharded => feed.follow().await,
-            }
+            feed.follow().await;
+            metrics::gauge!(LIVE_SILENCE).set(0.0);
         }
     }))
 }
@@ -120,108 +124,38 @@ impl Feed {
 
     /// Follows the changes until there are no readers.
     async fn follow(&self) {
-        let (mut token, mut start, mut attempts, mut fed) = (None, "first", 0, false);
-        loop {
-            match self.open(token.clone(), start).await {
-                Ok(stream) => {
-                    attempts = 0;
-                    // After a token nothing is missing.
-                    if start != "resumed" {
-                        self.look_at_epoch_at_last().await;
-                    }
-                    if start == "again" {
-                        for history in &self.histories {
-                            history.watched.changed.miss();
-                            history.watched.forget_pages();
-                        }
-                        self.read_tails_at_last().await;
-                    }
-                    self.histories.iter().for_each(|history| history.watched.changed.set_followed(true));
-                    fed = true;
-                    self.set_fed(fed);
-                    match self.wake_by(stream).await {
-                        StreamEnd::Unwanted => return,
-                        StreamEnd::Broken(reached, error) => {
-                            tracing::debug!(%error, "the change stream of live readers broke");
-                            start = if reached.is_some() { "resumed" } else { "again" };
-                            token = reached;
-                        }
-                    }
-                }
-                Err(Error::Unavailable(why)) => {
-                    tracing::debug!(why, "the change stream of live readers is not open");
-                    Deadline::within(NO_PRIMARY).back_off(attempts).await;
-                    attempts += 1;
-                }
-                Err(error) if token.is_some() => {
-                    tracing::warn!(%error, "the change stream of live readers lost its place; the tails are read");
-                    (token, start) = (None, "again");
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the database refuses a change stream; the tails of live readers are read every second");
-                    fed = true;
-                    self.poll_until(Some(Instant::now() + REFUSED)).await;
-                    start = "again";
-                }
-            }
-            if self.ends(fed) {
-                return;
-            }
-        }
-    }
-
-    /// Opens a stream of the changes after `token`, or of those from now on.
-    async fn open(
-        &self,
-        token: Option<ResumeToken>,
-        start: &'static str,
-    ) -> Result<ChangeStream<RawDocumentBuf>> {
-        let names: Vec<&str> = self.histories.iter().map(|history| history.collection()).collect();
-        let watch = self.database.watch().pipeline(pipeline(&names, written_if_small())).batch_size(BATCH);
-        let watch = watch.max_await_time(AWAIT).read_concern(ReadConcern::majority());
-        let stream = match token {
-            Some(token) => watch.resume_after(token).await?,
-            None => watch.start_at_operation_time(self.now().await?).await?,
-        };
-        metrics::counter!(LIVE_STREAMS, "start" => start).increment(1);
-        Ok(stream.with_type())
-    }
-
-    /// A time that a majority has. Later reads of all histories show at least its state.
-    async fn now(&self) -> Result<mongodb::bson::Timestamp> {
-        for history in &self.histories {
-            history.look_at_clock(Deadline::within(NO_PRIMARY)).await?;
-        }
-        let newest = self.histories.iter().filter_map(|history| history.reads.time.newest()).min();
-        newest.ok_or_else(|| Error::Unavailable("the database tells no time yet".to_owned()))
-    }
-
-    /// Wakes readers until the stream ends.
-    async fn wake_by(&self, mut stream: ChangeStream<RawDocumentBuf>) -> StreamEnd {
+        let mut log = (self.topology != Topology::Standalone).then(|| self.log());
+        self.set_source(match log {
+            Some(_) => ChangeSource::Interrupted,
+            None => ChangeSource::None,
+        });
         let mut deletions: Vec<_> = self.histories.iter().map(|history| history.markers.changes()).collect();
+        let mut feeding =
+            Feeding { fed: false, has_begun: false, polled: None, is_silent: false, why: String::new() };
         loop {
-            self.note_place(&stream);
-            match stream.next_if_any().await {
-                Ok(Some(change)) => {
-                    self.wake(&change);
-                    // Who was woken looks before this asks for more changes.
-                    yield_now().await;
-                    if is_of_epoch(&change) {
-                        self.look_at_epoch_at_last().await;
-                    }
+            let overdue = log.as_ref().map(|log| log.answered() + OVERDUE);
+            let poll = overdue.max(feeding.polled.map(|polled| polled + POLL)).unwrap_or_else(Instant::now);
+            let next = async {
+                match &mut log {
+                    Some(log) => log.next().await,
+                    None => pending().await,
                 }
-                Ok(None) if stream.is_alive() => {}
-                Ok(None) => {
-                    // The database was dropped.
-                    return StreamEnd::Broken(
-                        None,
-                        Error::Unavailable("the stream is at its end".to_owned()),
-                    );
+            };
+            // Dropped, it loses nothing.
+            let news = tokio::select! {
+                biased;
+                news = next => Some(news),
+                () = sleep_until(poll) => None,
+            };
+            match news {
+                Some(news) => {
+                    let place = log.as_ref().and_then(ChangeLog::place).and_then(LogPlace::of);
+                    self.take(news, place, &mut feeding).await;
                 }
-                Err(error) => return StreamEnd::Broken(stream.resume_token(), error.into()),
+                None => self.poll(log.as_ref().map(ChangeLog::answered), &mut feeding).await,
             }
-            if self.ends(true) {
-                return StreamEnd::Unwanted;
+            if self.ends(feeding.fed) {
+                return;
             }
             for (history, deletions) in self.histories.iter().zip(&mut deletions) {
                 if deletions.has_changed().unwrap_or(false) {
@@ -235,10 +169,112 @@ impl Feed {
         }
     }
 
+    fn log(&self) -> ChangeLog {
+        let names: Vec<&str> = self.histories.iter().map(|history| history.collection()).collect();
+        let scope = scope(&self.database, &names, written_if_small(), AWAIT);
+        let histories = self.histories.clone();
+        ChangeLog::new(scope, None, move || {
+            let histories = histories.clone();
+            Box::pin(async move { from_now(&histories).await })
+        })
+    }
+
+    /// Takes what the stream tells.
+    async fn take(&self, news: Result<LogNews>, place: Option<LogPlace>, feeding: &mut Feeding) {
+        match news {
+            Ok(LogNews::Opened { resumed }) => {
+                let start = match (resumed, feeding.has_begun) {
+                    (true, _) => "resumed",
+                    (false, true) => "again",
+                    (false, false) => "first",
+                };
+                metrics::counter!(LIVE_STREAMS, "start" => start).increment(1);
+                // After a place nothing is missing.
+                if !resumed {
+                    if feeding.fed {
+                        for history in &self.histories {
+                            history.watched.changed.miss();
+                            history.watched.forget_pages();
+                        }
+                    }
+                    self.look_at_all_at_last(feeding.fed).await;
+                }
+                self.set_source(ChangeSource::Stream);
+                (feeding.fed, feeding.has_begun) = (true, true);
+                self.set_fed(true);
+                self.note_place(place);
+            }
+            Ok(LogNews::Changes(changes)) => {
+                for change in &changes {
+                    self.wake(change);
+                    // Readers that were woken look before the next change.
+                    yield_now().await;
+                    if is_of_epoch(change) {
+                        self.look_at_all_at_last(false).await;
+                    }
+                }
+                self.answered(place, feeding);
+            }
+            Ok(LogNews::Quiet) => self.answered(place, feeding),
+            Ok(LogNews::PlaceLost) => {
+                self.set_source(ChangeSource::Interrupted);
+                "it has lost its place".clone_into(&mut feeding.why);
+            }
+            Ok(LogNews::Ended) => {
+                self.set_source(ChangeSource::Interrupted);
+                "the database was dropped".clone_into(&mut feeding.why);
+            }
+            Ok(LogNews::Refused(why)) => {
+                self.set_source(ChangeSource::None);
+                feeding.why = why;
+            }
+            Err(error) => feeding.why = error.to_string(),
+        }
+    }
+
+    fn answered(&self, place: Option<LogPlace>, feeding: &mut Feeding) {
+        self.note_place(place);
+        metrics::gauge!(LIVE_SILENCE).set(0.0);
+        if std::mem::take(&mut feeding.is_silent) {
+            tracing::info!("the change stream of live readers answers again");
+        }
+    }
+
+    /// Reads the tails instead of changes. Says once that no stream has answered since `answered`.
+    async fn poll(&self, answered: Option<Instant>, feeding: &mut Feeding) {
+        if let Some(answered) = answered {
+            let silence = answered.elapsed();
+            metrics::gauge!(LIVE_SILENCE).set(silence.as_secs_f64());
+            if silence >= SILENT && !std::mem::replace(&mut feeding.is_silent, true) {
+                let why = match &*feeding.why {
+                    "" => "it does not answer",
+                    why => why,
+                };
+                tracing::warn!(
+                    why,
+                    "the change stream of live readers is interrupted: until it answers, their tails are read every second"
+                );
+            }
+        }
+        match self.look_at_all(feeding.fed).await {
+            Ok(()) => {
+                feeding.fed = true;
+                self.set_fed(true);
+            }
+            Err(error) => tracing::debug!(%error, "the tails of live readers were not read"),
+        }
+        feeding.polled = Some(Instant::now());
+    }
+
+    fn set_source(&self, source: ChangeSource) {
+        self.histories.iter().for_each(|history| history.watched.changed.set_source(source));
+    }
+
     /// Notes how far the stream has come.
-    fn note_place(&self, stream: &ChangeStream<RawDocumentBuf>) {
-        let place = || stream.resume_token();
-        self.histories.iter().for_each(|history| history.watched.changed.reached(place));
+    fn note_place(&self, place: Option<LogPlace>) {
+        if let Some(place) = place {
+            self.histories.iter().for_each(|history| history.watched.changed.reached(&place));
+        }
     }
 
     fn wake(&self, change: &RawDocumentBuf) {
@@ -263,28 +299,6 @@ impl Feed {
         }
     }
 
-    /// Reads tails every second until there are no readers, or until this moment.
-    async fn poll_until(&self, end: Option<Instant>) {
-        self.histories.iter().for_each(|history| history.watched.changed.set_followed(false));
-        // Before there are readers, who are told of another one.
-        self.look_at_epoch_at_last().await;
-        self.set_fed(true);
-        loop {
-            sleep(POLL).await;
-            if end.is_some_and(|end| Instant::now() >= end) || self.ends(true) {
-                return;
-            }
-            if let Err(error) = self.look_at_epoch().await {
-                tracing::debug!(%error, "the epoch was not read");
-            }
-            for history in &self.histories {
-                if let Err(error) = read_tails(history).await {
-                    tracing::debug!(%error, "the tails of live readers were not read");
-                }
-            }
-        }
-    }
-
     /// Reads the epoch, and tells readers if it is another one than before.
     async fn look_at_epoch(&self) -> Result<()> {
         let found = epoch::find(&self.database, Deadline::within(NO_PRIMARY)).await?;
@@ -297,29 +311,29 @@ impl Feed {
         Ok(())
     }
 
-    /// The same, as often as that needs.
-    async fn look_at_epoch_at_last(&self) {
-        let mut attempts = 0;
-        while let Err(error) = self.look_at_epoch().await {
-            tracing::debug!(%error, "the epoch was not read");
+    /// Reads the epoch, and the tails of all watched owners, if they may have missed something.
+    async fn look_at_all(&self, tails: bool) -> Result<()> {
+        match self.look_at_epoch().await {
+            Err(Error::Unavailable(why)) => return Err(Error::Unavailable(why)),
             // The user may not read it: streams go on without.
-            if !matches!(error, Error::Unavailable(_)) {
-                return;
-            }
-            Deadline::within(NO_PRIMARY).back_off(attempts).await;
-            attempts += 1;
+            Err(error) => tracing::debug!(%error, "the epoch was not read"),
+            Ok(()) => {}
         }
+        if tails {
+            for history in &self.histories {
+                read_tails(history).await?;
+            }
+        }
+        Ok(())
     }
 
-    /// Reads the tails of all watched owners, as often as that needs.
-    async fn read_tails_at_last(&self) {
-        for history in &self.histories {
-            let mut attempts = 0;
-            while let Err(error) = read_tails(history).await {
-                tracing::debug!(%error, "the tails of live readers were not read");
-                Deadline::within(NO_PRIMARY).back_off(attempts).await;
-                attempts += 1;
-            }
+    /// The same, as often as that needs.
+    async fn look_at_all_at_last(&self, tails: bool) {
+        let mut attempts = 0;
+        while let Err(error) = self.look_at_all(tails).await {
+            tracing::debug!(%error, "the tails of live readers were not read");
+            Deadline::within(NO_PRIMARY).back_off(attempts).await;
+            attempts += 1;
         }
     }
 }

@@ -8,19 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::bson::{Document, RawDocumentBuf};
-use mongodb::change_stream::ChangeStream;
-use mongodb::options::ReadConcern;
 use pagebucket_model::domain::{OwnerId, Totals};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use super::bulletin::{self, Bulletin, SharedBulletin, totals_of};
-use super::changes::{pipeline, time, told};
+use super::changes::{scope, time, told};
 use crate::history::collection::HistoryCollection;
+use crate::history::collection::changed::ChangeSource;
 use crate::history::collection::watched::WatchedAll;
-use crate::mongo::error::code;
+use crate::mongo::change_log::{ChangeLog, LogNews, LogStart};
 use crate::mongo::log_place::LogPlace;
-use crate::mongo::{Deadline, Error, Result};
+use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
 
 /// The most owners that a reader gets at once.
 const MOST: usize = 100;
@@ -33,12 +32,6 @@ const AWAIT: Duration = Duration::from_millis(200);
 
 /// The most readers at once that read the log for what they have missed: each takes a connection.
 const MOST_MISSED: usize = 4;
-
-/// ChangeStreamFatalError, ChangeStreamHistoryLost: the log does not have the place.
-const LOST: [i32; 2] = [280, 286];
-
-/// Unauthorized.
-const UNAUTHORIZED: i32 = 13;
 
 /// Why a reader of all owners does not begin.
 #[derive(Debug, thiserror::Error)]
@@ -105,8 +98,12 @@ impl Followers {
         // In this order nothing is missed: what happens from then on is noted.
         let watched = source.watched.watch_all();
         source.watched.until_fed(deadline).await?;
-        if !source.watched.changed.is_followed() {
-            return Err(FollowError::NotAvailable);
+        match source.watched.changed.source(deadline.or_within(NO_PRIMARY)).await {
+            ChangeSource::Stream => {}
+            ChangeSource::None => return Err(FollowError::NotAvailable),
+            ChangeSource::Interrupted => {
+                return Err(Error::Unavailable("there is no change stream now".to_owned()).into());
+            }
         }
         // A bulletin of earlier readers does not lead to what is noted now.
         let since = source.watched.changed.misses();
@@ -135,7 +132,6 @@ impl OwnersReader {
     /// # Errors
     /// Changes were missed, or the reader is too far behind: it has to resume.
     pub async fn next(&mut self) -> Result<OwnersNews> {
-        let lost = || Error::Unavailable("a reader of all owners has lost its place".to_owned());
         if let Some(missed) = &mut self.missed {
             let part = missed.parts.recv().await.ok_or_else(lost)??;
             if part.place.as_ref() == Some(&missed.until) {
@@ -194,20 +190,19 @@ impl Missed {
         let permit = permit.and_then(Result::ok).ok_or_else(Error::no_answer)?;
         // Not by the token: it may be of a change in the collection of another history, which this stream does not have, and servers that filter
         // early do not find it (280). Of what happened at the same time some comes twice.
-        let (opening, from) = (Arc::clone(source), after.time());
-        let opened = deadline.spawn(async move {
-            let watch =
-                opening.reads.database.watch().pipeline(pipeline(&[opening.collection()], Document::new()));
-            let watch = watch.max_await_time(AWAIT).read_concern(ReadConcern::majority());
-            (watch.start_at_operation_time(from).await, permit)
-        });
-        let (opened, _permit) = opened.await.ok_or_else(Error::no_answer)?;
-        let stream = opened.map_err(refusal)?.with_type();
+        let from = after.time();
+        let scope = scope(&source.reads.database, &[source.collection()], Document::new(), AWAIT);
+        let mut log = ChangeLog::new(scope, None, move || Box::pin(async move { Ok(LogStart::At(from)) }));
+        let (first, _permit) = deadline
+            .wait_for(async { (first(&mut log).await, permit) })
+            .await
+            .ok_or_else(Error::no_answer)?;
+        let first = first?;
         let (sender, parts) = mpsc::channel(1);
         let (source, end) = (Arc::clone(source), until.clone());
-        // It ends by itself when the reader is gone: a read of the driver must not be dropped before it ends.
+        // It ends by itself when the reader is gone.
         tokio::spawn(async move {
-            if let Err(error) = send_missed(&source, stream, &end, &sender, &places).await {
+            if let Err(error) = send_missed(&source, log, first, &end, &sender, &places).await {
                 sender.send(Err(error)).await.ok();
             }
         });
@@ -215,49 +210,58 @@ impl Missed {
     }
 }
 
-/// Why a stream of what was missed was refused.
-fn refusal(error: mongodb::error::Error) -> FollowError {
-    match code(&error) {
-        Some(code) if LOST.contains(&code) => FollowError::TooOld,
-        Some(UNAUTHORIZED) => FollowError::NotAvailable,
-        of_server => match Error::from(error) {
-            Error::Internal(_) if of_server.is_some() => FollowError::Malformed,
-            error => error.into(),
-        },
+/// Opens a stream of what was missed, and reads the first changes: a mongos tells only then that the place is lost.
+async fn first(log: &mut ChangeLog) -> Result<Vec<RawDocumentBuf>, FollowError> {
+    loop {
+        match log.next().await {
+            Ok(LogNews::Opened { .. }) => {}
+            Ok(LogNews::Changes(changes)) => return Ok(changes),
+            Ok(LogNews::Quiet) => return Ok(Vec::new()),
+            Ok(LogNews::PlaceLost) => return Err(FollowError::TooOld),
+            Ok(LogNews::Refused(_)) => return Err(FollowError::NotAvailable),
+            Ok(LogNews::Ended) => return Err(lost().into()),
+            Err(Error::Internal(_)) => return Err(FollowError::Malformed),
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
-/// Sends what a stream has up to a place. Each owner comes once, unless there are more than a bulletin has.
+fn lost() -> Error {
+    Error::Unavailable("a reader of all owners has lost its place".to_owned())
+}
+
+/// Sends what a log has up to a place. Each owner comes once, unless there are more than a bulletin has.
 async fn send_missed(
     source: &HistoryCollection,
-    mut stream: ChangeStream<RawDocumentBuf>,
+    mut log: ChangeLog,
+    mut changes: Vec<RawDocumentBuf>,
     until: &LogPlace,
     sender: &mpsc::Sender<Result<OwnersNews>>,
     places: &Semaphore,
 ) -> Result<()> {
     let (kind, mut owners) = (source.definition.owner.kind, HashSet::new());
     while !sender.is_closed() {
-        // Others read the log while this client takes its part, however slowly.
-        let permit = places.acquire().await;
-        let next = stream.next_if_any().await?;
-        drop(permit);
-        match next {
-            Some(change) => {
-                // What is read after this shows the change.
-                source.reads.time.learn(time(&change));
-                owners.extend(told(&change, kind).appended().cloned());
+        for change in &changes {
+            // What is read after this shows the change.
+            source.reads.time.learn(time(change));
+            owners.extend(told(change, kind).appended().cloned());
+        }
+        if let Some(place) = log.place().and_then(LogPlace::of) {
+            if place >= *until {
+                drop(log);
+                return send(source, owners, until, sender).await;
             }
-            None if stream.is_alive() => {}
-            None => return Err(Error::Unavailable("the stream is at its end".to_owned())),
+            if owners.len() >= bulletin::MOST {
+                send(source, std::mem::take(&mut owners), &place, sender).await?;
+            }
         }
-        let Some(place) = stream.resume_token().as_ref().and_then(LogPlace::of) else { continue };
-        if place >= *until {
-            drop(stream);
-            return send(source, owners, until, sender).await;
-        }
-        if owners.len() >= bulletin::MOST {
-            send(source, std::mem::take(&mut owners), &place, sender).await?;
-        }
+        // Others read the log while this client takes its part, however slowly.
+        let _permit = places.acquire().await;
+        changes = match log.next().await? {
+            LogNews::Changes(changes) => changes,
+            LogNews::Quiet | LogNews::Opened { .. } => Vec::new(),
+            LogNews::PlaceLost | LogNews::Ended | LogNews::Refused(_) => return Err(lost()),
+        };
     }
     Ok(())
 }

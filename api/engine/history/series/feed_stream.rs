@@ -7,23 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::bson::{Document, RawDocumentBuf};
-use mongodb::change_stream::ChangeStream;
-use mongodb::options::ReadConcern;
 use pagebucket_model::domain::OwnerId;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::history::collection::{HistoryCollection, millis};
-use crate::history::live::changes::{Told, pipeline, time, told};
+use crate::history::live::changes::{Told, from_now, scope, time, told};
+use crate::mongo::change_log::{ChangeLog, LogNews};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
 
 /// The server answers after this time, also if there is no change.
 const AWAIT: Duration = Duration::from_secs(1);
 
-/// The most changes in one reply.
-const BATCH: u32 = 1_000;
+/// How long a feeder waits for what the stream tells, until it says how far it is although the stream tells nothing.
+const STALLED: Duration = Duration::from_secs(5);
 
 /// How long changes are collected: many appends of one owner are then fed together.
 const COLLECT: Duration = Duration::from_millis(200);
@@ -44,6 +43,8 @@ pub(super) struct FeedNews {
     pub(super) owners: HashSet<OwnerId>,
     /// Whether this cannot be said: all owners must be looked at.
     pub(super) everyone: bool,
+    /// Whether the stream does not answer. Then it is not known whether there is something new.
+    pub(super) is_stalled: bool,
     /// The place after all this.
     pub(super) place: Option<LogPlace>,
     /// All that was acknowledged before this moment is told, in milliseconds since 1970.
@@ -58,25 +59,30 @@ pub(super) struct FeedStream {
 
 impl FeedStream {
     /// Opens a stream of the changes after a place, or of those from now on. What is read after this shows what the stream does not tell.
+    /// Returns also whether it begins at the place.
     ///
     /// # Errors
-    /// Unless the database is unavailable, the place is too old.
-    pub(super) async fn open(source: &Arc<HistoryCollection>, place: Option<&LogPlace>) -> Result<Self> {
-        let watch = source.reads.database.watch().pipeline(pipeline(&[source.collection()], Document::new()));
-        let watch = watch.batch_size(BATCH).max_await_time(AWAIT).read_concern(ReadConcern::majority());
-        let stream = match place.and_then(LogPlace::token) {
-            Some(token) => watch.resume_after(token).await?,
-            None => {
-                source.look_at_clock(Deadline::within(NO_PRIMARY)).await?;
-                let now = source.reads.time.newest();
-                let now =
-                    now.ok_or_else(|| Error::Unavailable("the database tells no time yet".to_owned()))?;
-                watch.start_at_operation_time(now).await?
+    /// The database does not answer, or refuses a change stream.
+    pub(super) async fn open(
+        source: &Arc<HistoryCollection>,
+        place: Option<&LogPlace>,
+    ) -> Result<(Self, bool)> {
+        let scope = scope(&source.reads.database, &[source.collection()], Document::new(), AWAIT);
+        let histories = [Arc::clone(source)];
+        let mut log = ChangeLog::new(scope, place.and_then(LogPlace::token), move || {
+            let histories = histories.clone();
+            Box::pin(async move { from_now(&histories).await })
+        });
+        let resumed = loop {
+            match log.next().await? {
+                LogNews::Opened { resumed } => break resumed,
+                LogNews::Refused(why) => return Err(Error::Internal(why)),
+                LogNews::PlaceLost | LogNews::Ended | LogNews::Changes(_) | LogNews::Quiet => {}
             }
         };
         let (tell, news) = mpsc::channel(2);
-        let task = tokio::spawn(read(Arc::clone(source), stream.with_type(), tell));
-        Ok(Self { news, _task: AbortOnDropHandle::new(task) })
+        let task = tokio::spawn(read(Arc::clone(source), log, tell));
+        Ok((Self { news, _task: AbortOnDropHandle::new(task) }, resumed))
     }
 
     /// What there is; `None` if there is nothing yet.
@@ -84,9 +90,12 @@ impl FeedStream {
         self.news.try_recv().ok()
     }
 
-    /// Waits until the stream tells something, or that there is nothing new.
+    /// Waits until the stream tells something, that there is nothing new, or nothing at all.
     pub(super) async fn next(&mut self) -> Result<FeedNews> {
-        self.news.recv().await.unwrap_or_else(|| Err(ended()))
+        match timeout(STALLED, self.news.recv()).await {
+            Ok(news) => news.unwrap_or_else(|| Err(ended())),
+            Err(_elapsed) => Ok(FeedNews { is_stalled: true, ..FeedNews::default() }),
+        }
     }
 }
 
@@ -94,13 +103,9 @@ fn ended() -> Error {
     Error::Unavailable("the change stream is at its end".to_owned())
 }
 
-async fn read(
-    source: Arc<HistoryCollection>,
-    mut stream: ChangeStream<RawDocumentBuf>,
-    tell: mpsc::Sender<Result<FeedNews>>,
-) {
+async fn read(source: Arc<HistoryCollection>, mut log: ChangeLog, tell: mpsc::Sender<Result<FeedNews>>) {
     loop {
-        let news = collect(&source, &mut stream).await;
+        let news = collect(&source, &mut log).await;
         let is_last = news.is_err();
         if tell.send(news).await.is_err() || is_last {
             return;
@@ -109,32 +114,50 @@ async fn read(
 }
 
 /// Reads changes for a short time, or until there are none; of many owners, those of a longer time.
-async fn collect(source: &HistoryCollection, stream: &mut ChangeStream<RawDocumentBuf>) -> Result<FeedNews> {
+///
+/// While the stream is interrupted, this waits: the log opens another one.
+async fn collect(source: &HistoryCollection, log: &mut ChangeLog) -> Result<FeedNews> {
     // Asked first: a question that is answered with nothing has seen all that was acknowledged before, as far as the place of the stream
     // is later. It is not where a shard has nothing to tell, or where a member that is asked lags.
     let asked = source.server_time(Deadline::within(NO_PRIMARY)).await?;
     let (mut news, mut until, mut has_paused) = (FeedNews::default(), Instant::now() + COLLECT, false);
     loop {
-        match stream.next_if_any().await? {
-            Some(change) => {
-                source.reads.time.learn(time(&change));
-                // Of the second in which it happened others may follow.
-                news.up_to = time(&change).map(millis).or(news.up_to);
-                match told(&change, source.definition.owner.kind) {
-                    Told::Grown(owner, _) | Told::Deleted(owner, _) | Told::Marked(owner) => {
-                        news.owners.insert(owner);
+        match log.next().await {
+            Ok(LogNews::Changes(changes)) => {
+                news.is_stalled = false;
+                for change in &changes {
+                    source.reads.time.learn(time(change));
+                    // Of the second in which it happened others may follow.
+                    news.up_to = time(change).map(millis).or(news.up_to);
+                    match told(change, source.definition.owner.kind) {
+                        Told::Grown(owner, _) | Told::Deleted(owner, _) | Told::Marked(owner) => {
+                            news.owners.insert(owner);
+                        }
+                        // The stream also tells of the epoch, which concerns no owner.
+                        Told::Else => news.everyone |= is_of(change, source),
                     }
-                    // The pipeline also tells of the epoch, which concerns no owner.
-                    Told::Else => news.everyone |= is_of(&change, source),
                 }
             }
-            None if stream.is_alive() => {
-                let seen =
-                    stream.resume_token().as_ref().and_then(LogPlace::of).map(|place| millis(place.time()));
+            Ok(LogNews::Quiet) => {
+                let seen = log.place().and_then(LogPlace::of).map(|place| millis(place.time()));
                 news.up_to = seen.map(|seen| seen.min(asked)).max(news.up_to);
+                news.is_stalled = false;
                 break;
             }
-            None => return Err(ended()),
+            Ok(LogNews::Opened { resumed: true }) => {}
+            Err(Error::Unavailable(_)) => news.is_stalled = true,
+            Ok(LogNews::Opened { resumed: false }) => {
+                news.everyone = true;
+                break;
+            }
+            Ok(LogNews::PlaceLost | LogNews::Ended) => {
+                tracing::warn!(
+                    history = source.collection(),
+                    "a time series has lost its place in the changes: all owners are looked at"
+                );
+            }
+            Ok(LogNews::Refused(why)) => return Err(Error::Internal(why)),
+            Err(error) => return Err(error),
         }
         if news.owners.len() >= MOST_OWNERS {
             break;
@@ -147,7 +170,7 @@ async fn collect(source: &HistoryCollection, stream: &mut ChangeStream<RawDocume
             (until, has_paused) = (Instant::now() + COLLECT, true);
         }
     }
-    news.place = stream.resume_token().as_ref().and_then(LogPlace::of);
+    news.place = log.place().and_then(LogPlace::of);
     Ok(news)
 }
 

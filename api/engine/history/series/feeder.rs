@@ -22,7 +22,7 @@ use super::round::{Positions, Round, most_owners};
 use super::settle::settle;
 use crate::history::collection::HistoryCollection;
 use crate::history::reads::owners::owner_ids;
-use crate::mongo::{COMMAND, Deadline, Error, NO_PRIMARY, Result, Topology};
+use crate::mongo::{COMMAND, Deadline, NO_PRIMARY, Result, Topology};
 
 /// How often an instance that does not feed looks for the lease.
 const LOOK: Duration = Duration::from_secs(2);
@@ -126,16 +126,15 @@ impl Feeder {
         };
         build.keeping(&source, state.term, settle(&source, &build, state.term, &state.batch)).await?;
         let mut progress = state.progress.clone();
-        let stream = match FeedStream::open(&source, progress.place.as_ref()).await {
-            Err(error) if progress.place.is_some() && !matches!(error, Error::Unavailable(_)) => {
-                tracing::warn!(history = build.history, %error, "a time series has lost its place in the changes: all owners are looked at");
-                (progress.place, progress.scanned, progress.scan_after) = (None, false, None);
-                FeedStream::open(&source, None).await?
+        let (stream, resumed) = FeedStream::open(&source, progress.place.as_ref()).await?;
+        if !resumed {
+            if progress.place.is_some() {
+                tracing::warn!(
+                    history = build.history,
+                    "a time series has lost its place in the changes: all owners are looked at"
+                );
             }
-            stream => stream?,
-        };
-        if progress.place.is_none() {
-            (progress.scanned, progress.scan_after) = (false, None);
+            (progress.place, progress.scanned, progress.scan_after) = (None, false, None);
         }
         let generations = Generations { source: &source, build: &build, deadline: Deadline::within(COMMAND) };
         let todo = generations.pending().await?.into_iter().collect();
@@ -183,7 +182,7 @@ impl Feeder {
     pub(crate) async fn go_on(&mut self) -> Result<()> {
         let has_more = !self.todo.is_empty() || !self.progress.scanned;
         let news = if has_more { self.stream.now().transpose()? } else { Some(self.stream.next().await?) };
-        let is_quiet = news.as_ref().is_none_or(|news| news.owners.is_empty());
+        let is_quiet = news.as_ref().is_none_or(|news| news.owners.is_empty() && !news.is_stalled);
         if let Some(news) = news {
             self.note(news);
         }
@@ -222,7 +221,7 @@ impl Feeder {
     }
 
     fn note(&mut self, news: FeedNews) {
-        let FeedNews { owners, everyone, place, up_to } = news;
+        let FeedNews { owners, everyone, is_stalled: _, place, up_to } = news;
         self.todo.extend(owners);
         if everyone {
             (self.progress.scanned, self.progress.scan_after) = (false, None);
