@@ -256,8 +256,10 @@ pub struct ServerArgs {
     #[command(flatten)]
     pub retain: RetainArgs,
 
-    /// Seconds between the signal to stop and the exit, during which /readyz and new requests get 503, so that load
-    /// balancers notice. The exit is later if requests are still running.
+    /// Seconds after the signal to stop in which everything is served.
+    ///
+    /// Only /readyz is 503 then, so that load balancers send requests elsewhere. After it no connection
+    /// is accepted, and running requests may end.
     #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_DRAIN_DELAY", value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=30))]
     pub drain_delay: u64,
 }

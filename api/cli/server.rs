@@ -2,6 +2,7 @@
 //!
 //! It uses hyper, because `axum::serve` has no timeout for the head of a request and no deadline for draining.
 
+mod acceptor;
 mod addresses;
 mod connection;
 mod deadlines;
@@ -11,10 +12,10 @@ mod http2;
 mod tls;
 mod write_timeout;
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -23,19 +24,19 @@ use futures_util::future::OptionFuture;
 use pagebucket_engine::internal::{COMMAND, NUMBERED};
 use pagebucket_engine::{Deadline, Store};
 use pagebucket_http::{
-    Api, Gate, Hosts, KeptBy, Limits, Pages, Peer, Permits, Proxies, RateLimits, ReadTerms, Unsent, Uploads,
+    Api, Gate, Hosts, KeptBy, Limits, Pages, Permits, Proxies, RateLimits, ReadTerms, Unsent, Uploads,
 };
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
-use pagebucket_model::metric::{self, Collections, REFUSED_CONNECTIONS};
+use pagebucket_model::metric::{self, Collections};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
+use self::acceptor::{Accepted, Acceptor};
 use self::addresses::ConnectionCounts;
 use self::connection::Connections;
-use self::deadlines::Deadlines;
+use self::deadlines::{Deadlines, FIRST_REQUEST};
 use self::housekeeping::{RetentionError, Retentions};
 use self::tls::{Certificate, CertificateError};
 use crate::config::{ForwardedHeader, Rate, RateArgs, ServerArgs};
@@ -47,14 +48,8 @@ pub const DRAIN: Duration = Duration::from_secs(40);
 // A request that begins right before the signal may end.
 const _: () = assert!(pagebucket_http::REQUEST.as_secs() < DRAIN.as_secs());
 
-/// Time that late clients get to read their 503.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-
 /// Connections that the system holds until they are accepted.
 const BACKLOG: u32 = 1024;
-
-/// Pause after an error of accept, such as too many open files.
-const ACCEPT_REST: Duration = Duration::from_millis(50);
 
 /// A service that is bound, and not yet serving.
 #[derive(Debug)]
@@ -63,6 +58,7 @@ pub struct Server {
     address: SocketAddr,
     router: Router,
     store: Store,
+    leaving: Arc<AtomicBool>,
     stop: CancellationToken,
     args: ServerArgs,
     certificate: Option<Arc<Certificate>>,
@@ -71,22 +67,6 @@ pub struct Server {
     addresses: Arc<ConnectionCounts>,
     retentions: Retentions,
     house_every: Duration,
-}
-
-/// Connections that end together.
-#[derive(Default)]
-struct Generation {
-    stop: CancellationToken,
-    tasks: TaskTracker,
-}
-
-impl Generation {
-    /// Closes idle connections, and waits until the requests of all others have ended.
-    async fn end(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
-    }
 }
 
 /// Why a server cannot run.
@@ -166,7 +146,7 @@ impl Server {
         let epoch = store.epoch(Deadline::within(COMMAND)).await?;
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let stop = CancellationToken::new();
+        let (leaving, stop) = (Arc::<AtomicBool>::default(), CancellationToken::new());
         let api = Api {
             store: store.clone(),
             reads: ReadTerms {
@@ -190,6 +170,7 @@ impl Server {
             origins: args.cors_origins.clone(),
             hosts: hosts(&args.allowed_hosts, address),
             explorer: !args.no_explorer,
+            leaving: Arc::clone(&leaving),
             stop: stop.clone(),
             metrics: telemetry::exposition,
         };
@@ -202,6 +183,7 @@ impl Server {
             address,
             router,
             store,
+            leaving,
             stop,
             args,
             certificate,
@@ -229,8 +211,9 @@ impl Server {
         if self.certificate.is_some() { "https" } else { "http" }
     }
 
-    /// Serves until `stop` completes. Then it is not ready, closes idle connections, and waits for running requests, for
-    /// at most [`DRAIN`]. New requests get 503. Returns whether all requests have ended.
+    /// Serves until `stop` completes, and for the drain delay after it, in which it is not ready. Then it accepts no more
+    /// connections, closes idle ones, and waits for running requests, for at most [`DRAIN`]. Returns whether all requests have
+    /// ended.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
         let (certificate, store) = (self.certificate.clone(), self.store.clone());
         let (retentions, house_every) = (self.retentions.clone(), self.house_every);
@@ -243,61 +226,31 @@ impl Server {
     }
 
     async fn serve_and_drain(self, stop: impl Future<Output = ()>) -> bool {
-        let (early, late) = (Generation::default(), Generation::default());
+        let tls = self.certificate.as_ref().map(Certificate::acceptor);
+        let (deadlines, leaving) = (Deadlines::new(&self.args), Arc::clone(&self.leaving));
+        let connections = Connections::new(self.router, tls, deadlines, self.unsent, leaving);
+        let accepted = Accepted::new(connections, self.permits, self.addresses);
+        let acceptor = Acceptor { listener: self.listener, accepted };
         tokio::select! {
-            never = self.accept(&early, true) => match never {},
+            never = acceptor.accept() => match never {},
             () = stop => {}
         }
-        self.stop.cancel();
-        let ended = async {
-            early.end().await;
+        self.leaving.store(true, Ordering::Relaxed);
+        tokio::select! {
+            never = acceptor.accept() => match never {},
+            () = tokio::time::sleep(Duration::from_secs(self.args.drain_delay)) => {}
+        }
+        let accepted = acceptor.stop_listening();
+        accepted.close();
+        let drain = async {
+            // Requests that were on their way are served, too.
+            let _ = tokio::time::timeout(FIRST_REQUEST, accepted.closed()).await;
+            self.stop.cancel();
+            accepted.closed().await;
             // The queues may hold items of clients that have disconnected: these are stored, too.
             tokio::join!(self.store.drain_appends(), self.store.page_views().drain());
         };
-        let delay = tokio::time::sleep(Duration::from_secs(self.args.drain_delay));
-        let drain = futures_util::future::join(ended, delay);
-        let drained = tokio::select! {
-            never = self.accept(&late, false) => match never {},
-            drained = tokio::time::timeout(DRAIN, drain) => drained.is_ok(),
-        };
-        drop(self.listener);
-        // These connections only get a 503, which needs little time.
-        let _ = tokio::time::timeout(LAST_WORDS, late.end()).await;
-        drained
-    }
-
-    /// Accepts connections until it is dropped. `keep_alive`: each of HTTP/1.1 may have more than one request.
-    async fn accept(&self, generation: &Generation, keep_alive: bool) -> Infallible {
-        let tls = self.certificate.as_ref().map(Certificate::acceptor);
-        let (router, deadlines) = (self.router.clone(), Deadlines::new(&self.args));
-        let connections = Connections::new(router, tls, deadlines, self.unsent.clone(), keep_alive);
-        let connections = Arc::new(connections);
-        loop {
-            // A permit before the next connection: beyond the limit they wait in the backlog.
-            let permit = Arc::clone(&self.permits).acquire_owned().await;
-            match self.listener.accept().await {
-                Ok((stream, address)) => {
-                    let peer = Peer::new(address.ip());
-                    let Some(counted) = self.addresses.count(peer.0) else {
-                        metrics::counter!(REFUSED_CONNECTIONS).increment(1);
-                        continue;
-                    };
-                    // Answers are small and written whole: waiting to fill a segment only costs time. If it
-                    // cannot be set the connection is slower, no more.
-                    let _ = stream.set_nodelay(true);
-                    // A token of its own, because connections would wait for each other at a common one.
-                    let (connections, stop) = (Arc::clone(&connections), generation.stop.child_token());
-                    generation.tasks.spawn(async move {
-                        connections.serve(stream, peer, stop).await;
-                        drop((permit, counted));
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
-                    tokio::time::sleep(ACCEPT_REST).await;
-                }
-            }
-        }
+        tokio::time::timeout(DRAIN, drain).await.is_ok()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
@@ -45,7 +46,9 @@ pub struct Api {
     pub hosts: Hosts,
     /// Whether the explorer is served.
     pub explorer: bool,
-    /// Cancelled when the service refuses new requests: `/readyz` fails from then on.
+    /// Set when the service is told to stop: `/readyz` fails from then on, and everything else is served until `stop`.
+    pub leaving: Arc<AtomicBool>,
+    /// Cancelled when the service refuses new requests and ends streams.
     pub stop: CancellationToken,
     /// Renders all that this process has measured, in Prometheus' text format, for every `GET /metrics`.
     pub metrics: fn() -> String,

@@ -1,9 +1,9 @@
 //! `healthcheck`: asks a running server whether it is ready.
 
-mod pinned;
+mod tls;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) struct HealthcheckArgs {
 
     /// Server certificate: connect over TLS.
     ///
-    /// Only this certificate is accepted, whatever names are in it.
+    /// The certificate that the server has is accepted, also while its file is being renewed.
     #[arg(long, env = "PAGEBUCKET_TLS_CERT", value_name = "FILE")]
     tls_cert: Option<PathBuf>,
 }
@@ -42,10 +42,10 @@ pub(super) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         });
     }
-    let certificate = args.tls_cert.as_deref();
-    let status = tokio::time::timeout(ANSWER, ask(address, certificate)).await;
+    let tls = args.tls_cert.is_some();
+    let status = tokio::time::timeout(ANSWER, ask(address, tls)).await;
     let status = status.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-    let scheme = if certificate.is_some() { "https" } else { "http" };
+    let scheme = if tls { "https" } else { "http" };
     match status {
         Ok(200) => {
             print(format_args!("ready"));
@@ -60,12 +60,9 @@ pub(super) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
 
 /// The status of `/readyz`: one request and the first line of its answer. An HTTP client would first load the machine's
 /// certificates, every ten seconds in a container.
-async fn ask(address: SocketAddr, certificate: Option<&Path>) -> std::io::Result<u16> {
+async fn ask(address: SocketAddr, tls: bool) -> std::io::Result<u16> {
     let stream = TcpStream::connect(address).await?;
-    match certificate {
-        None => ask_over(stream).await,
-        Some(certificate) => ask_over(pinned::connect(stream, address, certificate).await?).await,
-    }
+    if tls { ask_over(tls::connect(stream, address).await?).await } else { ask_over(stream).await }
 }
 
 async fn ask_over(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<u16> {

@@ -2,9 +2,12 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
 use axum::body::Body;
+use axum::http::{HeaderValue, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -18,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
-use super::deadlines::Deadlines;
+use super::deadlines::{Deadlines, in_time};
 use super::http1_answer::Pieces;
 use super::http2;
 use super::tls::HTTP2;
@@ -36,25 +39,26 @@ pub(super) struct Connections {
     /// The memory for answers that clients have not taken.
     unsent: Unsent,
     http1: http1::Builder,
+    leaving: Arc<AtomicBool>,
 }
 
 impl Connections {
-    /// `keep_alive`: each connection of HTTP/1.1 may have more than one request.
+    /// As soon as `leaving` is set, each answer of HTTP/1.1 ends its connection. A proxy that keeps connections would otherwise
+    /// send a request on one that is just being closed, and could not tell whether it was served.
     pub(super) fn new(
         router: Router,
         tls: Option<TlsAcceptor>,
         deadlines: Deadlines,
         unsent: Unsent,
-        keep_alive: bool,
+        leaving: Arc<AtomicBool>,
     ) -> Self {
         let mut http1 = http1::Builder::new();
         http1.timer(TokioTimer::new()).header_read_timeout(deadlines.head);
-        http1.max_buf_size(BUFFER).keep_alive(keep_alive);
-        Self { router, tls, deadlines, unsent, http1 }
+        http1.max_buf_size(BUFFER);
+        Self { router, tls, deadlines, unsent, http1, leaving }
     }
 
     /// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests have ended.
-    /// Before the first request has begun, `stop` ends it at once.
     pub(super) async fn serve(&self, stream: TcpStream, peer: Peer, stop: CancellationToken) {
         let account = self.unsent.open();
         let mut stream = WriteTimeout::new(stream, self.deadlines.write, account.clone());
@@ -66,12 +70,12 @@ impl Connections {
         match &self.tls {
             None => {
                 let opening = timeout(self.deadlines.head, stream.speaks_http2());
-                let Some(Ok(Ok(http2))) = stop.run_until_cancelled(opening).await else { return };
+                let Some(Ok(Ok(http2))) = in_time(&stop, opening).await else { return };
                 self.speak(http2, stream, service, stop).await;
             }
             Some(tls) => {
                 let opening = timeout(self.deadlines.handshake, tls.accept(stream));
-                let Some(Ok(Ok(stream))) = stop.run_until_cancelled(opening).await else { return };
+                let Some(Ok(Ok(stream))) = in_time(&stop, opening).await else { return };
                 let http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
                 self.speak(http2, stream, service, stop).await;
             }
@@ -105,7 +109,13 @@ impl Connections {
     {
         let service = service_fn(|request: Request<Incoming>| {
             let answer = service(request.map(Body::new));
-            async move { answer.await.map(Pieces::of) }
+            async move {
+                let mut answer = answer.await?;
+                if self.leaving.load(Ordering::Relaxed) {
+                    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(Pieces::of(answer))
+            }
         });
         let mut connection = pin!(self.http1.serve_connection(TokioIo::new(io), service));
         let ended = tokio::select! {

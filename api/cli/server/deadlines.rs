@@ -1,11 +1,18 @@
 //! What a client must do in time, on every connection.
 
+use std::pin::pin;
 use std::time::Duration;
+
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::ServerArgs;
 
 /// Maximum time for a TLS handshake: a client needs two round trips and no thought.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Time in which a client may open its connection and send the first request, when no more connections are accepted.
+pub(super) const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The deadlines of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -23,4 +30,13 @@ impl Deadlines {
         let head = Duration::from_secs(args.header_timeout);
         Self { head, handshake: head.min(HANDSHAKE), write: Duration::from_secs(args.write_timeout) }
     }
+}
+
+/// What opens a connection, which after `stop` has some more time.
+pub(super) async fn in_time<T>(stop: &CancellationToken, opening: impl Future<Output = T>) -> Option<T> {
+    let mut opening = pin!(opening);
+    if let Some(opened) = stop.run_until_cancelled(opening.as_mut()).await {
+        return Some(opened);
+    }
+    timeout(FIRST_REQUEST, opening).await.ok()
 }

@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::bounded_reads::Portions;
 use self::request_body::Bodies;
-use super::deadlines::Deadlines;
+use super::deadlines::{Deadlines, in_time};
 use super::http1_answer::PIECE;
 
 /// Streams that a client may have open at once. RFC 9113 advises at least 100, and a browser opens no more. It also bounds
@@ -89,7 +89,7 @@ pub(super) async fn serve<A>(
     let heard = Arc::new(AtomicBool::new(true));
     let opening = builder().handshake::<_, Bytes>(Portions::new(io, Arc::clone(&heard)));
     let opening = timeout(deadlines.head, opening);
-    let Some(Ok(Ok(mut connection))) = stop.run_until_cancelled(opening).await else { return };
+    let Some(Ok(Ok(mut connection))) = in_time(&stop, opening).await else { return };
     let pings = connection.ping_pong().expect("it is asked for once");
     let mut signs = Signs { heard, last: Instant::now(), pings, asked: None };
     let (mut bodies, streams) = (Bodies::default(), Arc::new(Streams::new()));

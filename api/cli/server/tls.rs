@@ -1,5 +1,6 @@
 //! The server's certificate, which is read again when its files change.
 
+use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::RwLock;
-use rustls::ServerConfig;
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
+use rustls::{RootCertStore, ServerConfig};
 use sha2::{Digest, Sha256};
 use tokio_rustls::TlsAcceptor;
 
@@ -67,12 +69,14 @@ pub enum CertificateError {
     )]
     NoKey(PathBuf),
     /// The two do not belong together.
-    #[error("--tls-key {} is not the key of the certificate in --tls-cert {}", key.display(), certificate.display())]
+    #[error("--tls-key {} is not the key of the certificate in --tls-cert {}{newer}", key.display(), certificate.display())]
     OtherKey {
         /// The file of the key.
         key: PathBuf,
         /// The file of the certificate.
         certificate: PathBuf,
+        /// Which of the two is newer.
+        newer: &'static str,
     },
 }
 
@@ -103,6 +107,7 @@ impl Certificate {
     /// Reads the files again and again, until it is dropped. Connections that are open keep their certificate. While the
     /// files cannot be used, because only one of them was replaced so far or for good, the old certificate stays in use.
     pub(super) async fn keep_current(&self) -> Infallible {
+        warn_of_dates(&Arc::clone(&self.current.read()), &self.certificate);
         let mut seen = Ok(self.digest);
         loop {
             tokio::time::sleep(READ_AGAIN).await;
@@ -113,9 +118,10 @@ impl Certificate {
             }
             seen = now;
             match texts.and_then(|texts| texts.parse(&self.certificate, &self.key)) {
-                Ok(key) => {
-                    *self.current.write() = Arc::new(key);
+                Ok(pair) => {
                     tracing::info!(file = %self.certificate.display(), "new connections get the new certificate");
+                    warn_of_dates(&pair, &self.certificate);
+                    *self.current.write() = Arc::new(pair);
                 }
                 Err(error) => tracing::warn!(%error, "the certificate in use is kept"),
             }
@@ -151,9 +157,48 @@ impl Texts {
         match pair.keys_match() {
             Ok(()) => Ok(pair),
             Err(rustls::Error::InvalidCertificate(_)) => Err(no_certificate()),
-            Err(_) => {
-                Err(CertificateError::OtherKey { key: key.to_owned(), certificate: certificate.to_owned() })
+            Err(_) => Err(CertificateError::OtherKey {
+                newer: newer(key, certificate),
+                key: key.to_owned(),
+                certificate: certificate.to_owned(),
+            }),
+        }
+    }
+}
+
+/// Which of the files is newer, as the end of a sentence: after a renewal that was not completed the other one is to be replaced.
+fn newer(key: &Path, certificate: &Path) -> &'static str {
+    let modified = |file: &Path| file.metadata().and_then(|file| file.modified()).ok();
+    match modified(key).cmp(&modified(certificate)) {
+        Ordering::Less => "; the certificate is newer: replace the key, too",
+        Ordering::Greater => "; the key is newer: replace the certificate, too",
+        Ordering::Equal => "",
+    }
+}
+
+/// Warns if clients refuse the certificate because of its dates.
+fn warn_of_dates(pair: &CertifiedKey, file: &Path) {
+    // Without a trusted root every certificate is refused, and one of another time for that reason.
+    let refused = ParsedCertificate::try_from(&pair.cert[0]).and_then(|certificate| {
+        let algorithms = ring::default_provider().signature_verification_algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(
+            &certificate,
+            &RootCertStore::empty(),
+            &[],
+            UnixTime::now(),
+            algorithms,
+        )
+    });
+    if let Err(rustls::Error::InvalidCertificate(why)) = refused {
+        use rustls::CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+        match why {
+            Expired | ExpiredContext { .. } => {
+                tracing::warn!(file = %file.display(), "the certificate has expired: clients refuse it");
             }
+            NotValidYet | NotValidYetContext { .. } => {
+                tracing::warn!(file = %file.display(), "the certificate is not valid yet: clients refuse it");
+            }
+            _ => {}
         }
     }
 }

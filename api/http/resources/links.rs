@@ -13,6 +13,10 @@ pub const MOST_FILTER_VALUES: usize = 20;
 /// the answer.
 pub const MOST_FILTER_BYTES: usize = 1024;
 
+/// The most bytes of a `Link` header. Proxies refuse an answer whose head is longer than their buffer, nginx with 502; the body
+/// has the links whatever their length.
+const MOST_HEADER_BYTES: usize = 2048;
+
 /// Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of time
 /// and for values, a link may lead to a window without items.
 #[serde_with::skip_serializing_none]
@@ -152,7 +156,8 @@ impl Links {
         Self { own: requested(own), next, ..Self::default() }
     }
 
-    /// The `Link` header. It does not have `newer`, which is not a registered relation.
+    /// The `Link` header, unless it would be longer than [`MOST_HEADER_BYTES`]. It does not have `newer`, which is not a
+    /// registered relation.
     pub fn header(&self) -> Option<[(HeaderName, HeaderValue); 1]> {
         let Self { own, first, prev, next, last, newer: _ } = self;
         let others = [("first", first), ("prev", prev), ("next", next), ("last", last)];
@@ -160,6 +165,7 @@ impl Links {
         for (relation, target) in others {
             links.extend(target.iter().map(|target| format!(", <{target}>; rel=\"{relation}\"")));
         }
+        let links = Some(links).filter(|links| links.len() <= MOST_HEADER_BYTES)?;
         Some([(header::LINK, HeaderValue::try_from(links).ok()?)])
     }
 }
@@ -332,5 +338,14 @@ mod tests {
             "</v1/customers/7/trades>; rel=\"self\", </v1/customers/7/trades?page=1>; rel=\"first\", \
              </v1/customers/7/trades?page=2>; rel=\"next\", </v1/customers/7/trades?page=2>; rel=\"last\""
         );
+    }
+
+    #[test]
+    fn are_no_header_if_they_are_too_long_for_a_proxy() {
+        let of = |bytes: usize| {
+            let own = format!("/{}", "a".repeat(bytes - "</>; rel=\"self\"".len()));
+            Links { own, ..Links::default() }.header().map(|[(_, links)]| links.len())
+        };
+        assert_eq!((of(2048), of(2049)), (Some(2048), None));
     }
 }

@@ -170,7 +170,7 @@ pub struct OwnersView {
     responses(
         (
             status = 200, description = "The {manyOwners}.", body = OwnersView,
-            headers(("Link" = String, description = "The links of the body (RFC 8288).")),
+            headers(("Link" = String, description = "The links of the body (RFC 8288), if they have at most 2 KiB.")),
             example = json!({
                 "items": [{ "{ownerField}": "{ownerExample}", "{items}": { "totalItems": 25, "totalPages": 3 } }],
                 "links": { "self": "/v1/{owners}?limit=1", "next": "/v1/{owners}?after={ownerExample}&limit=1" }

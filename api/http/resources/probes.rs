@@ -1,6 +1,7 @@
 //! Probes for operators: whether the service is alive and ready, and what it has measured.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Json;
@@ -58,7 +59,7 @@ pub async fn livez() -> Json<Health> {
     ),
 )]
 pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
-    if api.stop.is_cancelled() {
+    if api.leaving.load(Ordering::Relaxed) {
         return Err(Problem::stopping());
     }
     api.store.ping(PING).await?;

@@ -2352,7 +2352,7 @@ export interface operations {
                     "Content-Range"?: string;
                     /** @description Changes when the history grows. Never changes for a window with `asOf`. */
                     ETag?: string;
-                    /** @description The links of the body except `newer` (RFC 8288). */
+                    /** @description The links of the body except `newer` (RFC 8288), if they have at most 2 KiB. */
                     Link?: string;
                     /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
                     "Server-Timing"?: string;
@@ -3130,7 +3130,7 @@ export interface operations {
                     "Cache-Control"?: string;
                     /** @description Weak. Changes when the history grows, and when a span ends. With `asOf` it names the moment. */
                     ETag?: string;
-                    /** @description The links of the body (RFC 8288). */
+                    /** @description The links of the body (RFC 8288), if they have at most 2 KiB. */
                     Link?: string;
                     /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
                     "Server-Timing"?: string;
@@ -3379,7 +3379,7 @@ export interface operations {
             /** @description The customers. */
             200: {
                 headers: {
-                    /** @description The links of the body (RFC 8288). */
+                    /** @description The links of the body (RFC 8288), if they have at most 2 KiB. */
                     Link?: string;
                     /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
                     "Server-Timing"?: string;

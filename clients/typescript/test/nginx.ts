@@ -1,6 +1,6 @@
 // An nginx before the service, in several configurations, each at a port of its own.
 
-import { spawn, type ChildProcess } from "node:child_process";
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
@@ -14,10 +14,10 @@ export const { NGINX } = process.env;
 /** Longer than a start takes on a slow machine. */
 const PATIENCE = 300_000;
 
-/** The lines for streams that the documentation has, for this upstream. */
-export function documented(upstream: string): string {
-  const [, lines] = /```nginx\nlocation \/ \{\n(.*?)^\}\n```/ms.exec(readFileSync(join(root, "docs/streams.md"), "utf8"))!;
-  return lines!.replace("http://127.0.0.1:8080", upstream);
+/** The lines that the documentation has, for these upstreams. */
+export function documented(...upstreams: [string, string]): string {
+  const [, lines] = /```nginx\n(.*?)```/s.exec(readFileSync(join(root, "docs/streams.md"), "utf8"))!;
+  return ["127.0.0.1:8080", "127.0.0.1:8081"].reduce((lines, address, index) => lines.replace(address, new URL(upstreams[index]!).host), lines!);
 }
 
 export class Nginx {
@@ -26,12 +26,17 @@ export class Nginx {
   /** The address of each server. */
   readonly urls: string[] = [];
 
-  /** Starts it with servers that have these lines for `/`. Each one speaks HTTP/2 if it says so, otherwise HTTP/1.1. */
-  async start(servers: { lines: string; http2?: boolean }[]): Promise<this> {
+  /** Starts it with servers that have these lines for `/`, or are {@link documented}. */
+  async start(servers: { lines: string; http2?: boolean; documented?: boolean }[]): Promise<this> {
     const ports = await freePorts(servers.length);
     const at = (name: string) => join(this.#directory, name);
-    const server = ({ lines, http2 }: (typeof servers)[0], index: number) =>
-      `server { listen 127.0.0.1:${ports[index]}${http2 ? " http2" : ""}; location / {\n${lines}} }\n`;
+    const pair = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-keyout", at("privkey.pem"), "-out", at("fullchain.pem")];
+    execFileSync("openssl", ["req", "-x509", "-nodes", "-subj", "/CN=localhost", ...pair], { stdio: "ignore" });
+    const server = ({ lines, http2, documented }: (typeof servers)[0], index: number) => {
+      const address = `127.0.0.1:${ports[index]}`;
+      if (documented) return lines.replace("listen 443", `listen ${address}`).replaceAll("/etc/nginx", this.#directory);
+      return `server { listen ${address}${http2 ? " http2" : ""}; location / {\n${lines}} }\n`;
+    };
     const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${at(name)};\n`).join("");
     // Everything else is as the package has it.
     writeFileSync(
@@ -47,7 +52,7 @@ export class Nginx {
       if (child.exitCode !== null || performance.now() > deadline) throw new Error(`nginx does not start:\n${log}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    this.urls.push(...ports.map((port) => `http://127.0.0.1:${port}`));
+    this.urls.push(...ports.map((port, index) => `http${servers[index]!.documented ? "s" : ""}://127.0.0.1:${port}`));
     return this;
   }
 

@@ -4,7 +4,6 @@ use std::process::Stdio;
 
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{DateTime, Document, doc};
-use reqwest::Method;
 use serde_json::json;
 use tokio::process::Command;
 
@@ -110,38 +109,46 @@ async fn a_second_signal_ends_at_once() {
 }
 
 #[test]
-async fn a_stopping_instance_says_so() {
+async fn a_stopping_instance_serves_until_load_balancers_have_noticed() {
     let place = Place::new().await;
-    let serving = place.serve(&["--body-timeout", "20"]).await;
-    let body = trade(1).to_string();
-    let mut request = Raw::begin_append(serving.address, 7, body.len()).await;
+    let serving = place.serve(&["--drain-delay", "3"]).await;
+    let client = &serving.client;
+    client.get("/readyz").await.expect(200);
+    let mut stream = Raw::connect(serving.address).await;
+    stream.send("GET /v1/customers/7/trades/live HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    stream.read_until("event: position").await;
+    let began = tokio::time::Instant::now();
     serving.signal("TERM");
     serving.is_stopping().await;
-
-    let client = &serving.client;
-    let livez = client.get("/livez").await;
-    assert_eq!((livez.status.as_u16(), livez.header("connection")), (200, "close"));
-    for (method, path) in [
-        (Method::GET, "/readyz"),
-        (Method::GET, "/v1/customers/7"),
-        (Method::GET, "/v1/customers/7/trades"),
-        (Method::GET, "/v1/customers/7/trades/1"),
-        (Method::GET, "/v1/customers/7/trades/pages/1"),
-        (Method::POST, "/v1/customers/7/trades"),
-    ] {
-        let answer = client.send(method, path, |request| request.json(&trade(2))).await;
-        answer.problem(503, "shutting-down");
-        assert_eq!((answer.header("connection"), answer.header("retry-after")), ("close", "2"), "{path}");
+    // A client that connects and says nothing does not hold the exit.
+    let unused = Raw::connect(serving.address).await;
+    let mut count = 0;
+    while began.elapsed() < std::time::Duration::from_secs(2) {
+        count += 1;
+        let appended = client.append(7, &trade(count)).await.expect(201);
+        assert_eq!(appended["totalItems"], count);
+        for path in ["/livez", "/v1/customers/7/trades", "/v1/customers/7/trades/1"] {
+            let answer = client.get(path).await;
+            assert_eq!((answer.status.as_u16(), answer.header("connection")), (200, "close"), "{path}");
+        }
+        let ready = client.get("/readyz").await;
+        ready.problem(503, "shutting-down");
+        assert_eq!((ready.header("connection"), ready.header("retry-after")), ("close", "2"));
     }
-
-    // What was under way before is not told so.
-    request.send(&body).await;
-    let answer = request.rest().await;
-    assert!(answer.starts_with("HTTP/1.1 201 ") && answer.contains(&format!("\"{TOTAL}\":1")), "{answer}");
+    stream.read_until(&format!("\"seq\":{count},")).await;
+    // Then it is served no more: proxies ask another instance.
+    eventually("connections are refused", PATIENCE, async || {
+        tokio::net::TcpStream::connect(serving.address).await.is_err()
+    })
+    .await;
+    let took = began.elapsed();
+    assert!((3..20).contains(&took.as_secs()), "{took:?}");
+    stream.read_until("\"reason\":\"stopping\"").await;
     let ended = serving.ended().await;
     assert_eq!(ended.status, Some(0), "{ended:?}");
     assert!(!ended.err.contains("still under way"), "{ended:?}");
-    stored(&place.database().await, TRADES, 7).await.holds_exactly([1]);
+    assert_eq!(unused.rest().await, String::new());
+    stored(&place.database().await, TRADES, 7).await.holds_exactly(1..=count as i64);
 }
 
 #[test]
@@ -150,38 +157,17 @@ async fn a_head_that_is_late_is_told_so() {
     let serving = place.serve(&[]).await;
     let mut request = Raw::connect(serving.address).await;
     request.send("GET /v1/customers/7 HTTP/1.1\r\nHost: local").await;
-    // Connections are accepted in order, so that the half is read when a later one is answered.
-    serving.client.get("/readyz").await.expect(200);
-    serving.client.get("/readyz").await.expect(200);
+    let mut stream = Raw::connect(serving.address).await;
+    stream.send("GET /v1/customers/7/trades/live HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    stream.read_until("event: position").await;
     serving.signal("TERM");
     serving.is_stopping().await;
+    // Streams end when no more requests are served.
+    stream.read_until("\"reason\":\"stopping\"").await;
     request.send("host\r\n\r\n").await;
     let answer = request.rest().await;
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("/problems#shutting-down"), "{answer}");
     assert_eq!(serving.ended().await.status, Some(0));
-}
-
-#[test]
-async fn the_exit_waits_for_load_balancers() {
-    let place = Place::new().await;
-    let serving = place.serve(&["--drain-delay", "3"]).await;
-    serving.client.get("/readyz").await.expect(200);
-    let began = tokio::time::Instant::now();
-    serving.signal("TERM");
-    serving.is_stopping().await;
-    // Who connects and says nothing does not hold the exit.
-    let (mut half, unused) = (Raw::connect(serving.address).await, Raw::connect(serving.address).await);
-    half.send("GET /livez HTTP/1.1\r\n").await;
-    while began.elapsed() < std::time::Duration::from_secs(2) {
-        serving.client.get("/readyz").await.problem(503, "shutting-down");
-        serving.client.get("/livez").await.expect(200);
-    }
-    let ended = serving.ended().await;
-    assert_eq!(ended.status, Some(0), "{ended:?}");
-    assert!(!ended.err.contains("still under way"), "{ended:?}");
-    let took = began.elapsed();
-    assert!((3..20).contains(&took.as_secs()), "{took:?}");
-    assert_eq!((half.rest().await, unused.rest().await), (String::new(), String::new()));
 }
 
 #[test]

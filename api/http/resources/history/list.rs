@@ -98,7 +98,7 @@ pub struct ListingView {
         (
             status = 200, description = "The page or window.", body = ListingView,
             headers(
-                ("Link" = String, description = "The links of the body except `newer` (RFC 8288)."),
+                ("Link" = String, description = "The links of the body except `newer` (RFC 8288), if they have at most 2 KiB."),
                 ("ETag" = String, description = "Changes when the history grows. Never changes for a window with `asOf`."),
                 ("Cache-Control" = String, description = "`immutable` for a window with `asOf`, otherwise `no-cache`."),
                 ("X-Total-Count" = u64, description = "`totalItems`. Absent for a span of time and for filters."),

@@ -52,7 +52,7 @@ const FEW_PAGES: usize = 100;
         (
             status = 200, description = "The points.", body = SummaryPageView,
             headers(
-                ("Link" = String, description = "The links of the body (RFC 8288)."),
+                ("Link" = String, description = "The links of the body (RFC 8288), if they have at most 2 KiB."),
                 ("ETag" = String, description = "Weak. Changes when the history grows, and when a span ends. With `asOf` it names the moment."),
                 ("Cache-Control" = String, description = "`immutable` with `asOf` in UTC, unless pages are retired; otherwise `no-cache`."),
             ),

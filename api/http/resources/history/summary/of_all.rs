@@ -148,7 +148,7 @@ pub struct AllSummaryView {
     responses(
         (
             status = 200, description = "The points.", body = AllSummaryView,
-            headers(("Link" = String, description = "The links of the body (RFC 8288).")),
+            headers(("Link" = String, description = "The links of the body (RFC 8288), if they have at most 2 KiB.")),
             example = json!({
                 "by": "1h", "upTo": "2004-01-10T00:00:00.000Z",
                 "points": [{
