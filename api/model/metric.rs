@@ -170,7 +170,7 @@ metrics! {
     TILES: Counter "pagebucket_summary_tiles_total" ["result": Known(&["made", "stub", "kept", "read"])]
         "tiles of summaries: `made`; `stub`: made without points, because these are hardly shorter than the pages; `kept`: made before its pages were retired; `read`: instead of 64 pages each";
     SERIES_LAG: Gauge "pagebucket_series_lag_seconds" ["collection": Histories]
-        "how far the native time series is behind its history: 0 when all is fed, and until all owners were looked at for the first time. Instances that do not feed report it when the one that does has said nothing for 10 s";
+        "how far the native time series is behind its history: 0 when all is fed, and until all owners were looked at for the first time. Instances that do not feed report it when the one that does has said nothing for 10 s, and one that fails to feed reports since when";
     SERIES_ITEMS: Counter "pagebucket_series_items_total" ["collection": Histories]
         "items that this instance has fed to native time series";
     SERIES_COPIES: Counter "pagebucket_series_copies_total" ["collection": Histories]

@@ -297,7 +297,7 @@ impl Place {
         self.start(Role::Server).await.unwrap_or_else(|error| panic!("it starts: {error}"))
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.options.data_dir
     }
 

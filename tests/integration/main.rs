@@ -47,6 +47,7 @@ mod page_views;
 mod properties;
 mod rates;
 mod readme;
+mod role;
 mod secondaries;
 mod series;
 mod service;

@@ -13,6 +13,7 @@ use pagebucket_model::domain::Clock;
 
 use crate::harness::{Setup, eventually, migrations, shared, spawn, test};
 
+mod drivers;
 pub mod page_views;
 
 /// Longer than anything here takes on a slow machine; only a failure waits for it.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::harness::{Client, History, SERIES, Service, Setup, shared, test};
 
 /// What does not count is deleted soon, and erasures come to their end.
-const SHORT: Ages = Ages {
+pub const SHORT: Ages = Ages {
     poll: Duration::from_millis(50),
     tail: Duration::from_secs(2),
     command: Duration::from_secs(1),

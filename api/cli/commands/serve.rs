@@ -87,7 +87,7 @@ async fn serve(
     let drained = tokio::select! {
         drained = &mut serving => drained,
         () = signals.next() => {
-            tracing::info!("stopping: no new requests are taken; running requests may finish");
+            tracing::info!("stopping: after the drain delay no more connections are accepted; running requests may end");
             stop.cancel();
             tokio::select! {
                 drained = &mut serving => drained,

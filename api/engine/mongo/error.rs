@@ -90,6 +90,9 @@ pub const NAMESPACE_NOT_FOUND: i32 = 26;
 /// NamespaceExists: the collection exists.
 pub const NAMESPACE_EXISTS: i32 = 48;
 
+/// Unauthorized: the user of the database lacks a privilege.
+pub(crate) const UNAUTHORIZED: i32 = 13;
+
 /// OutOfDiskSpace.
 const OUT_OF_DISK_SPACE: i32 = 14031;
 
@@ -137,6 +140,9 @@ impl From<mongodb::error::Error> for Error {
         let message = error.kind.to_string();
         match error.kind.as_ref() {
             ErrorKind::Command(command) if is_full_disk(command.code, &command.message) => Self::DiskFull,
+            ErrorKind::Command(command) if command.code == UNAUTHORIZED => {
+                Self::Internal(missing_privilege(&command.message))
+            }
             ErrorKind::Command(command) if !TEMPORARY.iter().any(|codes| codes.contains(&command.code)) => {
                 Self::Internal(message)
             }
@@ -146,6 +152,19 @@ impl From<mongodb::error::Error> for Error {
             | ErrorKind::Internal { .. } => Self::Internal(message),
             _ => Self::Unavailable(message),
         }
+    }
+}
+
+/// What the user of the database may not do, from the server's message, which has the whole command: `not authorized on pagebucket
+/// to execute command { find: "trades", filter: …`.
+fn missing_privilege(message: &str) -> String {
+    let command = message.split_once("command { ").and_then(|(_, command)| command.split(", ").next());
+    match command.and_then(|command| command.split_once(": ")) {
+        Some((command, collection)) => format!(
+            "the user of the database lacks the privilege for `{command}` on {}: docs/operating.md has the role",
+            collection.trim_matches('"')
+        ),
+        None => format!("the user of the database lacks a privilege: {message}"),
     }
 }
 
@@ -180,6 +199,16 @@ mod tests {
         for code in [2, 13, 27, 11000] {
             assert!(matches!(of(code), Error::Internal(_)), "{code}");
         }
+    }
+
+    #[test]
+    fn a_missing_privilege_is_one_sentence() {
+        let message = r#"not authorized on pagebucket to execute command { find: "trades", filter: {}, lsid: { id: 1 } }"#;
+        assert_eq!(
+            missing_privilege(message),
+            "the user of the database lacks the privilege for `find` on trades: docs/operating.md has the role"
+        );
+        assert_eq!(missing_privilege("not"), "the user of the database lacks a privilege: not");
     }
 
     #[test]

@@ -157,9 +157,6 @@ impl Unanswered {
     }
 }
 
-/// The user may not write. The server checks this before it runs a command.
-const UNAUTHORIZED: i32 = 13;
-
 impl Sessions {
     pub fn new(client: Client, topology: Topology) -> Self {
         Self { client, topology, idle: Mutex::new(Idle::new()) }
@@ -282,10 +279,10 @@ fn why(error: mongodb::error::Error) -> String {
     }
 }
 
-/// Whether a first attempt ended before any server began to run the command.
+/// Whether a first attempt ended before any server began to run the command. Privileges are checked before that.
 fn never_ran(error: &mongodb::error::Error) -> bool {
     matches!(error.kind.as_ref(), ErrorKind::ServerSelection { .. })
-        || error::code(error) == Some(UNAUTHORIZED)
+        || error::code(error) == Some(error::UNAUTHORIZED)
 }
 
 #[cfg(test)]

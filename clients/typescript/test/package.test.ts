@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
@@ -98,6 +98,19 @@ test("the package has licences, source maps, and everything that it exports, and
     assert.fail((error as { stdout: string }).stdout);
   }
   execFileSync(process.execPath, ["all.js"], { cwd: project });
+});
+
+test("a copy of the directory alone can be built, and has the licences of the repository", (t) => {
+  const copy = mkdtempSync(join(tmpdir(), "pagebucket-copy-"));
+  t.after(() => rmSync(copy, { recursive: true }));
+  for (const name of readdirSync(root).filter((name) => !["node_modules", "dist", "build"].includes(name))) cpSync(join(root, name), join(copy, name), { recursive: true });
+  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
+  const [packed] = JSON.parse(execFileSync("npm", ["pack", "--json", "--silent"], { cwd: copy, encoding: "utf8", stdio: "pipe" }));
+  const files: string[] = packed.files.map(({ path }: { path: string }) => path);
+  for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) {
+    assert(files.includes(name), name);
+    assert.equal(readFileSync(join(root, name), "utf8"), readFileSync(join(root, "../..", name), "utf8"));
+  }
 });
 
 test("the README has no links that only the repository has", () => {

@@ -30,6 +30,9 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How long a feeder waits after a failure.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
+/// The same at most after failures that do not pass by themselves, such as a missing privilege.
+const AFTER_FAILURES: Duration = Duration::from_secs(60);
+
 /// How far behind a build may be that is let read: nearly nothing is left to be fed by who goes on with it.
 const NEAR_MILLIS: i64 = 5_000;
 
@@ -47,30 +50,38 @@ pub(crate) fn start(source: Arc<HistoryCollection>) -> AbortOnDropHandle<()> {
             return;
         }
         let holder = ObjectId::new();
+        // When this instance last fed, or saw that another one does.
+        let (mut fed, mut pause) = (Instant::now(), AFTER_FAILURE);
         loop {
-            if let Err(error) = feed(&source, holder).await {
-                tracing::warn!(history = source.collection(), %error, "the time series is not fed; this is tried again");
-                sleep(AFTER_FAILURE).await;
-            }
+            let began = Instant::now();
+            let Err(error) = feed(&source, holder, &mut fed).await else { continue };
+            tracing::warn!(history = source.collection(), %error, "the time series is not fed; this is tried again");
+            report_lag(&source, fed.elapsed().as_millis() as i64);
+            let passes = fed > began || matches!(error, Error::Unavailable(_));
+            pause = if passes { AFTER_FAILURE } else { (pause * 2).min(AFTER_FAILURES) };
+            sleep(pause).await;
         }
     }))
 }
 
 /// Feeds the build that is read, until that is another one, or looks for a while whether the lease is free.
-async fn feed(source: &Arc<HistoryCollection>, holder: ObjectId) -> Result<()> {
+async fn feed(source: &Arc<HistoryCollection>, holder: ObjectId, fed: &mut Instant) -> Result<()> {
     let Some(builds) = Builds::of(source, Deadline::within(NO_PRIMARY)).await? else {
+        *fed = Instant::now();
         sleep(LOOK).await;
         return Ok(());
     };
     let build = builds.current(source);
     let Some(mut feeder) = Feeder::take(Arc::clone(source), build.clone(), holder).await? else {
         report_lag_of_another(source, &build).await?;
+        *fed = Instant::now();
         sleep(LOOK).await;
         return Ok(());
     };
     let mut looked = Instant::now();
     loop {
         feeder.go_on().await?;
+        *fed = Instant::now();
         if feeder.is_idle() || looked.elapsed() >= LOOK {
             looked = Instant::now();
             let builds = Builds::of(source, Deadline::within(NO_PRIMARY)).await?;
