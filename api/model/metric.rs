@@ -140,7 +140,7 @@ metrics! {
     LIVE_LAG: Histogram "pagebucket_live_lag_seconds" []
         "time from the commit of an append until this instance sent the event of a live stream. Not of items that the client was behind. Of appends at other instances, and of those here whose change comes before their acknowledgement, by the clocks of the primary and of this machine, in whole milliseconds; where the database does not tell the time, from when this instance learned of the append";
     LIVE_RESUMES: Counter "pagebucket_live_resumes_total" []
-        "live streams that clients have resumed, by `Last-Event-ID`";
+        "live streams that clients have resumed, by `Last-Event-ID` or `lastEventId`";
     LIVE_ENDS: Counter "pagebucket_live_ends_total" ["reason": Known(&["max-age", "expired", "stopping", "epoch", "gone", "lost", "failed", "abandoned"])]
         "ended live streams. `max-age`: after `--live-max-age`; `expired`: the client's token; `stopping`: the service was stopped; `epoch`: a backup was restored, or last items were deleted by hand; `gone`: what comes next is deleted; `lost`: of all owners, changes were missed; `failed`: the database did not answer, or a bucket is damaged; `abandoned`: the client closed the connection, or was cut off because it read too slowly";
     LIVE_STREAMS: Counter "pagebucket_live_change_streams_total" ["start": Known(&["first", "resumed", "again"])]

@@ -50,6 +50,8 @@ fn unexpected(answer: &Answer) -> Value {
     assert!(!answer.headers.contains_key("retry-after"), "the same request is refused again: {problem}");
     let detail = problem["detail"].as_str().expect("a text");
     assert!(detail.contains("stored nothing") || detail.contains("Nothing was stored"), "{detail}");
+    // Also of a single item.
+    assert!(detail.starts_with(&format!("The history's total is {},", problem[TOTAL])), "{detail}");
     problem
 }
 
