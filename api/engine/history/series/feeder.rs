@@ -22,7 +22,7 @@ use super::round::{Positions, Round, most_owners};
 use super::settle::settle;
 use crate::history::collection::HistoryCollection;
 use crate::history::reads::owners::owner_ids;
-use crate::mongo::{COMMAND, Deadline, NO_PRIMARY, Result, Topology};
+use crate::mongo::{COMMAND, Deadline, Error, NO_PRIMARY, Result, Topology};
 
 /// How often an instance that does not feed looks for the lease.
 const LOOK: Duration = Duration::from_secs(2);
