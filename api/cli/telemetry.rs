@@ -81,7 +81,8 @@ where
     }
 }
 
-/// Writes each line as one line: what it says may have ends of lines, after which a client could begin a line of its own.
+/// Writes each line as one line: what it says may have ends of lines, after which a client could begin a line
+/// of its own.
 struct OneLine<W>(W);
 
 impl<W: Write> Write for OneLine<W> {

@@ -106,7 +106,8 @@ async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Hous
     failed
 }
 
-/// What a round retires in one history. It is logged when the round ends, also by a failure: it cannot be brought back.
+/// What a round retires in one history. It is logged when the round ends, also by a failure: it cannot be
+/// brought back.
 struct RetirementRound<'a> {
     history: &'a str,
     marked: u64,

@@ -9,7 +9,7 @@ pub fn bounded_lines(mut file: impl BufRead, most: u64) -> impl Iterator<Item = 
         number += 1;
         let mut line = Vec::new();
         // One byte more, for its end.
-        match (&mut file).take(most + 1).read_until(b'\n', &mut line) {
+        match file.by_ref().take(most + 1).read_until(b'\n', &mut line) {
             Ok(0) => return None,
             Ok(_) => {}
             Err(error) => return Some(Err(error)),

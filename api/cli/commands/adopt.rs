@@ -16,7 +16,7 @@ use pagebucket_streams::import::ColumnName;
 use pagebucket_streams::ingest::{End, Phase};
 
 use self::progress::{AdoptionProgress, copied, found, summary};
-use super::database::{self, Opened};
+use super::database::{self, Opened, Unready};
 use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::print;
 use crate::config;
@@ -176,7 +176,7 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
             let ended = adopt::adopt_rejects(file, &reader, engine, rejects.take(), interrupts, watch).await;
             args.tell(ended, &definition, progress)
         };
-        return database::with(&args.database, false, work).await;
+        return database::with(&args.database, Unready::Refuse, work).await;
     }
     let mut signals = Signals::new()?;
     let (source, shape) = signals.unless(args.source(&definition)).await?;
@@ -217,7 +217,7 @@ pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
         let ended = adopt::adopt(adopting, &mut signals.channel(Phase::Finishing), &mut progress).await;
         args.tell(ended, &definition, progress)
     };
-    database::with(&args.database, false, work).await
+    database::with(&args.database, Unready::Refuse, work).await
 }
 
 fn engine<'a>(opened: &'a Opened, definition: &Definition) -> &'a Engine {

@@ -21,10 +21,19 @@ pub(super) struct Opened {
     embedded: Option<Embedded>,
 }
 
+/// What is done about a server that is not ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unready {
+    /// It is refused soon.
+    Refuse,
+    /// It may still be starting: it is waited for.
+    Await,
+    /// It is waited for, and a fresh member of a replica set is made a set.
+    Initiate,
+}
+
 /// Finds the database; starts the private mongod where none is named.
-///
-/// `initiate` first makes a fresh replica-set member a set.
-pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Result<Opened, Failure> {
+pub(super) async fn open(args: &DatabaseArgs, role: Role, unready: Unready) -> Result<Opened, Failure> {
     // First, so that a mistake is told before a server is waited for.
     let definitions = definitions(&args.histories)?;
     let (uri, embedded) = match server(args) {
@@ -52,8 +61,10 @@ pub(super) async fn open(args: &DatabaseArgs, role: Role, initiate: bool) -> Res
         ..Capacity::default()
     };
     let connecting = async {
-        if initiate && embedded.is_none() {
-            connection.initiate().await?;
+        match unready {
+            Unready::Initiate if embedded.is_none() => connection.initiate().await?,
+            Unready::Await if embedded.is_none() => connection.await_start().await?,
+            _ => {}
         }
         let store = Store::connect(connection, definitions, capacity, Clock::system()).await?;
         if store.topology() == Topology::Standalone {
@@ -165,12 +176,12 @@ pub(super) fn must_exist(args: &DatabaseArgs) -> Result<(), Failure> {
 /// Finds the database as a tool, and does `work` with it. A signal ends that, if it comes first.
 pub(super) async fn with<T>(
     args: &DatabaseArgs,
-    initiate: bool,
+    unready: Unready,
     work: impl AsyncFnOnce(&Opened, Signals) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     // Signals come first, so that an early one also stops the private mongod.
     let mut signals = Signals::new()?;
-    let opened = signals.unless(open(args, Role::Tool, initiate)).await?;
+    let opened = signals.unless(open(args, Role::Tool, unready)).await?;
     opened.with(async |opened| work(opened, signals).await).await
 }
 
@@ -179,7 +190,7 @@ pub(super) async fn interruptible<T>(
     args: &DatabaseArgs,
     work: impl AsyncFnOnce(&Opened) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    with(args, false, async |opened, mut signals| signals.unless(work(opened)).await).await
+    with(args, Unready::Refuse, async |opened, mut signals| signals.unless(work(opened)).await).await
 }
 
 impl Opened {

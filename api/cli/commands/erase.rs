@@ -12,7 +12,7 @@ use pagebucket_engine::{Deadline, Engine, Erasure, Error, Reopening};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{Instant, Invalid, OwnerId};
 
-use super::database::{self, Opened};
+use super::database::{self, Opened, Unready};
 use super::exit::{Failure, Signals};
 use super::terminal::{print, print_error};
 use crate::config::DatabaseArgs;
@@ -64,7 +64,7 @@ pub(super) async fn run(args: EraseArgs) -> Result<ExitCode, Failure> {
             signals.unless(opened.prepare(true)).await?;
             replay::run(log, &opened.store, &mut signals).await
         };
-        return database::with(&args.database, false, work).await;
+        return database::with(&args.database, Unready::Refuse, work).await;
     }
     let owner = args.owner.as_deref().expect("clap requires --owner without --replay");
     let wanted = wanted(owner, &definitions)?;
@@ -79,7 +79,7 @@ pub(super) async fn run(args: EraseArgs) -> Result<ExitCode, Failure> {
             false => erase(&engines, &wanted, &mut signals).await,
         }
     };
-    database::with(&args.database, false, work).await
+    database::with(&args.database, Unready::Refuse, work).await
 }
 
 /// One owner of one collection of owners.

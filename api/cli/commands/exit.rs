@@ -49,8 +49,8 @@ impl Failure {
     }
 }
 
-/// SIGTERM, Ctrl-C and the end of the terminal, from when this is made: they end nothing by themselves any more. Without a
-/// terminal SIGHUP means nothing.
+/// SIGTERM, Ctrl-C and the end of the terminal, from when this is made: they end nothing by themselves any
+/// more. Without a terminal SIGHUP means nothing.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,

@@ -13,7 +13,7 @@ use pagebucket_model::domain::{DateRange, Instant, Invalid, Position};
 use pagebucket_streams::export::{Fields, Format, Writer};
 
 use self::run::{ExportEnd, ExportReport, ExportRequest, ExportedOwners, Running};
-use super::database::{self, HistoryArgs, Opened, parse_owner};
+use super::database::{self, HistoryArgs, Opened, Unready, parse_owner};
 use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::{ProgressLine, output, print, print_error};
 use crate::config;
@@ -109,7 +109,7 @@ pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
         }
         Ok(ExitCode::from(status(&report)))
     };
-    database::with(&args.database, false, work).await
+    database::with(&args.database, Unready::Refuse, work).await
 }
 
 impl ExportArgs {

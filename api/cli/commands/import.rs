@@ -19,7 +19,7 @@ use reqwest::Url;
 
 use self::progress::ImportProgress;
 use self::remote::{MOST_OWNERS, Token};
-use super::database::{self, HistoryArgs, Opened, parse_owner};
+use super::database::{self, HistoryArgs, Opened, Unready, parse_owner};
 use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::print;
 use crate::config;
@@ -152,7 +152,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
         let report = ingest::run(rows, &to, options, &budget, &mut interrupts, &mut progress).await;
         Ok(args.tell(&report, definition, progress))
     };
-    database::with(&args.database, false, work).await
+    database::with(&args.database, Unready::Refuse, work).await
 }
 
 /// Maximum number of waiting rows: then reading stops.

@@ -6,7 +6,7 @@ use clap::Args;
 use pagebucket_engine::Topology;
 use pagebucket_engine::internal::ShardKey;
 
-use super::database::{self, Opened};
+use super::database::{self, Opened, Unready};
 use super::exit::Failure;
 use super::terminal::print;
 use crate::config::{DatabaseArgs, RetentionArgs};
@@ -41,7 +41,13 @@ pub(super) struct MigrateArgs {
 }
 
 pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
-    let migrated = database::with(&args.database, args.initiate, async |opened, mut signals| {
+    let unready = match &args {
+        MigrateArgs { initiate: true, .. } => Unready::Initiate,
+        // After a restore both are commonly started together.
+        MigrateArgs { renew_epoch: true, .. } => Unready::Await,
+        _ => Unready::Refuse,
+    };
+    let migrated = database::with(&args.database, unready, async |opened, mut signals| {
         signals.unless(migrate(opened, &args)).await
     });
     migrated.await.map_err(|failure| match failure {

@@ -8,7 +8,7 @@ use pagebucket_engine::internal::COMMAND;
 use pagebucket_engine::internal::page_views::Preallocated;
 use pagebucket_model::domain::{Clock, Instant, Invalid, PagePath, Preallocation};
 
-use super::database::{self, Opened};
+use super::database::{self, Opened, Unready};
 use super::exit::{Failure, Signals};
 use super::terminal::print;
 use crate::config::DatabaseArgs;
@@ -50,7 +50,7 @@ pub(super) async fn run(args: PreallocateArgs) -> Result<ExitCode, Failure> {
         print(format_args!("created {created} minutes; {existing} existed already"));
         ended.map(|()| ExitCode::SUCCESS)
     };
-    database::with(&args.database, false, work).await
+    database::with(&args.database, Unready::Refuse, work).await
 }
 
 impl PreallocateArgs {

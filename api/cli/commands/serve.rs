@@ -9,7 +9,7 @@ use pagebucket_model::domain::Clock;
 use tokio::net::TcpSocket;
 use tokio_util::sync::CancellationToken;
 
-use super::database::{self, Opened};
+use super::database::{self, Opened, Unready};
 use super::exit::{Failure, Signals};
 use super::gate_from_flags;
 use super::terminal::print;
@@ -46,7 +46,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     // Before a mongod is started or a migration is applied.
     let socket = server::reserve(args.server.listen)?;
     let opened = tokio::select! {
-        opened = database::open(&args.database, Role::Server, false) => opened?,
+        opened = database::open(&args.database, Role::Server, Unready::Refuse) => opened?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
     opened.with(async |opened| serve(opened, &args, socket, &mut signals).await).await

@@ -14,7 +14,7 @@ use tokio::fs::File;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::unix::pipe;
 
-use super::database::{self, HistoryArgs, Opened, parse_owner};
+use super::database::{self, HistoryArgs, Opened, Unready, parse_owner};
 use super::exit::{Failure, Signals};
 use super::terminal::output;
 use crate::config::DatabaseArgs;
@@ -93,7 +93,7 @@ pub(super) async fn run(args: TailArgs) -> Result<ExitCode, Failure> {
             TailPrinter { engine, owner, writer, out, rows: Vec::new(), at, followed: false, patience };
         signals.unless(printer.run(&args)).await
     };
-    database::with(&args.database, false, work).await
+    database::with(&args.database, Unready::Refuse, work).await
 }
 
 impl TailPrinter<'_> {

@@ -18,8 +18,8 @@ pub fn beginning(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// The name of a client as one word. The `sub` of a token may have spaces, and in the format for people a space is what
-/// separates the parts of a line.
+/// The name of a client as one word. The `sub` of a token may have spaces, and in the format for people a
+/// space is what separates the parts of a line.
 pub fn one_word(name: &str) -> Cow<'_, str> {
     if name.contains(' ') { name.replace(' ', "%20").into() } else { name.into() }
 }

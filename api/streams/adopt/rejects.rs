@@ -15,7 +15,8 @@ use super::source_item::{SizedItem, SourceItem};
 use super::watch::RefusedItem;
 use crate::lines::bounded_lines;
 
-/// Longest line that is read, in bytes: that of the largest document of MongoDB, in which each character is escaped.
+/// Longest line that is read, in bytes: that of the largest document of MongoDB, in which each character is
+/// escaped.
 const LONGEST: u64 = 128 << 20;
 
 /// A file that is written.

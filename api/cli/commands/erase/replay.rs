@@ -19,7 +19,8 @@ use crate::commands::terminal::{print, print_error};
 /// Pause between two attempts to sweep.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 
-/// Longest line of a log, in bytes. Earlier versions logged whole paths, of 64 KiB, each byte as up to twelve.
+/// Longest line of a log, in bytes. Earlier versions logged whole paths, which may have 64 KiB before they
+/// are escaped.
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// What the log says of erasures.

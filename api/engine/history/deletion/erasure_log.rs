@@ -11,8 +11,9 @@
 //! `erased`, the time in the tombstone, identifies the erasure. So the lines of several instances may be read in any order, and
 //! more than once.
 //!
-//! The lines are JSON whatever the format of the log, and the target counts only at its place: other lines quote what clients
-//! choose. Earlier versions wrote them in the format for people, if the log had it; such lines are read, too, by the same rule.
+//! The lines are JSON whatever the format of the log, and the target counts only at its place: other lines
+//! quote what clients choose. Earlier versions wrote them in the format for people, if the log had it; such
+//! lines are read, too, by the same rule.
 
 use std::fmt::Display;
 

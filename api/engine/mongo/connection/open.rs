@@ -104,6 +104,19 @@ impl ConnectionSettings {
         Ok((client, topology))
     }
 
+    /// Waits for a server that may still be starting, for as long as a command may take.
+    ///
+    /// # Errors
+    /// No server answers in time, or the connection string is invalid.
+    pub async fn await_start(&self) -> Result<(), ConnectError> {
+        let options = self.options().await?;
+        let hosts = host_list(&options);
+        let client = Client::with_options(options).map_err(|error| self.invalid(&error))?;
+        let starts = |error: &DriverError| matches!(*error.kind, ErrorKind::ServerSelection { .. });
+        let hello = ask(&client.database("admin"), |answer| !answer.as_ref().is_err_and(starts)).await;
+        hello.map(drop).map_err(|error| describe(&error, &hosts))
+    }
+
     /// Makes the first host of the connection string a replica set of one node, and waits until it is primary.
     /// A server that already belongs to a set is left as it is.
     ///
@@ -183,12 +196,10 @@ fn host_list(options: &ClientOptions) -> String {
     options.hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Waits for a server, which may still be starting, and refuses one that is too old.
+/// Waits for a server and refuses one that is too old.
 async fn inspect(client: &Client, hosts: &str, oldest: (u32, u32)) -> Result<Topology, ConnectError> {
     let admin = client.database("admin");
-    let starts = |error: &DriverError| matches!(*error.kind, ErrorKind::ServerSelection { .. });
-    let hello = ask(&admin, |answer| !answer.as_ref().is_err_and(starts)).await;
-    let hello = hello.map_err(|error| describe(&error, hosts))?;
+    let hello = admin.run_command(doc! { "hello": 1 }).await.map_err(|error| describe(&error, hosts))?;
     let build = admin.run_command(doc! { "buildInfo": 1 }).await.map_err(|error| describe(&error, hosts))?;
     let version = build.get_str("version").unwrap_or("unknown");
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));

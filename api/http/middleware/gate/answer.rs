@@ -1,5 +1,5 @@
-//! The answers of guarded routes: the refusal of a request, with its challenge (RFC 6750) and what its line in the log says,
-//! and what all answers have.
+//! The answers of guarded routes: the refusal of a request, with its challenge (RFC 6750) and what its line
+//! in the log says, and what all answers have.
 
 use std::borrow::Cow;
 use std::sync::Arc;

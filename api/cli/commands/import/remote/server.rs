@@ -67,8 +67,8 @@ impl Token {
     }
 }
 
-/// A client that presents this token to the server, if there is one. Each upload has a connection of its own. No proxy sees a
-/// token that is sent to this machine by http.
+/// A client that presents this token to the server, if there is one. Each upload has a connection of its own.
+/// No proxy sees a token that is sent to this machine by http.
 ///
 /// # Errors
 /// It cannot be made: how the import ends.
