@@ -1,12 +1,18 @@
 //! What appends and reads cost the database, by its own counters: never by the clock.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::TryStreamExt;
+use futures_util::future::join_all;
+use jiff::Timestamp;
 use mongodb::bson::{Document, doc};
 use pagebucket_engine::internal::MOST_SKIPPED;
+use serde_json::json;
 
-use crate::harness::{ALL, History, READINGS, SMALL, Service, Setup, amount, fill, shared, test_over};
+use crate::harness::{
+    ALL, History, READINGS, SMALL, Service, Setup, amount, eventually, fill, shared, test, test_over, trade,
+};
 
 /// Far more than a statement may examine. Counts are the same for more.
 fn many_pages() -> u64 {
@@ -192,6 +198,81 @@ async fn any_offset_of_many(history: &'static History) {
             costs.push(format!("{keys} + {documents}"));
         }
         println!("{offset}: {}", costs.join(", "));
+    }
+}
+
+/// The tiles of its span, however many the history has, and those of others.
+#[test]
+async fn a_summary_of_a_history_of_many_tiles() {
+    const TILES: i64 = 20;
+    let setup = Setup { house_every: Duration::from_secs(3_600), ..Setup::on(shared().await) };
+    let service = setup.start().await;
+    let client = &service.client;
+    // One every ten seconds, so that a tile is of less than two hours.
+    let trade = |seq: i64| {
+        let date = Timestamp::from_second(1_700_000_100 + seq * 10).expect("a date").to_string();
+        json!({ "type": "buy", "ticker": "MDB", "qty": 1, "price": "2.5", "date": date })
+    };
+    let tiles = service.database.collection::<Document>("summary_tiles");
+    for owner in [1, 2, 3] {
+        for part in (0..=TILES * 640).collect::<Vec<_>>().chunks(1_000) {
+            client
+                .append(owner, &json!(part.iter().copied().map(trade).collect::<Vec<_>>()))
+                .await
+                .expect(201);
+        }
+        let all = format!("/v1/customers/{owner}/trades/summary?by=1M");
+        eventually("its tiles are made", Duration::from_secs(60), async || {
+            client.get(&all).await;
+            let count = tiles.count_documents(doc! { "customerId": owner as i64 }).await;
+            count.expect("an answer") == TILES as u64
+        })
+        .await;
+    }
+    let span = "from=2023-11-15T02:00:00Z&to=2023-11-15T02:15:00Z";
+    for (query, count, most) in [
+        (format!("by=15m&{span}"), 90, 1),
+        ("by=1M".to_owned(), TILES * 640 + 1, TILES),
+        (format!("by=15m&{span}&limit=9"), 90, 1),
+    ] {
+        let path = format!("/v1/customers/2/trades/summary?{query}");
+        let seen = profiled_in(&service, "summary_tiles", async {
+            assert_eq!(client.get(&path).await.expect(200)["points"][0]["count"], count, "{query}");
+        })
+        .await;
+        let documents = sum(&seen, "docsExamined");
+        println!("a summary from {most} of {TILES} tiles: {documents} documents");
+        // A scan of a clustered collection looks at the document after its end.
+        assert!(documents <= most + 1, "{query}: {seen:?}");
+    }
+}
+
+/// Two documents for each record: those of other keys lie between them.
+#[test]
+async fn a_repeat_of_many_keys() {
+    let service = Service::start().await;
+    let client = &service.client;
+    for part in (1..=500).collect::<Vec<u64>>().chunks(50) {
+        let appends = part.iter().map(|number| async move {
+            client.append_once(*number, &format!("key {number}"), &trade(*number)).await.expect(201)
+        });
+        join_all(appends).await;
+    }
+    let mut found_together = false;
+    while !found_together {
+        let seen = profiled_in(&service, "idempotency_keys", async {
+            let repeats = (1..=50).map(|number| async move {
+                client.append_once(number, &format!("key {number}"), &trade(number)).await.expect(201)
+            });
+            join_all(repeats).await;
+        })
+        .await;
+        let is_read =
+            |entry: &&Document| ["query", "command"].contains(&entry.get_str("op").unwrap_or_default());
+        let reads: Vec<_> = seen.iter().filter(is_read).cloned().collect();
+        let documents = sum(&reads, "docsExamined");
+        assert!((50..=2 * 50).contains(&documents), "{documents}: {reads:?}");
+        found_together = reads.len() < 50;
     }
 }
 

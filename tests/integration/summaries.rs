@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use mongodb::bson::spec::BinarySubtype;
@@ -499,14 +500,27 @@ async fn a_span_that_is_too_large_is_refused() {
     client.append(1, &json!((1..=12).map(trade).collect::<Vec<_>>())).await.expect(201);
     let groups = client.get(&format!("{PATH}?by=1d&group=ticker&limit=2")).await;
     let problem = groups.problem(422, "summary-too-large");
-    assert!(problem["detail"].as_str().unwrap().contains("more than 2 points"), "{problem}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("more than 2 points") && detail.contains("a greater `limit`"), "{problem}");
     assert_eq!(points_of(client, "by=1d&group=ticker&limit=3").await.len(), 3);
     // 1,001 pages before the last one, each with trades of the whole hour.
     for part in (13..=10_015).collect::<Vec<u64>>().chunks(1000) {
         client.append(1, &json!(part.iter().copied().map(trade).collect::<Vec<_>>())).await.expect(201);
     }
-    let pages = client.get(&format!("{PATH}?by=1h&type=buy")).await;
-    let problem = pages.problem(422, "summary-too-large");
+    // Of more groups than any answer has, some can be asked for.
+    let groups = client.get(&format!("{PATH}?by=1d&group=ticker&limit=1000&asOf=2000")).await;
+    let problem = groups.problem(422, "summary-too-large");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("by a filter") && !detail.contains("greater"), "{problem}");
+    assert_eq!(points_of(client, "by=1d&group=ticker&ticker=X20&ticker=X21&asOf=2000").await.len(), 2);
+    // Tiles could make it possible, until they are there and have no groups.
+    let by_hour = format!("{PATH}?by=1h&type=buy");
+    let pages = client.get(&by_hour).await;
+    pages.problem(503, "summary-not-ready");
+    assert_eq!(pages.header("retry-after"), "5");
+    eventually("tiles are made", Duration::from_secs(60), async || client.get(&by_hour).await.status == 422)
+        .await;
+    let problem = client.get(&by_hour).await.problem(422, "summary-too-large");
     assert!(problem["detail"].as_str().unwrap().contains("than one request reads"), "{problem}");
     // What ends earlier is complete, and is followed by what cannot be read.
     client
@@ -543,7 +557,9 @@ async fn a_span_that_is_too_large_is_refused() {
 /// Most pages are skipped by their dates: a walk over a long history reads each of them once.
 #[test]
 async fn a_long_history_is_read_in_parts() {
-    let service = Service::start().await;
+    let mut setup = Setup::on(shared().await);
+    setup.args.max_scans = 1;
+    let service = setup.start().await;
     let client = &service.client;
     let trade = |seq: i64| {
         let date = Timestamp::from_second(1_700_000_000 + seq * 3_600).unwrap().to_string();
@@ -560,6 +576,9 @@ async fn a_long_history_is_read_in_parts() {
         .sum();
     assert_eq!((count, sum, points.len()), (12_000, 24_000, 501));
     assert_eq!(totals.len(), 2, "a request reads 1,000 pages");
+    // As many as a page with charts asks for at once: one after the other reads.
+    let chart = format!("{PATH}?by=1d&limit=1000&ticker=MDB");
+    join_all((0..6).map(|_| client.get(&chart))).await.iter().for_each(|answer| drop(answer.expect(200)));
 }
 
 /// Tiles that cannot say it have dates, which say where the first pages are: keys of later pages are not examined.
@@ -654,6 +673,14 @@ async fn tiles_answer_what_pages_cannot() {
     let month = points_of(client, "by=1M&ticker=MDB").await;
     assert_eq!((month.len(), &month[0]["count"]), (1, &json!(12_000)));
     assert_eq!(points_of(client, "by=1M&ticker=AMD").await, [Value::Null; 0]);
+    // Tiles that are gone are made again, though it is known where they stood.
+    kept.delete_many(doc! {}).await.expect("an answer");
+    assert_eq!(walk(client, "by=1d&tz=Asia/Kolkata&limit=1000").await.0, by_day);
+    eventually("all tiles are made again", Duration::from_secs(60), async || {
+        kept.count_documents(doc! {}).await.expect("an answer") == 18
+    })
+    .await;
+    assert_eq!(points_of(client, "by=1M&ticker=MDB").await, month);
     // A damaged tile is not read.
     let other = Binary { subtype: BinarySubtype::Generic, bytes: vec![7; 12] };
     kept.update_many(doc! {}, doc! { "$set": { "points": other } }).await.expect("an answer");

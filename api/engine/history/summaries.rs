@@ -10,12 +10,14 @@
 //! | `choice.rs` | which tiles and pages those are |
 //! | `tile_id.rs` | the `_id` of a tile |
 //! | `tiles.rs` | tiles in the database: reading them, deleting them |
+//! | `known.rs` | which tiles there are, in memory |
 //! | `make.rs` | making one from its pages |
 //! | `makers.rs` | who makes them: after an answer, and as a part of housekeeping |
 //! | `kept.rs` | those that outlive their pages |
 
 pub(super) mod choice;
 pub(super) mod kept;
+pub(super) mod known;
 pub(super) mod make;
 pub(super) mod makers;
 pub(super) mod scan;

@@ -1,17 +1,26 @@
 //! Limits on the number of requests of one kind that are under way at once. One client has at most a quarter of the permits, so
-//! that it keeps no others out.
+//! that it keeps no others out. A few requests of each client may wait for a permit: a browser sends all that a page shows at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hashlink::DefaultHashBuilder;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
 use crate::client::Client;
 use crate::problem::{Problem, ProblemKind};
 
 /// Into how many shares the permits are divided. One client has at most one of them.
 const SHARES: usize = 4;
+
+/// The most requests of one client that wait for a permit.
+const MOST_WAITING: usize = 16;
+
+/// How long a request waits for a permit.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The permits for requests of one kind. Clones share them.
 #[derive(Debug, Clone)]
@@ -26,6 +35,8 @@ struct Shared {
     /// What takes the permits, in the plural.
     what: &'static str,
     taken: Mutex<Taken>,
+    /// Tells those that wait that a permit is free.
+    freed: Notify,
 }
 
 /// The permits that are taken.
@@ -34,6 +45,8 @@ struct Taken {
     all: usize,
     /// By each client that has any. There are few at once, so the hash need not withstand chosen names, only be fast.
     of: HashMap<Client, usize, DefaultHashBuilder>,
+    /// How many requests of a client wait.
+    waiting: HashMap<Client, usize, DefaultHashBuilder>,
 }
 
 /// One permit, taken until it is dropped.
@@ -50,7 +63,7 @@ impl Permits {
     /// `most` permits for `what`, in the plural. One client may take a quarter of them, and at least one.
     pub fn new(most: usize, what: &'static str) -> Self {
         let most_of_one = (most / SHARES).max(1);
-        Self(Arc::new(Shared { most, most_of_one, what, taken: Mutex::default() }))
+        Self(Arc::new(Shared { most, most_of_one, what, taken: Mutex::default(), freed: Notify::new() }))
     }
 
     /// Takes a permit for a client.
@@ -58,7 +71,7 @@ impl Permits {
     /// # Errors
     /// All permits are taken, or the client has as many as it may have.
     pub fn take(&self, client: Client) -> Result<Permit, Problem> {
-        let Shared { most, most_of_one, what, taken } = &*self.0;
+        let Shared { most, most_of_one, what, taken, .. } = &*self.0;
         let refused = |detail: String| Err(Problem::new(ProblemKind::Overloaded, detail));
         let mut taken = taken.lock();
         if taken.all == *most {
@@ -74,18 +87,71 @@ impl Permits {
         taken.all += 1;
         Ok(Permit { permits: self.clone(), client })
     }
+
+    /// Takes a permit for a client, and waits a short time until one is free.
+    ///
+    /// # Errors
+    /// None became free in time, or as many requests of the client wait as may.
+    pub async fn take_soon(&self, client: Client) -> Result<Permit, Problem> {
+        let until = Instant::now() + PATIENCE;
+        let mut waiting = None;
+        loop {
+            // Before the permits are looked at, so that none that becomes free after that is missed.
+            let mut freed = std::pin::pin!(self.0.freed.notified());
+            freed.as_mut().enable();
+            let refused = match self.take(client.clone()) {
+                Err(refused) => refused,
+                taken => return taken,
+            };
+            if waiting.is_none() {
+                waiting = Waiting::begin(self, &client);
+            }
+            if waiting.is_none() || timeout_at(until, freed).await.is_err() {
+                return Err(refused);
+            }
+        }
+    }
+}
+
+/// A request that waits for a permit, until it is dropped.
+struct Waiting<'a>(&'a Permits, Client);
+
+impl<'a> Waiting<'a> {
+    /// `None` if too many wait.
+    fn begin(permits: &'a Permits, client: &Client) -> Option<Self> {
+        let mut taken = permits.0.taken.lock();
+        let waiting = taken.waiting.entry(client.clone()).or_default();
+        if *waiting == MOST_WAITING {
+            return None;
+        }
+        *waiting += 1;
+        Some(Self(permits, client.clone()))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        count_down(&mut self.0.0.taken.lock().waiting, &self.1);
+    }
+}
+
+/// Counts one less. Only what is not 0 takes memory.
+fn count_down(counts: &mut HashMap<Client, usize, DefaultHashBuilder>, client: &Client) {
+    if let Some(count) = counts.get_mut(client) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(client);
+        }
+    }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut taken = self.permits.0.taken.lock();
         taken.all -= 1;
-        if let Some(of_client) = taken.of.get_mut(&self.client) {
-            *of_client -= 1;
-            if *of_client == 0 {
-                taken.of.remove(&self.client);
-            }
-        }
+        count_down(&mut taken.of, &self.client);
+        drop(taken);
+        self.permits.0.freed.notify_waiters();
     }
 }
 
@@ -130,5 +196,22 @@ mod tests {
         drop(taken);
         let _of_ann = permits.take(client("ann")).unwrap();
         assert!(refusal(&permits, "ann").contains("it may have 1 at once"));
+    }
+
+    /// Those of one client that are too many at once come one after the other, and only so many wait.
+    #[tokio::test]
+    async fn a_few_wait() {
+        let permits = Permits::new(SHARES, "visits");
+        let held = permits.take(client("ann")).unwrap();
+        let mut visits = tokio::task::JoinSet::new();
+        for _ in 0..=MOST_WAITING {
+            let permits = permits.clone();
+            visits.spawn(async move { permits.take_soon(client("ann")).await.is_ok() });
+        }
+        assert!(!visits.join_next().await.unwrap().unwrap(), "one too many does not wait");
+        drop(held);
+        assert!(visits.join_all().await.into_iter().all(|is_taken| is_taken));
+        let taken = permits.0.taken.lock();
+        assert!(taken.all == 0 && taken.of.is_empty() && taken.waiting.is_empty(), "{taken:?}");
     }
 }

@@ -55,7 +55,7 @@ documented! {
     /// Problems of a summary of an owner.
     SummaryProblems: COMMON, &[Erased];
     /// Problems of a summary by spans of time.
-    SeriesProblems: COMMON, &[Retired, Erased, SummaryTooLarge];
+    SeriesProblems: COMMON, &[Retired, Erased, SummaryTooLarge, SummaryNotReady];
     /// Problems of a summary over all owners.
     AllSeriesProblems: COMMON, &[SummaryTooLarge];
     /// Problems of an erasure.

@@ -107,7 +107,7 @@ kinds! {
     LineOutOfOrder: UNPROCESSABLE_ENTITY, "line-out-of-order", "Line out of order", nothing_stored = true,
         "One line of an upload: an earlier upload with the same `Idempotency-Key` stored later lines, but not this one. It is not stored, because it would follow them. Send it with another key, or without a key.";
     SummaryTooLarge: UNPROCESSABLE_ENTITY, "summary-too-large", "Summary too large", nothing_stored = true,
-        "A single span of time has items on more pages than a request reads, or more points than `limit`. `detail` says which. Ask for shorter spans, fewer or no groups, no filters, or a greater `limit`.";
+        "A single span of time has items on more pages than a request reads, or more points than `limit`. `detail` says which. Ask for shorter spans, fewer or no groups, some of the groups by a filter, or a greater `limit`.";
     TooManyRequests: TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", nothing_stored = true,
         "The client exceeded its rate limit. `RateLimit-Policy` says what is allowed, and `RateLimit` what is left. Nothing was stored; retry after `Retry-After` seconds.";
     Internal: INTERNAL_SERVER_ERROR, "internal", "Internal error", nothing_stored = false,
@@ -116,6 +116,8 @@ kinds! {
         "The database tells no changes: it is a standalone server, or its user lacks the privilege `changeStream`. List the owners instead. Live streams of histories are available.";
     Overloaded: SERVICE_UNAVAILABLE, "overloaded", "Overloaded", nothing_stored = true, retry_after = 1,
         "Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.";
+    SummaryNotReady: SERVICE_UNAVAILABLE, "summary-not-ready", "Summary not ready", nothing_stored = true, retry_after = 5,
+        "A single span of time has items on more pages than a request reads, and the tiles that would be read instead are being made. Retry after `Retry-After` seconds.";
     DatabaseUnavailable: SERVICE_UNAVAILABLE, "database-unavailable", "Database unavailable", nothing_stored = true, retry_after = 2,
         "The database does not answer. Nothing was stored; retry after `Retry-After` seconds.";
     ShuttingDown: SERVICE_UNAVAILABLE, "shutting-down", "Shutting down", nothing_stored = true, retry_after = 2,

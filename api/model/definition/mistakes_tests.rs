@@ -263,6 +263,12 @@ fn summaries() {
             json!({ "size": ["sum", "sum"] }),
             "/summaries/values/size/1 must not be given more than once".to_owned(),
         ),
+        (
+            "/summaries/values",
+            json!({ "fee": ["vwap:size", "vwap:fee"] }),
+            "/summaries/values/fee/1 must be the only \"vwap:\" of the property: it has one average"
+                .to_owned(),
+        ),
         ("/summaries/values", json!({ "ratio": ["sum"] }), format!("/summaries/values/ratio/0 {doubles}")),
         (
             "/summaries/values",

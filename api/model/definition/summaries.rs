@@ -179,7 +179,10 @@ fn values(source: &SourceValue<'_>, schema: &Schema, item: &SourceValue<'_>) -> 
         for source in measures.keep(measures.array()).unwrap_or_default() {
             let Some(measure) = source.keep(read(&source)).flatten() else { continue };
             if given.iter().any(|other| std::mem::discriminant(other) == std::mem::discriminant(&measure)) {
-                source.refuse("must not be given more than once");
+                source.refuse(match measure {
+                    Measure::Vwap { .. } => "must be the only \"vwap:\" of the property: it has one average",
+                    _ => "must not be given more than once",
+                });
             }
             given.push(measure);
         }

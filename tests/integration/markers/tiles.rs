@@ -183,6 +183,26 @@ async fn kept_tiles_outlive_their_pages() {
     assert_eq!(kept(&place).await, [of_1(4, 301), of_1(5, 321)]);
 }
 
+/// A restore may bring back kept tiles of an owner who is erased in it.
+#[test]
+async fn a_renewed_epoch_has_no_kept_tiles_of_erased_owners() {
+    let place = Place::new(TRADES).await;
+    let store = place.store().await;
+    for owner in [1, 2] {
+        fill(&place.database, TRADES, owner, 140, 1).await;
+        retire_to(&place, &store, owner, keep_summaries(20), 65).await;
+    }
+    let all = documents(&place, "kept_summaries").await;
+    erase(&place, &store, 1).await;
+    place.is_erased(1).await;
+    let of_2 = kept(&place).await;
+    assert_eq!(of_2, [("2/000000000000000".to_owned(), 1)]);
+    let of_1 = all.into_iter().find(|tile| int(tile, "customerId") == 1).expect("a tile of 1");
+    place.database.collection("kept_summaries").insert_one(of_1).await.expect("a tile");
+    store.renew_epoch().await.expect("to renew");
+    assert_eq!(kept(&place).await, of_2);
+}
+
 /// A retirement that ends after it has stored a tile has retired nothing.
 #[test]
 async fn a_tile_is_kept_before_its_pages_are_retired() {

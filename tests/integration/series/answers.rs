@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use mongodb::bson::doc;
 use pagebucket_http::OpenParts;
 use pagebucket_model::domain::Clock;
 use serde_json::{Value, json};
 
 use super::{MONTH, PATIENCE, append, dated, each_once, service, up_to};
+use crate::cost::{profiled_in, sum};
 use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{Client, Harm, Proxy, SERIES, Setup, Way, eventually, shared, spawn, test};
 
@@ -102,6 +104,26 @@ async fn it_says_what_the_summaries_of_all_owners_say() {
             }
         }
     }
+}
+
+/// However many others were erased.
+#[test]
+async fn generations_are_read_of_the_owners_that_are_asked_for() {
+    let service = service().await;
+    append(&service.client, 1, 1..=20).await;
+    append(&service.client, 2, 1..=20).await;
+    each_once(&service.client, &service.database, 1..=2).await;
+    let erased = (100..600_i64).map(|owner| {
+        doc! { "_id": format!("trades/1/{owner}"), "owner": owner, "current": 1_i64, "next": 1_i64, "term": 0_i64 }
+    });
+    service.database.collection("series_generations").insert_many(erased).await.expect("an answer");
+    let seen = profiled_in(&service, "series_generations", async {
+        let answer = service.client.get(MONTH).await.expect(200);
+        let counts = answer["points"].as_array().expect("points").iter();
+        assert_eq!(counts.map(|point| point["count"].as_u64().expect("a count")).sum::<u64>(), 40);
+    })
+    .await;
+    assert!(sum(&seen, "docsExamined") <= 2, "{seen:?}");
 }
 
 #[test]

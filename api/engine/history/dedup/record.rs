@@ -25,6 +25,9 @@ pub const COLLECTION: &str = "idempotency_keys";
 /// a record may take to be raised, which is sent once.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
 
+/// The most records that a command reads.
+pub(super) const MOST_READ: usize = 100;
+
 /// How far the `touched` time of a new record may be behind the server's clock. This is more than an insert
 /// usually takes, and little compared with the time for which a record is kept.
 const TOLERANCE: Duration = Duration::from_secs(5);
@@ -116,21 +119,24 @@ pub fn set_outcome(query: Document, ranges: &[SeqRange]) -> Document {
     }
 }
 
-/// The query for many records, each of its owner.
+/// The query for these records, each of its owner: at most [`MOST_READ`].
+///
+/// Of a clustered collection `$in` examines all that is between the least and the greatest `_id`, and hashes lie anywhere. So each is asked for.
 pub fn find<'a>(
     source: &HistoryCollection,
     records: impl Iterator<Item = (RecordId, &'a OwnerId)>,
 ) -> Document {
-    let (ids, owners): (Vec<_>, Vec<_>) =
-        records.map(|(id, owner)| (Bson::from(binary(id.0)), owner_bson(owner))).unzip();
-    let most = ids.len() as i32 + 1;
-    doc! {
-        "find": COLLECTION,
-        "filter": { "_id": { "$in": ids }, source.owner_field(): { "$in": owners } },
-        "hint": { "_id": 1 },
-        // All in one batch, so that no cursor stays open.
-        "batchSize": most,
+    let mut queries: Vec<_> = records.map(|(id, owner)| query(source, id, owner)).collect();
+    let most = queries.len() as i32 + 1;
+    if let [one] = &mut *queries {
+        return doc! { "find": COLLECTION, "filter": std::mem::take(one), "hint": { "_id": 1 }, "batchSize": most };
     }
+    let mut pipeline: Vec<_> = queries.into_iter().map(|query| doc! { "$match": query }).collect();
+    for this in pipeline.iter_mut().skip(1) {
+        *this = doc! { "$unionWith": { "coll": COLLECTION, "pipeline": [std::mem::take(this)] } };
+    }
+    // All in one batch, so that no cursor stays open.
+    doc! { "aggregate": COLLECTION, "pipeline": pipeline, "cursor": { "batchSize": most } }
 }
 
 /// Parses a stored record.

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::record::{self, ATTEMPT, COLLECTION, Record, was_outdated};
+use super::record::{self, ATTEMPT, COLLECTION, MOST_READ, Record, was_outdated};
 use crate::history::buckets::bucket_id::Tail;
 use crate::history::buckets::catalog::{Catalog, KnownTail};
 use crate::history::buckets::tails::Tails;
@@ -255,21 +255,23 @@ async fn touch(source: &HistoryCollection, registrations: Vec<Registration>) -> 
 }
 
 /// Reads the records that existed before.
-async fn read(source: &HistoryCollection, found: Vec<Registration>) {
-    if found.is_empty() {
-        return;
-    }
-    let find = record::find(source, found.iter().map(|registration| (registration.id, &registration.owner)));
-    let records = match source.reads.find(Query::new(find, latest(&found)), record::read).await {
-        Ok(records) => HashMap::<_, _>::from_iter(records),
-        Err(error) => return fail(found, &error),
-    };
-    for registration in found {
-        match records.get(&registration.id).cloned() {
-            Some(proposed) => Registration { proposed, ..registration }.succeed(false, None),
-            // The record was just touched, so it exists unless an operator has removed it meanwhile.
-            None => registration.fail(Error::Unavailable("a record was not found".to_owned())),
+async fn read(source: &HistoryCollection, mut found: Vec<Registration>) {
+    while !found.is_empty() {
+        let others = found.split_off(found.len().min(MOST_READ));
+        let find =
+            record::find(source, found.iter().map(|registration| (registration.id, &registration.owner)));
+        let records = match source.reads.find(Query::new(find, latest(&found)), record::read).await {
+            Ok(records) => HashMap::<_, _>::from_iter(records),
+            Err(error) => return fail(found.into_iter().chain(others), &error),
+        };
+        for registration in found {
+            match records.get(&registration.id).cloned() {
+                Some(proposed) => Registration { proposed, ..registration }.succeed(false, None),
+                // The record was just touched, so it exists unless an operator has removed it meanwhile.
+                None => registration.fail(Error::Unavailable("a record was not found".to_owned())),
+            }
         }
+        found = others;
     }
 }
 
@@ -282,6 +284,6 @@ fn latest(registrations: &[Registration]) -> Deadline {
     Deadline::latest(registrations.iter().map(|registration| registration.deadline))
 }
 
-fn fail(registrations: Vec<Registration>, error: &Error) {
+fn fail(registrations: impl IntoIterator<Item = Registration>, error: &Error) {
     registrations.into_iter().for_each(|registration| registration.fail(error.clone()));
 }

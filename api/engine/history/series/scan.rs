@@ -4,7 +4,7 @@
 //! Only the current generation of each owner counts. If one changes while measurements are read, they are read again: what did not count
 //! any more may have been deleted under way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
@@ -18,7 +18,7 @@ use pagebucket_model::summary::{
 use parking_lot::Mutex;
 
 use super::control::{BuildName, Builds};
-use super::generations::{Generations, OwnerGeneration};
+use super::generations::Generations;
 use crate::history::collection::{HistoryCollection, owner_of};
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
@@ -79,7 +79,8 @@ pub(super) struct SeriesSnapshot {
     raises: i64,
     pub(super) up_to: Option<i64>,
     pub(super) expire_after_days: Option<i64>,
-    generations: Arc<HashMap<OwnerId, OwnerGeneration>>,
+    /// Of the owners whose measurements were read: the generation that counts.
+    generations: Arc<Mutex<HashMap<OwnerId, i64>>>,
 }
 
 impl SeriesSnapshot {
@@ -93,10 +94,9 @@ impl SeriesSnapshot {
         if !source.definition.time_series.as_ref().is_some_and(|series| state.is_of(series)) {
             return Err(Error::Unavailable("the time series is of another definition".to_owned()));
         }
-        let generations = Generations { source, build: &build, deadline }.changed().await?;
         let up_to = state.progress.up_to.filter(|_| state.progress.scanned);
         let (raises, expire_after_days) = (state.raises, state.expire_after_days);
-        Ok(Self { build, raises, up_to, expire_after_days, generations: Arc::new(generations) })
+        Ok(Self { build, raises, up_to, expire_after_days, generations: Arc::default() })
     }
 
     /// Whether what counted then still counts.
@@ -120,35 +120,58 @@ impl SeriesSnapshot {
     ) -> Result<()> {
         let command = self.command(source, shape, filter, deadline);
         let database = source.reads.database.clone();
-        let (definition, generations) = (Arc::clone(&source.definition), Arc::clone(&self.generations));
-        let reads = source.reads.clone();
-        let read = async move {
-            let mut cursor = database.run_cursor_command(command).batch().await?;
-            while let Some(batch) = cursor.try_next().await? {
-                // What is asked for later shows at least what this has shown, also by another primary.
-                reads.time.learn(batch.as_raw_document().get_timestamp("operationTime").ok());
-                for document in batch.doc_slices()? {
-                    let document = document.map_err(mongodb::error::Error::from)?;
-                    let measured = || {
-                        let document = document.as_document()?;
-                        let owner = owner_of(document.get("_owner").ok()??, definition.owner.kind)?;
-                        let generation = document.get_i64("_generation").unwrap_or(0);
-                        let current = generations.get(&owner).map_or(0, |known| known.current);
-                        let date = document.get_datetime(&*definition.date.name).ok()?;
-                        let date = Instant::from_millis(date.timestamp_millis()).ok()?;
-                        let seq = Seq::new(document.get_i64("seq").ok()?.try_into().ok()?).ok()?;
-                        (generation == current).then_some((owner, seq, date, document))
-                    };
-                    if let Some((owner, seq, date, document)) = measured()
-                        && !take(owner, seq, date, document)
-                    {
-                        return Ok(());
-                    }
+        let begun = async move { Ok(database.run_cursor_command(command).batch().await?) };
+        let mut cursor = deadline.read(begun).await?;
+        loop {
+            let next = async move { Ok((cursor.try_next().await?, cursor)) };
+            let (batch, rest) = deadline.read(next).await?;
+            let Some(batch) = batch else { return Ok(()) };
+            cursor = rest;
+            // What is asked for later shows at least what this has shown, also by another primary.
+            source.reads.time.learn(batch.as_raw_document().get_timestamp("operationTime").ok());
+            let documents = batch.doc_slices()?;
+            let mut measured = Vec::new();
+            for document in documents {
+                let document = document.map_err(mongodb::error::Error::from)?;
+                measured.extend(document.as_document().and_then(|document| Measured::read(document, source)));
+            }
+            self.learn_generations(source, &measured, deadline).await?;
+            let generations = self.generations.lock();
+            for Measured { owner, generation, seq, date, document } in measured {
+                if generations.get(&owner) == Some(&generation) && !take(owner, seq, date, document) {
+                    return Ok(());
                 }
             }
-            Ok(())
+        }
+    }
+
+    /// Reads the generations of the owners of these measurements, as far as they are not known. One that changes later is noticed by
+    /// [`SeriesSnapshot::still_counts`]: until then all that counted is there.
+    async fn learn_generations(
+        &self,
+        source: &HistoryCollection,
+        measured: &[Measured<'_>],
+        deadline: Deadline,
+    ) -> Result<()> {
+        let owners: HashSet<_> = {
+            let known = self.generations.lock();
+            measured
+                .iter()
+                .map(|measured| &measured.owner)
+                .filter(|owner| !known.contains_key(owner))
+                .collect()
         };
-        deadline.read(read).await
+        if owners.is_empty() {
+            return Ok(());
+        }
+        let owners: Vec<_> = owners.into_iter().cloned().collect();
+        let found = Generations { source, build: &self.build, deadline }.of(&owners).await?;
+        let current = |owner: OwnerId| {
+            let current = found.get(&owner).map_or(0, |known| known.current);
+            (owner, current)
+        };
+        self.generations.lock().extend(owners.into_iter().map(current));
+        Ok(())
     }
 
     fn command(
@@ -182,6 +205,27 @@ impl SeriesSnapshot {
             "readConcern": concern,
             "maxTimeMS": deadline.remaining_millis(),
         }
+    }
+}
+
+/// A measurement that may count.
+struct Measured<'a> {
+    owner: OwnerId,
+    generation: i64,
+    seq: Seq,
+    date: Instant,
+    document: &'a RawDocument,
+}
+
+impl<'a> Measured<'a> {
+    fn read(document: &'a RawDocument, source: &HistoryCollection) -> Option<Self> {
+        let definition = &source.definition;
+        let owner = owner_of(document.get("_owner").ok()??, definition.owner.kind)?;
+        let generation = document.get_i64("_generation").unwrap_or(0);
+        let date = document.get_datetime(&*definition.date.name).ok()?;
+        let date = Instant::from_millis(date.timestamp_millis()).ok()?;
+        let seq = Seq::new(document.get_i64("seq").ok()?.try_into().ok()?).ok()?;
+        Some(Self { owner, generation, seq, date, document })
     }
 }
 

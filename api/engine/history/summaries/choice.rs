@@ -67,37 +67,44 @@ impl History {
         let of = self.source().of(self.owner(), deadline.or_within(COMMAND));
         let range = as_tiles.and_then(|(set, whole)| Some((set, TileNumber::within(first, whole)?)));
         let mut choice = ChosenStretches::default();
-        // Pages that are read by tiles, or have no items of these dates.
-        let mut covered = BTreeSet::new();
+        // Tiles whose pages are read: those that are missing, or cannot say what is asked.
+        let mut open = BTreeSet::new();
         // The least and the greatest date of tiles that are not read.
         let mut unread = Vec::new();
         let mut tiled = None;
         if let Some((set, (begin, end))) = range {
             let end = end.min(begin.last_of(MOST_TILES));
             tiled = Some((begin, end));
-            let places = set.places(of, begin, end).await?;
-            for tile in begin.up_to(end) {
-                match places.binary_search_by_key(&tile, |place| place.tile).map(|at| &places[at]) {
-                    Err(_) => choice.lacks_tiles = true,
-                    Ok(place) if !place.meets(dates) => drop(covered.insert(tile)),
-                    Ok(place) if place.size == 0 || !place.grouped && needs_groups => {
-                        unread.push((place.first, place.last));
-                    }
-                    Ok(place) => {
-                        covered.insert(tile);
-                        choice.stretches.push_back((place.first, Stretch::Tile(tile, place.size)));
-                    }
+            let mut next = begin;
+            for place in self.reader.tiles().places(&set, of, begin, end).await? {
+                open.extend(next.before(place.tile));
+                next = place.tile.next();
+                if !place.meets(dates) {
+                    continue;
+                }
+                if place.size == 0 || !place.grouped && needs_groups {
+                    unread.push((place.first, place.last));
+                    open.insert(place.tile);
+                } else {
+                    choice.stretches.push_back((place.first, Stretch::Tile(place.tile, place.size)));
                 }
             }
+            open.extend(next.before(end.next()));
+            choice.lacks_tiles = open.len() > unread.len();
             choice.shorten();
         }
-        let runs = runs((first, last), &covered);
+        let is_open = |page: PageNumber| {
+            let tile = TileNumber::of(page);
+            tiled.is_none_or(|(begin, end)| tile < begin || tile > end) || open.contains(&tile)
+        };
+        let runs = runs((first, last), tiled, &open);
         let (Some((low, _)), Some((_, high))) = (runs.first(), runs.last()) else {
             choice.order();
             return Ok(choice);
         };
         let left: u64 = runs.iter().map(|(first, last)| last.get() - first.get() + 1).sum();
-        let chosen = if !covered.is_empty() && left <= MOST_EXAMINED as u64 {
+        let all = last.get() - first.get() + 1;
+        let chosen = if left < all && left <= MOST_EXAMINED as u64 {
             let pages: Vec<_> = runs.iter().flat_map(|(first, last)| first.up_to(*last)).collect();
             pages_by_number(of, dates, &pages).await?
         } else {
@@ -105,11 +112,10 @@ impl History {
             let others = high.get() - low.get() + 1 - left;
             let most = usize::try_from(others).unwrap_or(MOST_CHOSEN).saturating_add(MOST_EXAMINED + 1);
             let most = most.min(MOST_CHOSEN);
-            let is_other = |page: PageNumber| !covered.contains(&TileNumber::of(page));
             let search = DateSearch { of, dates, pages: (*low, *high), most };
             let bound = earliest(unread).filter(|_| !choice.lacks_tiles);
             let found = match tiled.zip(bound) {
-                Some((tiled, bound)) => search.first_pages((first, last), tiled, bound, is_other).await?,
+                Some((tiled, bound)) => search.first_pages((first, last), tiled, bound, is_open).await?,
                 None => None,
             };
             let (chosen, horizon) = match found {
@@ -119,7 +125,7 @@ impl History {
             choice.end_before(horizon);
             chosen
         };
-        let others = chosen.into_iter().filter(|(_, page)| !covered.contains(&TileNumber::of(*page)));
+        let others = chosen.into_iter().filter(|(_, page)| is_open(*page));
         choice.stretches.extend(others.map(|(first, page)| (first, Stretch::Page(page))));
         choice.order();
         Ok(choice)
@@ -156,17 +162,21 @@ impl History {
     }
 }
 
-/// The pages that no tile covers, in their order: the first and the last of each run.
+/// The pages before the tiles, those of open tiles, and those after the tiles, in their order: the first and the last of each run.
 fn runs(
     (first, last): (PageNumber, PageNumber),
-    covered: &BTreeSet<TileNumber>,
+    tiles: Option<(TileNumber, TileNumber)>,
+    open: &BTreeSet<TileNumber>,
 ) -> Vec<(PageNumber, PageNumber)> {
-    let (mut runs, mut next) = (Vec::new(), first);
-    for tile in covered {
-        runs.extend(tile.first_page().previous().map(|end| (next, end)));
-        next = tile.last_page().next();
+    let Some((begin, end)) = tiles else { return vec![(first, last)] };
+    let mut runs: Vec<_> = begin.first_page().previous().map(|end| (first, end)).into_iter().collect();
+    let pages = open.iter().map(|tile| (tile.first_page(), tile.last_page()));
+    for (low, high) in pages.chain([(end.last_page().next(), last)]) {
+        match runs.last_mut() {
+            Some((_, end)) if end.next() == low => *end = high,
+            _ => runs.push((low, high)),
+        }
     }
-    runs.push((next, last));
     runs.retain(|(first, last)| first <= last);
     runs
 }

@@ -12,7 +12,7 @@ use pagebucket_model::domain::PageNumber;
 
 use super::make::TileMaker;
 use super::tile_id::{self, TileNumber, after, prefix};
-use super::tiles::{KEPT, delete, ids};
+use super::tiles::{KEPT, any_of, delete, ids};
 use crate::history::buckets::marker;
 use crate::history::collection::{HistoryCollection, OfOwner};
 use crate::mongo::{COMMAND, Deadline, Result};
@@ -74,9 +74,9 @@ pub(crate) async fn forget_unretired(source: &HistoryCollection) -> Result<()> {
                 }
                 None => false,
             };
-            others.extend((!is_retired).then_some(id));
+            others.extend((!is_retired).then(|| id.clone()));
         }
-        delete(KEPT, source, doc! { "$in": others }, deadline).await?;
+        delete(KEPT, source, any_of(others), deadline).await?;
         match found.last().filter(|_| found.len() == MOST) {
             // An inclusive bound: some servers get exclusive ones wrong on a clustered collection.
             Some(last) => from.clone_from(last),

@@ -69,14 +69,21 @@ pub struct SummaryPage {
     pub page: PointPage,
     /// How many tiles and full pages were read.
     pub read: usize,
+    /// Whether a tile is missing that would be read instead of its pages.
+    pub lacks_tiles: bool,
 }
 
 /// Why there is no summary.
 #[derive(Debug, thiserror::Error)]
 pub enum SummaryError {
-    /// A request cannot read all pages that may have items of the first span of time. How many tiles and full pages were read.
+    /// A request cannot read all pages that may have items of the first span of time.
     #[error("one span of time may have items on too many pages")]
-    TooManyPages(usize),
+    TooManyPages {
+        /// How many tiles and full pages were read.
+        read: usize,
+        /// Whether tiles are missing, with which it may be fewer.
+        lacks_tiles: bool,
+    },
     /// The first span of time alone has more groups than an answer may have points. How many tiles and full pages were read.
     #[error("one span of time has too many groups")]
     TooManyGroups(usize),
@@ -148,7 +155,7 @@ impl SummaryScan {
         self.choice.first_seq.unwrap_or(self.history.first_seq())
     }
 
-    /// Whether a tile is missing that would be read instead of its pages.
+    /// Whether a tile is known to be missing that would be read instead of its pages.
     pub fn lacks_tiles(&self) -> bool {
         self.choice.lacks_tiles
     }
@@ -163,7 +170,8 @@ impl SummaryScan {
         let mut reading = SummaryReading::new(self);
         // No span that begins there or later is complete.
         let until = reading.go_on(deadline).await?;
-        let SummaryReading { scan: SummaryScan { history, query, .. }, summary, read, .. } = reading;
+        let SummaryReading { scan: SummaryScan { history, query, choice, .. }, summary, read, .. } = reading;
+        let lacks_tiles = choice.lacks_tiles;
         // A search does not notice that a page is missing.
         history.still_has(history.first_page(), deadline).await?;
         let page = page_of_points(&summary, query.ends, until, query.fill, query.limit);
@@ -173,10 +181,10 @@ impl SummaryScan {
             return Err(if first > query.limit {
                 SummaryError::TooManyGroups(read)
             } else {
-                SummaryError::TooManyPages(read)
+                SummaryError::TooManyPages { read, lacks_tiles }
             });
         }
-        Ok(SummaryPage { page, read })
+        Ok(SummaryPage { page, read, lacks_tiles })
     }
 }
 
@@ -291,7 +299,7 @@ impl SummaryReading {
                 && to.is_none_or(|to| span.end <= to)
                 && filters.iter().all(is_wanted)
         };
-        let mut next = Vec::new();
+        let (mut next, mut lacks_tiles) = (Vec::new(), false);
         for (first, stretch) in tiles {
             if self.holds_enough() {
                 next.push((first, stretch));
@@ -321,7 +329,9 @@ impl SummaryReading {
                     let has_groups = |summary: &PartialSummary| {
                         !query.needs_groups() || summary.shape().groups == set.shape.groups
                     };
-                    let summary = add_up(tile, found.remove(&tile));
+                    let stored = found.remove(&tile);
+                    lacks_tiles |= stored.is_none();
+                    let summary = add_up(tile, stored);
                     match summary.filter(|summary| fits(summary) && has_groups(summary)) {
                         Some(summary) => self.summary.merge_finer(summary, chosen),
                         None => {
@@ -330,6 +340,10 @@ impl SummaryReading {
                     }
                 }
             }
+        }
+        if lacks_tiles {
+            self.scan.choice.lacks_tiles = true;
+            self.scan.history.reader.tiles().forget(self.scan.history.owner());
         }
         // These tiles are not read yet.
         self.read -= next.iter().filter(|(_, stretch)| !matches!(stretch, Stretch::Page(_))).count();

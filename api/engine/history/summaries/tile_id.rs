@@ -31,6 +31,17 @@ impl TileNumber {
         Self(self.0 + 1)
     }
 
+    /// The tile so many places after this one.
+    pub(crate) fn plus(self, count: usize) -> Self {
+        Self(self.0.saturating_add(count as u64))
+    }
+
+    /// Whether so few tiles are between `other`, an earlier one, and this that it is cheaper to examine them than to ask once more.
+    pub(crate) fn is_near(self, other: Self) -> bool {
+        const FEW: u64 = 4;
+        self.0 - other.0 <= FEW
+    }
+
     /// Its first page. It saturates at the greatest page number.
     pub(crate) fn first_page(self) -> PageNumber {
         PageNumber::new(self.0.saturating_mul(PAGES) + 1).unwrap_or(PageNumber::FIRST)
@@ -54,6 +65,11 @@ impl TileNumber {
     /// This tile and the following ones, up to and including `last`.
     pub(crate) fn up_to(self, last: Self) -> impl Iterator<Item = Self> {
         (self.0..=last.0).map(Self)
+    }
+
+    /// This tile and the following ones, up to and without `end`.
+    pub(crate) fn before(self, end: Self) -> impl Iterator<Item = Self> {
+        (self.0..end.0).map(Self)
     }
 
     /// The last one of this many tiles, of which this is the first.

@@ -20,7 +20,7 @@ use pagebucket_model::domain::{Instant, OwnerId, OwnerMember, Seq, Totals};
 use pagebucket_model::summary::{Zone, within_years};
 use sha2::{Digest, Sha256};
 
-use self::params::SummaryParams;
+use self::params::{MOST_POINTS, SummaryParams};
 use self::view::{SummaryPageView, SummaryPointView, not_declared};
 use crate::caching::control::Caching;
 use crate::caching::etag::weaken;
@@ -171,14 +171,12 @@ impl Asked<'_> {
             limit: params.limit,
         };
         let scan = reading.database(history.summary(query, reading.deadline)).await?;
-        let _permit = (scan.stretches() > FEW_PAGES).then(|| api.scans.take(client.clone())).transpose()?;
-        let (lacks_tiles, first) = (scan.lacks_tiles(), scan.first_seq());
-        let read = self.read(scan, reading).await;
-        // After the pages were read, so that this answer does not wait for them. Also where it is refused, because they were too many.
-        if lacks_tiles {
-            self.engine.begin_tiles(self.owner);
-        }
-        let SummaryPage { page, .. } = read?;
+        let _permit = match scan.stretches() > FEW_PAGES {
+            true => Some(api.scans.take_soon(client.clone()).await?),
+            false => None,
+        };
+        let first = scan.first_seq();
+        let SummaryPage { page, .. } = self.read(scan, reading).await?;
         let point = |point| SummaryPointView::new(point, &params.shape, now);
         let points: Vec<_> = page.points.iter().map(point).collect();
         let next = page.next.map(|next| next_query(uri, within_years(next)));
@@ -194,26 +192,32 @@ impl Asked<'_> {
     }
 
     async fn read(&self, scan: SummaryScan, reading: &mut Reading) -> Result<SummaryPage, Failed> {
-        let examined = scan.stretches();
+        let (examined, lacked) = (scan.stretches(), scan.lacks_tiles());
         let read = reading.database(scan.read(reading.deadline)).await;
-        let count = match &read {
-            Ok(page) => Some(page.read),
-            Err(SummaryError::TooManyPages(read) | SummaryError::TooManyGroups(read)) => Some(*read),
-            Err(SummaryError::Store(_)) => None,
+        let (count, lacks_tiles) = match &read {
+            Ok(page) => (Some(page.read), page.lacks_tiles),
+            Err(SummaryError::TooManyPages { read, lacks_tiles }) => (Some(*read), *lacks_tiles),
+            Err(SummaryError::TooManyGroups(read)) => (Some(*read), lacked),
+            Err(SummaryError::Store(_)) => (None, lacked),
         };
         count.into_iter().for_each(|read| reading.quota.owe(of_search(read, examined)));
+        // After the pages were read, so that this answer does not wait for them. Also where it is refused, because they were too many.
+        if lacks_tiles {
+            self.engine.begin_tiles(self.owner);
+        }
         read.map_err(|error| match error {
             SummaryError::Store(error) => Failed::Store(error),
-            SummaryError::TooManyPages(_) => Failed::Problem(Problem::new(
+            SummaryError::TooManyPages { lacks_tiles: true, .. } => Failed::Problem(Problem::new(
+                ProblemKind::SummaryNotReady,
+                "More pages may have items of the first span of time than one request reads. Tiles, which say what 64 pages add up to, are being made of them.",
+            )),
+            SummaryError::TooManyPages { .. } => Failed::Problem(Problem::new(
                 ProblemKind::SummaryTooLarge,
                 "More pages may have items of the first span of time than one request reads. Ask for shorter spans (`by`), without groups and filters, or add them up from an export.",
             )),
             SummaryError::TooManyGroups(_) => Failed::Problem(Problem::new(
                 ProblemKind::SummaryTooLarge,
-                format!(
-                    "One span of time has more than {} points, which `limit` allows, or too long numbers. Ask for a greater `limit`, fewer groups or shorter spans.",
-                    self.params.limit
-                ),
+                too_many_points(self.params.limit),
             )),
         })
     }
@@ -231,6 +235,17 @@ impl Asked<'_> {
         let caching = Caching::of_tail(reading.epoch, self.engine.definition(), self.owner, totals);
         caching.of_part(format_args!("{}.{current}", self.tag))
     }
+}
+
+/// Why a span with more points than `limit` is refused, and what to ask instead.
+fn too_many_points(limit: usize) -> String {
+    let instead = match limit < MOST_POINTS {
+        true => format!("Ask for a greater `limit` (up to {MOST_POINTS}), fewer groups or shorter spans."),
+        false => "Ask for some of the groups, by a filter with their values, for fewer groups or for shorter spans.".to_owned(),
+    };
+    format!(
+        "One span of time has more than {limit} points, which `limit` allows, or too long numbers. {instead}"
+    )
 }
 
 /// What a tag says of the definition, and of the time zones.

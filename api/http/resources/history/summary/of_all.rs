@@ -17,9 +17,9 @@ use utoipa::ToSchema;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
 
-use super::next_query;
 use super::params::{MOST_POINTS, USUAL_POINTS, groups_of, limit};
 use super::view::{SummaryPointView, not_declared};
+use super::{next_query, too_many_points};
 use crate::caching::reading::Reading;
 use crate::client::Client;
 use crate::limits::rate::of_search;
@@ -176,7 +176,7 @@ pub async fn of_all(
     if definition.summaries.is_none() {
         return Err(Problem::new(ProblemKind::NotFound, not_declared(definition)));
     }
-    let _permit = api.scans.take(client)?;
+    let _permit = api.scans.take_soon(client).await?;
     let now = api.clock.now();
     let deadline = reading.deadline;
     let summary = reading.database(engine.summarise_all(&query, deadline)).await;
@@ -186,13 +186,9 @@ pub async fn of_all(
             ProblemKind::SummaryTooLarge,
             "A request cannot read all items of the first sixteenth of its time. Ask for a shorter time (`from`, `to`), fewer groups, or filter.",
         ),
-        SeriesError::TooManyGroups => Problem::new(
-            ProblemKind::SummaryTooLarge,
-            format!(
-                "One span of time has more than {} points, which `limit` allows, or too long numbers. Ask for a greater `limit`, fewer groups or shorter spans.",
-                query.limit
-            ),
-        ),
+        SeriesError::TooManyGroups => {
+            Problem::new(ProblemKind::SummaryTooLarge, too_many_points(query.limit))
+        }
     })?;
     reading.quota.owe(of_search(read / OF_A_PAGE, read / OF_A_PAGE));
     let points: Vec<_> =
