@@ -98,7 +98,7 @@ def company_of_parameters(ctx, response, case):
         company = "must not be given together with", "must be given together with", "must not be before `from`"
         too_long = "must have at most 1024 bytes, together with the other filters"
         of_list = "is of a stream with another list of `watch`", "must not name a history twice", "must be the `id` of an event"
-        of_summaries = "must not be \"zero\" without", "must be the name of an IANA time zone", "must be at most 10000 spans after"
+        of_summaries = "must be \"none\" without", "must not be \"previous\" with `group`", "must be the name of an IANA time zone", "must be at most 10000 spans after"
         assert error["detail"].startswith((*company, too_long, *of_list, *of_summaries)), error
 
 
@@ -199,7 +199,7 @@ def acceptable(case):
         # No schema has the names of all time zones.
         if isinstance(query.get("tz"), str):
             query["tz"] = "Europe/Berlin"
-        if not {"from", "to"} <= query.keys():
+        if not {"from", "to"} <= query.keys() or query.get("fill") == "previous" and "group" in query:
             query.pop("fill", None)
         return case
     if not isinstance(query, dict) or not LISTING.fullmatch(case.operation.label):

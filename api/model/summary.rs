@@ -2,7 +2,7 @@
 //!
 //! | File | What it knows |
 //! |---|---|
-//! | `spans.rs` | spans of time: quarters of an hour to months, in a time zone |
+//! | `spans.rs` | spans of time: minutes to months, in a time zone |
 //! | `exact_sum.rs` | sums of integers and decimals without rounding, and their quotients, rounded once |
 //! | `quantity.rs` | a stored number, as it is compared and answered |
 //! | `aggregate.rs` | what the items of one span and group add up to |

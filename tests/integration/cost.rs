@@ -228,6 +228,8 @@ async fn a_summary_of_a_history_of_many_tiles() {
             count.expect("an answer") == TILES as u64
         })
         .await;
+        // Now the instance knows the dates of all of them.
+        client.get(&all).await.expect(200);
     }
     let span = "from=2023-11-15T02:00:00Z&to=2023-11-15T02:15:00Z";
     for (query, count, most) in [
@@ -254,7 +256,7 @@ async fn a_repeat_of_many_keys() {
     let client = &service.client;
     for part in (1..=500).collect::<Vec<u64>>().chunks(50) {
         let appends = part.iter().map(|number| async move {
-            client.append_once(*number, &format!("key {number}"), &trade(*number)).await.expect(201)
+            client.append_once(*number, &format!("key-{number}"), &trade(*number)).await.expect(201)
         });
         join_all(appends).await;
     }
@@ -262,7 +264,7 @@ async fn a_repeat_of_many_keys() {
     while !found_together {
         let seen = profiled_in(&service, "idempotency_keys", async {
             let repeats = (1..=50).map(|number| async move {
-                client.append_once(number, &format!("key {number}"), &trade(number)).await.expect(201)
+                client.append_once(number, &format!("key-{number}"), &trade(number)).await.expect(201)
             });
             join_all(repeats).await;
         })

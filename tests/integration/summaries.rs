@@ -119,6 +119,8 @@ fn average(units: i128, divisor: i128) -> String {
 /// The ends of the span of a moment, by jiff's days.
 fn span_of(millis: i64, by: &str, zone: &TimeZone) -> [i64; 2] {
     let minutes = match by {
+        "1m" => 1,
+        "5m" => 5,
         "15m" => 15,
         "30m" => 30,
         "1h" => 60,
@@ -192,6 +194,15 @@ fn points(
     found.into_iter().map(point).collect()
 }
 
+/// A point without what the clocks of the server and of the zone say.
+fn without_clocks(point: &Value) -> Value {
+    let mut point = point.clone();
+    for name in ["complete", "date"] {
+        point.as_object_mut().expect("a point").shift_remove(name);
+    }
+    point
+}
+
 /// All points, along the links, and the total of each answer. Points without `complete`.
 async fn walk(client: &Client, query: &str) -> (Vec<Value>, Vec<u64>) {
     let (mut path, mut points, mut totals) = (format!("{PATH}?{query}"), Vec::new(), Vec::new());
@@ -199,9 +210,7 @@ async fn walk(client: &Client, query: &str) -> (Vec<Value>, Vec<u64>) {
         let body = client.get(&path).await.expect(200);
         totals.push(body["totalItems"].as_u64().expect("a total"));
         for point in body["points"].as_array().expect("points") {
-            let mut point = point.clone();
-            point.as_object_mut().unwrap().shift_remove("complete");
-            points.push(point);
+            points.push(without_clocks(point));
         }
         match body["links"]["next"].as_str() {
             Some(next) => path = next.to_owned(),
@@ -262,7 +271,7 @@ async fn answer_of(client: &Client, path: &str) -> (Value, u64, u64) {
     let body = client.get(path).await.expect(200);
     let mut points = body["points"].clone();
     for point in points.as_array_mut().expect("points") {
-        point.as_object_mut().expect("a point").shift_remove("complete");
+        *point = without_clocks(point);
     }
     (points, body["totalItems"].as_u64().expect("a total"), body["firstSeq"].as_u64().unwrap_or(1))
 }
@@ -299,7 +308,8 @@ async fn are_those_of_a_model(
     let questions = async {
         let mut settled = Vec::new();
         for _ in 0..40 {
-            let by = *["15m", "30m", "1h", "4h", "1d", "1d", "1w", "1M"].choose(&mut random).unwrap();
+            let by =
+                *["1m", "5m", "15m", "30m", "1h", "4h", "1d", "1d", "1w", "1M"].choose(&mut random).unwrap();
             let tz = *[
                 "UTC",
                 "Europe/Berlin",
@@ -329,6 +339,15 @@ async fn are_those_of_a_model(
                 });
             }
             ticker.into_iter().for_each(|ticker| query.push_str(&format!("&ticker={ticker}")));
+            // The same spans, the latest first. Those of one span stay in the order of their groups.
+            let is_descending = random.random_ratio(1, 3);
+            if is_descending {
+                query.push_str("&order=desc");
+            }
+            let in_order = |points: Value| match is_descending {
+                true => latest_first(points),
+                false => points,
+            };
             let zone = TimeZoneDatabase::bundled().get(tz).unwrap();
             // Rounded outward to whole spans.
             let from = ends[0].map(|from| span_of(from, by, &zone)[0]);
@@ -343,17 +362,14 @@ async fn are_those_of_a_model(
             };
             let as_of = random.random_range(1..=stored.load(Ordering::Relaxed));
             let moment = format!("{query}&asOf={as_of}");
-            let expected = points(&trades[..as_of as usize], by, tz, groups, chosen);
+            let expected = in_order(points(&trades[..as_of as usize], by, tz, groups, chosen));
             assert_eq!(json!(walk(client, &moment).await.0), expected, "{moment}");
             settled.push((moment, expected));
             // Without a moment, an answer says which it is of.
             let (found, totals) = walk(client, &query).await;
             if let [total] = totals[..] {
-                assert_eq!(
-                    json!(found),
-                    points(&trades[..total as usize], by, tz, groups, chosen),
-                    "{query}"
-                );
+                let expected = points(&trades[..total as usize], by, tz, groups, chosen);
+                assert_eq!(json!(found), in_order(expected), "{query}");
             }
         }
         done.store(true, Ordering::Relaxed);
@@ -364,6 +380,13 @@ async fn are_those_of_a_model(
         assert_eq!(json!(walk(client, &moment).await.0), expected, "{moment}");
     }
     (service, trades)
+}
+
+/// These points with the latest spans first.
+fn latest_first(points: Value) -> Value {
+    let Value::Array(mut points) = points else { panic!("points") };
+    points.sort_by(|one, other| other["start"].as_str().cmp(&one["start"].as_str()));
+    points.into()
 }
 
 async fn points_of(client: &Client, query: &str) -> Vec<Value> {
@@ -391,7 +414,7 @@ async fn spans_end_and_may_be_empty() {
     let filled = "by=1d&tz=Europe%2FBerlin&fill=zero&from=2024-03-30T12:00:00Z&to=2024-04-02T00:00:00Z";
     let points = points_of(client, &format!("{filled}&group=ticker")).await;
     let empty = json!({
-        "start": "2024-03-30T23:00:00.000Z", "end": "2024-03-31T22:00:00.000Z", "count": 0,
+        "start": "2024-03-30T23:00:00.000Z", "end": "2024-03-31T22:00:00.000Z", "date": "2024-03-31", "count": 0,
         "values": { "qty": { "sum": "0" }, "price": {} }, "complete": true,
     });
     assert_eq!((points.len(), &points[1]), (4, &empty));
@@ -407,6 +430,69 @@ async fn spans_end_and_may_be_empty() {
         points_of(client, "by=1d&from=2024-03-30T12:00:00Z&to=2024-03-30T12:00:00Z").await,
         [Value::Null; 0]
     );
+}
+
+/// What a chart asks for: the newest points, the last price where a minute is empty, and times by the clock of a zone.
+#[test]
+async fn a_chart_has_the_newest_points_and_the_last_prices() {
+    let service = Service::start().await;
+    let client = &service.client;
+    let trade = |date: &str, price: Option<&str>| {
+        let mut trade = json!({ "type": "buy", "ticker": "MDB", "qty": 1, "date": date });
+        price.into_iter().for_each(|price| trade["price"] = json!(price));
+        trade
+    };
+    let trades = json!([
+        trade("2024-03-30T11:59:59Z", Some("9.5")),
+        trade("2024-03-30T12:02:30Z", Some("2.5")),
+        trade("2024-03-30T12:02:31Z", Some("3")),
+        // It comes last, and is not the last one.
+        trade("2024-03-30T12:02:29Z", Some("1.50")),
+        trade("2024-03-30T12:04:00Z", None),
+    ]);
+    client.append(1, &trades).await.expect(201);
+    let newest = points_of(client, "by=1m&order=desc&limit=2&tz=Asia/Kolkata").await;
+    let dates = |points: &[Value]| points.iter().map(|point| point["date"].clone()).collect::<Vec<_>>();
+    assert_eq!(dates(&newest), ["2024-03-30T17:34:00", "2024-03-30T17:32:00"]);
+    let price = json!({ "open": "1.50", "high": "3", "low": "1.50", "close": "3", "vwap": "2.333333333333333333333333333333333" });
+    assert_eq!(newest[1]["values"]["price"], price);
+    let day = points_of(client, "by=1d&order=desc&tz=Pacific/Auckland").await;
+    assert_eq!(
+        (dates(&day), &day[0]["start"]),
+        (vec![json!("2024-03-31")], &json!("2024-03-30T11:00:00.000Z"))
+    );
+
+    let span = "by=1m&fill=previous&from=2024-03-30T12:00:00Z&to=2024-03-30T12:06:00Z";
+    for order in ["asc", "desc"] {
+        // Whatever page an empty minute begins.
+        for limit in [1, 2, 3, 100] {
+            let (points, _) = walk(client, &format!("{span}&order={order}&limit={limit}")).await;
+            let close = |point: &Value| point["values"]["price"]["close"].as_str().map(str::to_owned);
+            let mut closes: Vec<_> = points.iter().map(close).collect();
+            if order == "desc" {
+                closes.reverse();
+            }
+            let expected = [Some("9.5"), Some("9.5"), Some("3"), Some("3"), None, Some("3")];
+            assert_eq!(closes, expected.map(|close| close.map(str::to_owned)), "{order} {limit}");
+        }
+    }
+    let empty = &points_of(client, span).await[3];
+    let values =
+        json!({ "qty": { "sum": "0" }, "price": { "open": "3", "high": "3", "low": "3", "close": "3" } });
+    assert_eq!((&empty["count"], &empty["values"]), (&json!(0), &values));
+    // Before the first item there is nothing to go on with.
+    let before =
+        points_of(client, "by=1m&fill=previous&from=2024-03-30T11:58:00Z&to=2024-03-30T12:00:00Z").await;
+    assert_eq!(before[0]["values"]["price"], json!({}));
+    for (query, parameter) in [
+        ("by=1m&fill=previous&from=2024-03-30T12:00:00Z", "fill"),
+        ("by=1m&fill=previous&group=ticker&from=2024-03-30T12:00:00Z&to=2024-03-30T12:06:00Z", "fill"),
+        ("by=2m", "by"),
+        ("by=1m&order=newest", "order"),
+    ] {
+        let problem = client.get(&format!("{PATH}?{query}")).await.problem(400, "invalid-parameter");
+        assert_eq!(problem["errors"][0]["parameter"], parameter, "{query}: {problem}");
+    }
 }
 
 /// A sum of too many digits is missing, and is named. A history begins to have summaries when its definition names them.
@@ -558,7 +644,8 @@ async fn a_span_that_is_too_large_is_refused() {
 #[test]
 async fn a_long_history_is_read_in_parts() {
     let mut setup = Setup::on(shared().await);
-    setup.args.max_scans = 1;
+    // Each client has one.
+    setup.args.max_scans = 4;
     let service = setup.start().await;
     let client = &service.client;
     let trade = |seq: i64| {
@@ -576,8 +663,10 @@ async fn a_long_history_is_read_in_parts() {
         .sum();
     assert_eq!((count, sum, points.len()), (12_000, 24_000, 501));
     assert_eq!(totals.len(), 2, "a request reads 1,000 pages");
-    // As many as a page with charts asks for at once: one after the other reads.
-    let chart = format!("{PATH}?by=1d&limit=1000&ticker=MDB");
+    let (descending, totals) = walk(client, "by=1d&limit=1000&order=desc").await;
+    assert_eq!((json!(descending), totals.len()), (latest_first(json!(points)), 2));
+    // As many as a page with charts asks for at once, from more than a hundred pages each: one after the other reads.
+    let chart = format!("{PATH}?by=5m&limit=1000&from=2023-11-15T00:00:00Z&to=2024-01-10T00:00:00Z");
     join_all((0..6).map(|_| client.get(&chart))).await.iter().for_each(|answer| drop(answer.expect(200)));
 }
 

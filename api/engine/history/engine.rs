@@ -38,7 +38,9 @@ use super::series::build::Rebuild;
 use super::series::scan::{self, SeriesError, SeriesPage, SeriesQuery};
 use super::series::{build, check, feeder};
 use super::summaries::kept::forget_unretired;
+use super::summaries::known::KnownTiles;
 use super::summaries::makers::{TileMakers, TileWalk};
+use super::summaries::scan::{SummaryQuery, SummaryScan};
 use super::verify::verifier::Verifier;
 use super::verify::{CollectionScan, Finding, Mended, Records, Scanned, TileFinding, TileScan, lost};
 use crate::capacity::Capacity;
@@ -64,6 +66,7 @@ struct Shared {
     retirement: Retirement,
     tile_makers: TileMakers,
     tile_walk: TileWalk,
+    known_tiles: Arc<KnownTiles>,
     live: Rooms,
     followers: Followers,
 }
@@ -90,6 +93,7 @@ impl Engine {
             retirement,
             tile_makers: TileMakers::default(),
             tile_walk: TileWalk::default(),
+            known_tiles: Arc::default(),
             live: Rooms::default(),
             followers: Followers::default(),
         };
@@ -156,6 +160,19 @@ impl Engine {
     /// The database does not answer in time, the owner is erased, or the tail is corrupt.
     pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History> {
         self.reader.history(owner, deadline).await
+    }
+
+    /// Chooses the tiles and pages of a summary of a history.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or a bucket is corrupt.
+    pub async fn summary(
+        &self,
+        history: History,
+        query: SummaryQuery,
+        deadline: Deadline,
+    ) -> Result<SummaryScan> {
+        history.summary(query, &self.shared.known_tiles, deadline).await
     }
 
     /// A page by its number.

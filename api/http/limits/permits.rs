@@ -20,7 +20,7 @@ const SHARES: usize = 4;
 const MOST_WAITING: usize = 16;
 
 /// How long a request waits for a permit.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The permits for requests of one kind. Clones share them.
 #[derive(Debug, Clone)]
@@ -104,7 +104,7 @@ impl Permits {
                 taken => return taken,
             };
             if waiting.is_none() {
-                waiting = Waiting::begin(self, &client);
+                waiting = WaitingRequest::begin(self, &client);
             }
             if waiting.is_none() || timeout_at(until, freed).await.is_err() {
                 return Err(refused);
@@ -114,9 +114,9 @@ impl Permits {
 }
 
 /// A request that waits for a permit, until it is dropped.
-struct Waiting<'a>(&'a Permits, Client);
+struct WaitingRequest<'a>(&'a Permits, Client);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingRequest<'a> {
     /// `None` if too many wait.
     fn begin(permits: &'a Permits, client: &Client) -> Option<Self> {
         let mut taken = permits.0.taken.lock();
@@ -129,7 +129,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
         count_down(&mut self.0.0.taken.lock().waiting, &self.1);
     }

@@ -492,9 +492,10 @@ fn summaries_of_all_owners_are_promised_where_there_is_a_time_series() {
             let names: Vec<_> =
                 parameters.iter().map(|parameter| parameter["name"].as_str().unwrap()).collect();
             let meta = series.meta.iter().map(String::as_str);
-            let expected: Vec<_> = ["by", "group", "from", "to", "limit"].into_iter().chain(meta).collect();
+            let ours = ["by", "tz", "group", "from", "to", "fill", "order", "limit"];
+            let expected: Vec<_> = ours.into_iter().chain(meta).collect();
             assert_eq!(names, expected);
-            assert_eq!(parameters[1]["schema"]["items"]["enum"], json!(series.meta));
+            assert_eq!(parameters[2]["schema"]["items"]["enum"], json!(series.meta));
             let body = &operation["responses"]["200"]["content"]["application/json"];
             assert_eq!(body["schema"]["$ref"], format!("#/components/schemas/{schema}"));
             assert!(body["example"]["points"][0]["values"].is_object(), "{body}");

@@ -109,6 +109,14 @@ impl Aggregate {
         self.values.iter().map(ValueAggregate::scales).sum()
     }
 
+    /// The number of the last item that has one, for each value; of those without one, and of values that have no `ohlc`, what was there before.
+    pub fn last_numbers(&self, before: &[Option<Quantity>]) -> Vec<Option<Quantity>> {
+        let last = |(nth, value): (usize, &ValueAggregate)| {
+            value.last.map(|placed| placed.number).or(before.get(nth).copied().flatten())
+        };
+        self.values.iter().enumerate().map(last).collect()
+    }
+
     /// What the measures of each value say, in the order of the definition.
     pub fn measured(&self, values: &[SummaryValue]) -> Vec<Measurements> {
         self.values.iter().zip(values).map(|(aggregate, value)| aggregate.measured(&value.measures)).collect()
@@ -116,9 +124,18 @@ impl Aggregate {
 }
 
 impl Measurements {
-    /// What the measures of each value say of no items.
-    pub fn of_none(values: &[SummaryValue]) -> Vec<Self> {
-        values.iter().map(|value| ValueAggregate::default().measured(&value.measures)).collect()
+    /// What the measures of each value say of no items. `ohlc` is the last number before, where it is known.
+    pub fn of_none(values: &[SummaryValue], previous: &[Option<Quantity>]) -> Vec<Self> {
+        let of_value = |(nth, value): (usize, &SummaryValue)| {
+            let mut measured = ValueAggregate::default().measured(&value.measures);
+            if let Some(last) = previous.get(nth).copied().flatten()
+                && value.measures.contains(&Measure::Ohlc)
+            {
+                [measured.open, measured.high, measured.low, measured.close] = [Some(last); 4];
+            }
+            measured
+        };
+        values.iter().enumerate().map(of_value).collect()
     }
 }
 

@@ -10,12 +10,13 @@ use jiff::tz::TimeZoneDatabase;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::aggregate::Measurements;
 use super::partial::{PartialSummary, SummaryShape};
 use super::points::{Fill, TooManyPoints, page_of_points};
 use super::spans::{SpanLength, Spans, Zone};
 use super::tile::{read_tile, write_tile};
 use crate::definition::{Measure, StoredNumber, SummaryValue};
-use crate::domain::{Instant, Seq};
+use crate::domain::{Instant, Order, Seq};
 
 /// An item. Its price is a number of millionths, of which the last zeros may be written or not.
 #[derive(Debug, Clone)]
@@ -129,7 +130,7 @@ fn start_of(millis: i64, length: SpanLength, zone: &str) -> i64 {
         }
         SpanLength::Month => at.first_of_month().and_then(|first| first.start_of_day()),
         length => {
-            let minutes = [15, 30, 60, 240][length as usize];
+            let minutes = [1, 5, 15, 30, 60, 240][length as usize];
             return millis.div_euclid(minutes * 60_000) * (minutes * 60_000);
         }
     };
@@ -196,7 +197,7 @@ proptest! {
         for (item, seq) in items.iter().zip(1..) {
             model.entry((start_of(item.millis, length, zone), item.ticker)).or_default().push((seq, item));
         }
-        let page = page_of_points(&summary(&items, &shape, &order), [None, None], None, Fill::None, 1_000);
+        let page = page_of_points(&summary(&items, &shape, &order), [None, None], None, Fill::None, Order::Ascending, 1_000);
         let mut shown = BTreeMap::new();
         for point in page.unwrap().points {
             let aggregate = point.aggregate.unwrap();
@@ -252,7 +253,7 @@ proptest! {
                 merged.merge_finer(tile, |_, _| true);
             }
         }
-        let all = |summary: &PartialSummary| page_of_points(summary, [None, None], None, Fill::None, 1_000).unwrap();
+        let all = |summary: &PartialSummary| page_of_points(summary, [None, None], None, Fill::None, Order::Ascending, 1_000).unwrap();
         let direct = summary(&items, &shape, &[0, 1, 2, 3, 4]);
         prop_assert_eq!(format!("{:?}", all(&merged)), format!("{:?}", all(&direct)));
         prop_assert_eq!(merged.points(), all(&merged).points.len());
@@ -265,19 +266,29 @@ proptest! {
         items in items(),
         limit in 1..6_usize,
         fill in any::<bool>(),
+        is_ascending in any::<bool>(),
     ) {
         let shape = shape(SpanLength::Day, "Europe/Berlin");
         let summary = summary(&items, &shape, &[0, 1, 2, 3, 4]);
         let fill = if fill { Fill::Zero } else { Fill::None };
+        let order = if is_ascending { Order::Ascending } else { Order::Descending };
         let from = shape.spans.at(1_711_800_000_000).start;
         let to = shape.spans.at(1_712_100_000_000).end;
-        let all = page_of_points(&summary, [Some(from), Some(to)], None, fill, 1_000).unwrap();
+        let page = |[from, to]: [i64; 2], order, limit| {
+            page_of_points(&summary, [Some(from), Some(to)], None, fill, order, limit)
+        };
+        let mut all = page([from, to], Order::Ascending, 1_000).unwrap();
         prop_assert_eq!(all.next, None);
-        let (mut points, mut next) = (Vec::new(), Some(from));
+        if !is_ascending {
+            // Of one span the order of the groups stays.
+            all.points.sort_by_key(|point| std::cmp::Reverse(point.span));
+        }
+        let (mut points, mut next) = (Vec::new(), Some(if is_ascending { from } else { to }));
         while let Some(start) = next {
-            match page_of_points(&summary, [Some(start), Some(to)], None, fill, limit) {
+            match page(if is_ascending { [start, to] } else { [from, start] }, order, limit) {
                 Ok(page) => {
-                    prop_assert!(page.points.len() <= limit && page.next.is_none_or(|next| next > start));
+                    let goes_on = |next: i64| if is_ascending { next > start } else { next < start };
+                    prop_assert!(page.points.len() <= limit && page.next.is_none_or(goes_on));
                     points.extend(page.points.iter().map(|point| (point.span, point.group.clone())));
                     next = page.next;
                 }
@@ -308,6 +319,7 @@ fn a_page_ends_where_more_items_are_to_be_read() {
             [Some(0), to.map(|day| day * 86_400_000)],
             Some(until * 86_400_000),
             fill,
+            Order::Ascending,
             9,
         );
         let page = page.unwrap();
@@ -319,6 +331,53 @@ fn a_page_ends_where_more_items_are_to_be_read() {
     assert_eq!(page(Some(5), 9, Fill::Zero), (5, None));
 }
 
+/// In descending order the spans are complete from `until` on.
+#[test]
+fn a_descending_page_ends_where_more_items_are_to_be_read() {
+    let shape = shape(SpanLength::Day, "UTC");
+    let item =
+        |day: i64| SummedItem { millis: day * 86_400_000, ticker: None, qty: None, price: None, stretch: 0 };
+    let summary = summary(&[item(1), item(3)], &shape, &[0]);
+    let page = |from: Option<i64>, until: i64, fill| {
+        let ends = [from.map(|day| day * 86_400_000), Some(5 * 86_400_000)];
+        let page =
+            page_of_points(&summary, ends, Some(until * 86_400_000), fill, Order::Descending, 9).unwrap();
+        let days: Vec<_> = page.points.iter().map(|point| point.span.start / 86_400_000).collect();
+        (days, page.next.map(|next| next / 86_400_000))
+    };
+    assert_eq!(page(None, 2, Fill::None), (vec![3], Some(2)));
+    assert_eq!(page(Some(2), 2, Fill::None), (vec![3], None));
+    assert_eq!(page(Some(0), 2, Fill::Zero), (vec![4, 3, 2], Some(2)));
+    assert_eq!(page(Some(0), 0, Fill::Zero), (vec![4, 3, 2, 1, 0], None));
+}
+
+/// Spans without items have the last numbers before them, whatever the order.
+#[test]
+fn numbers_are_carried_over_empty_spans() {
+    let shape = shape(SpanLength::Day, "UTC");
+    let priced =
+        |day: i64, price| SummedItem { millis: day * 86_400_000, ticker: None, qty: None, price, stretch: 0 };
+    let items = [priced(1, Some((1_500_000, false))), priced(3, None)];
+    let summary = summary(&items, &shape, &[0]);
+    for order in [Order::Ascending, Order::Descending] {
+        let ends = [Some(0), Some(5 * 86_400_000)];
+        let mut page = page_of_points(&summary, ends, None, Fill::Previous, order, 9).unwrap();
+        page.carry(order, vec![None, None]);
+        let closes: BTreeMap<_, _> = page
+            .points
+            .iter()
+            .filter(|point| point.aggregate.is_none())
+            .map(|point| {
+                let measured = Measurements::of_none(&shape.values, &point.previous);
+                (point.span.start / 86_400_000, json!(measured[1]))
+            })
+            .collect();
+        let carried = json!({ "sum": "0", "open": "1.5", "high": "1.5", "low": "1.5", "close": "1.5" });
+        let expected = [(0, json!({ "sum": "0" })), (2, carried.clone()), (4, carried)];
+        assert_eq!(closes, BTreeMap::from(expected), "{order}");
+    }
+}
+
 /// A sum that has too many digits is missing, and the others are not.
 #[test]
 fn what_does_not_fit_is_named() {
@@ -328,7 +387,7 @@ fn what_does_not_fit_is_named() {
         let document = rawdoc! { "qty": 1_i64, "price": price.parse::<bson::Decimal128>().unwrap() };
         all.add(Seq::new(seq).unwrap(), Instant::from_millis(0).unwrap(), &document);
     }
-    let page = page_of_points(&all, [None, None], None, Fill::None, 1).unwrap();
+    let page = page_of_points(&all, [None, None], None, Fill::None, Order::Ascending, 1).unwrap();
     let measured = page.points[0].aggregate.as_ref().unwrap().measured(&shape.values);
     assert_eq!(measured[1].too_long, ["sum"]);
     let price = json!({
@@ -349,7 +408,7 @@ fn long_numbers_end_a_page_of_points() {
     }
     let (mut from, mut points) = (None, 0);
     loop {
-        let page = page_of_points(&all, [from, None], None, Fill::None, 1_000).unwrap();
+        let page = page_of_points(&all, [from, None], None, Fill::None, Order::Ascending, 1_000).unwrap();
         let texts = page.points.iter().map(|point| point.aggregate.as_ref().unwrap().measured(&shape.values));
         let bytes: usize = texts.map(|values| serde_json::to_string(&values).unwrap().len()).sum();
         assert!(bytes < 3 << 20, "{bytes}");

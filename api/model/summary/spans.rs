@@ -1,4 +1,4 @@
-//! Spans of time: quarters of an hour to months. Days and longer ones begin in a time zone.
+//! Spans of time: minutes to months. Days and longer ones begin in a time zone.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -12,6 +12,10 @@ use crate::domain::{Instant, Invalid};
 /// The length of the spans of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpanLength {
+    /// A minute.
+    Minute,
+    /// 5 minutes.
+    FiveMinutes,
     /// 15 minutes.
     Quarter,
     /// 30 minutes.
@@ -30,7 +34,9 @@ pub enum SpanLength {
 
 impl SpanLength {
     /// All of them, with their names.
-    pub const NAMED: [(&str, Self); 7] = [
+    pub const NAMED: [(&str, Self); 9] = [
+        ("1m", Self::Minute),
+        ("5m", Self::FiveMinutes),
         ("15m", Self::Quarter),
         ("30m", Self::HalfHour),
         ("1h", Self::Hour),
@@ -44,13 +50,15 @@ impl SpanLength {
     /// The text is not the name of a length.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let named = Self::NAMED.into_iter().find(|(name, _)| *name == text);
-        let rule = "must be \"15m\", \"30m\", \"1h\", \"4h\", \"1d\", \"1w\" or \"1M\"";
+        let rule = "must be \"1m\", \"5m\", \"15m\", \"30m\", \"1h\", \"4h\", \"1d\", \"1w\" or \"1M\"";
         named.map(|(_, length)| length).ok_or_else(|| Invalid::new(rule))
     }
 
     /// Milliseconds of those that have always the same number.
     fn millis(self) -> Option<i64> {
         match self {
+            Self::Minute => Some(HOUR / 60),
+            Self::FiveMinutes => Some(HOUR / 12),
             Self::Quarter => Some(HOUR / 4),
             Self::HalfHour => Some(HOUR / 2),
             Self::Hour => Some(HOUR),
@@ -201,6 +209,15 @@ impl Spans {
         }
     }
 
+    /// When a span begins, by the clock of the zone: the day, such as `2004-01-09`; of spans that are shorter than a day, also the time, such as
+    /// `2004-01-09T10:15:00`. When clocks are set back, two spans may have the same.
+    pub fn local_start(&self, span: TimeSpan) -> String {
+        let moment = within_years(span.start).millis();
+        let local = EPOCH.saturating_add(SignedDuration::from_millis(moment + self.zone.offset(moment)));
+        let local = local.clamp(date(0, 1, 1).at(0, 0, 0, 0), date(9999, 12, 31).at(23, 59, 59, 0));
+        if self.length.millis().is_some() { local.to_string() } else { local.date().to_string() }
+    }
+
     /// Whether spans around this moment, and later ones, begin and end with quarters of an hour of UTC. Offsets that have seconds are the
     /// first ones of a zone.
     pub fn are_of_quarters(&self, from: i64) -> bool {
@@ -269,6 +286,8 @@ mod tests {
     #[test]
     fn days_begin_where_clocks_say_midnight() {
         for (length, zone, moment, [start, end]) in [
+            ("1m", "UTC", "2024-05-05T10:14:59.999Z", ["2024-05-05T10:14:00", "2024-05-05T10:15:00"]),
+            ("5m", "UTC", "1969-12-31T23:59:59Z", ["1969-12-31T23:55:00", "1970-01-01T00:00"]),
             ("15m", "Asia/Kolkata", "2024-05-05T10:14:59.999Z", ["2024-05-05T10:00", "2024-05-05T10:15:00"]),
             ("30m", "UTC", "2024-05-05T10:30:00Z", ["2024-05-05T10:30:00", "2024-05-05T11:00"]),
             ("4h", "Europe/Berlin", "1969-12-31T23:59:59Z", ["1969-12-31T20:00", "1970-01-01T00:00"]),
@@ -340,6 +359,29 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn spans_begin_by_the_clock_of_their_zone() {
+        for (length, zone, moment, expected) in [
+            ("1d", "UTC", "2024-05-05T10:14:59Z", "2024-05-05"),
+            ("1d", "Europe/Berlin", "2024-05-05T10:14:59Z", "2024-05-05"),
+            ("1w", "Pacific/Kiritimati", "2024-05-05T09:59:59Z", "2024-04-29"),
+            ("1M", "America/New_York", "2024-05-01T03:59:59Z", "2024-04-01"),
+            // Midnight is skipped, and is there twice.
+            ("1d", "America/Sao_Paulo", "2018-11-04T12:00:00Z", "2018-11-04"),
+            ("1d", "America/St_Johns", "2001-10-28T02:45:00Z", "2001-10-28"),
+            ("1m", "UTC", "2024-05-05T10:14:59.999Z", "2024-05-05T10:14:00"),
+            ("15m", "Asia/Kathmandu", "2024-05-05T10:14:59Z", "2024-05-05T15:45:00"),
+            ("1h", "Europe/Amsterdam", "1890-06-01T12:30:00Z", "1890-06-01T12:17:30"),
+            // At the ends of time.
+            ("1M", "America/New_York", "0000-01-01T00:00:00Z", "0000-01-01"),
+            ("1m", "Pacific/Kiritimati", "9999-12-31T23:59:00Z", "9999-12-31T23:59:59"),
+        ] {
+            let spans =
+                Spans { length: SpanLength::parse(length).unwrap(), zone: Zone::parse(zone).unwrap() };
+            assert_eq!(spans.local_start(spans.around(at(moment))), expected, "{length} {zone} {moment}");
         }
     }
 

@@ -285,7 +285,7 @@ export interface paths {
          * Summarise trades by spans of time
          * @description Returns what the trades of each span of time add up to: their number, and of the properties that the definition names, exact
          *     sums, and the first, greatest, least and last values by date. `group` makes a point for each of its values. Points are in order of
-         *     time, and `next` goes on with the first span that is not in the answer; an answer may have no points and a link to the next. A
+         *     time, with `order=desc` the newest first, and `next` goes on with the first span that is not in the answer; an answer may have no points and a link to the next. A
          *     request reads at most 1,000 pages, or instead of 64 of them a tile, which says what they add up to. If a single span needs more, or has more groups than `limit`, it is refused with 422.
          *     The filters of listings choose trades here, too.
          *
@@ -1741,6 +1741,7 @@ export interface components {
          *         {
          *           "start": "2004-01-09T00:00:00.000Z",
          *           "end": "2004-01-10T00:00:00.000Z",
+         *           "date": "2004-01-09",
          *           "count": 1,
          *           "firstSeq": 1,
          *           "lastSeq": 1,
@@ -1785,7 +1786,7 @@ export interface components {
              *     unless their summaries were kept.
              */
             firstSeq?: number;
-            /** @description In order of `start`, and of the values of the group. All points of a span are in one answer. */
+            /** @description In order of `start`, with `order=desc` the latest first, and in a span in order of the values of the group. All points of a span are in one answer. */
             points: components["schemas"]["TradeSeriesPoint"][];
             links: components["schemas"]["Links"];
         };
@@ -1805,6 +1806,7 @@ export interface components {
          * @example {
          *       "start": "2004-01-09T00:00:00.000Z",
          *       "end": "2004-01-10T00:00:00.000Z",
+         *       "date": "2004-01-09",
          *       "count": 1,
          *       "firstSeq": 1,
          *       "lastSeq": 1,
@@ -1834,6 +1836,12 @@ export interface components {
              * @description RFC 3339 in UTC, with exactly three fraction digits.
              */
             end: string;
+            /**
+             * @description When it begins, by the clock in `tz`: the day, and of spans shorter than a day also the time. When clocks are set back, two spans may have
+             *     the same.
+             * @example 2004-01-09
+             */
+            date: string;
             /**
              * @description The values that all trades of the point have, of those properties that `group` names. A property is absent if they have
              *     no value there, or one of more than 64 bytes.
@@ -3088,11 +3096,11 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The length of the spans. Days, weeks from Monday, and months begin in `tz`; shorter spans are those of UTC.
+                 * @description The length of the spans: `m` are minutes, `M` is a month. Days, weeks from Monday, and months begin in `tz`; shorter spans are those of UTC. Those of 1 and 5 minutes are always read from pages.
                  * @example 1d
                  */
-                by: "15m" | "30m" | "1h" | "4h" | "1d" | "1w" | "1M";
-                /** @description The IANA time zone in which days, weeks and months begin. A day may have 23 or 25 hours. Default: UTC. Example: `Europe/Berlin`. */
+                by: "1m" | "5m" | "15m" | "30m" | "1h" | "4h" | "1d" | "1w" | "1M";
+                /** @description The IANA time zone in which days, weeks and months begin, in upper or lower case. A day may have 23 or 25 hours. Default: UTC. Example: `Europe/Berlin`. */
                 tz?: string;
                 /** @description A point for each value of these properties, and for trades without a value: names with commas between them. Example: `["ticker"]`. */
                 group?: ("ticker" | "type")[];
@@ -3100,8 +3108,10 @@ export interface operations {
                 from?: string;
                 /** @description Only spans that begin before this moment, which must not be before `from`. The last span is whole, also if it ends later. Example: `2004-01-09T00:00:00.000Z`. */
                 to?: string;
-                /** @description `none`: spans without trades are left out. `zero`: between `from` and `to`, which must be given, each has a point with the `count` 0 and without a group. Default: `none`. */
-                fill?: "none" | "zero";
+                /** @description `none`: spans without trades are left out. `zero`: between `from` and `to`, which must be given, each has a point with the `count` 0 and without a group. `previous`: the same, and `open`, `high`, `low` and `close` are the last `close` before it; not with `group`. Default: `none`. */
+                fill?: "none" | "zero" | "previous";
+                /** @description `asc`: the earliest spans first. `desc`: the latest first, so that `limit` chooses the newest points. Default: `asc`. */
+                order?: "asc" | "desc";
                 /** @description Summarises the history as it was when this was its last sequence number. Such an answer does not say which points are complete. If the history has no such trade yet, `asOf` is ignored. Example: `1`. */
                 asOf?: number;
                 /** @description Maximum number of points in the answer. A span is never divided: the next answer begins with a span. */
@@ -3149,6 +3159,7 @@ export interface operations {
                      *         {
                      *           "start": "2004-01-09T00:00:00.000Z",
                      *           "end": "2004-01-10T00:00:00.000Z",
+                     *           "date": "2004-01-09",
                      *           "count": 1,
                      *           "firstSeq": 1,
                      *           "lastSeq": 1,
@@ -3190,7 +3201,7 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             410: components["responses"]["RetiredOrErased"];
             421: components["responses"]["MisdirectedRequest"];
-            /** @description `summary-too-large`: A single span of time has items on more pages than a request reads, or more points than `limit`. `detail` says which. Ask for shorter spans, fewer or no groups, no filters, or a greater `limit`. */
+            /** @description `summary-too-large`: A single span of time has items on more pages than a request reads, or more points than `limit`. `detail` says which. Ask for shorter spans, fewer or no groups, some of the groups by a filter, or a greater `limit`. */
             422: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -3203,7 +3214,27 @@ export interface operations {
             };
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
-            503: components["responses"]["ServiceUnavailableOrTimedOut"];
+            /**
+             * @description `overloaded`: Too many requests at once. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `database-unavailable`: The database does not answer. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `shutting-down`: This instance is stopping. Nothing was stored; retry after `Retry-After` seconds.
+             *
+             *     `timed-out`: The request took longer than the time limit. It is not known whether an append was stored: read the end of the history before you send it again. It is not known whether page views were counted.
+             *
+             *     `summary-not-ready`: A single span of time has items on more pages than a request reads, and the tiles that would be read instead are being made. Retry after `Retry-After` seconds.
+             */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry. Absent if a retry could store or count something twice. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
     getTradePage: {

@@ -100,6 +100,8 @@ export type SummaryParameters<Item = unknown, Filter extends string = never> = O
 /** What the items of all owners add up to, by spans of time: of those that were acknowledged before `upTo`, and of some later ones. */
 export interface SummaryOfAll {
   by: SummaryOfAllParameters["by"];
+  /** The time zone in which days, weeks and months begin. */
+  tz: string;
   /** Absent while the time series is made. */
   upTo?: string;
   points: SummaryPoint[];
@@ -108,10 +110,13 @@ export interface SummaryOfAll {
 
 /** Of a history with a time series: `by`, `from` and `to`, and what else chooses and groups items. */
 export interface SummaryOfAllParameters {
-  by: "15m" | "30m" | "1h" | "4h" | "1d";
+  by: SummaryQuery["by"];
+  tz?: string;
   from: string;
   to: string;
   group?: string | readonly string[];
+  fill?: "none" | "zero";
+  order?: "asc" | "desc";
   limit?: number;
   /** Properties of the time series that are filters. */
   [filter: string]: string | number | readonly string[] | undefined;

@@ -20,6 +20,17 @@ declare global {
 const TYPES: Record<string, string> = { ".css": "text/css", ".html": "text/html", ".js": "text/javascript" };
 const BUNDLE = '<!doctype html><title>bundle</title><script type="module">import * as client from "./client.js"; globalThis.client = client</script>';
 
+/** Pages and scripts that a test adds, by their paths. */
+const added = new Map<string, string>();
+
+/** The first block of code in this language on a page of the documentation, as it is printed there. */
+async function printed(page: string, language: string): Promise<string> {
+  const text = await readFile(join(root, "docs", page), "utf8");
+  const block = new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\``, "m").exec(text);
+  assert.ok(block, `${page} has no ${language}`);
+  return block[1]!;
+}
+
 /** The bundle with everything, and the files of the repository that a page may ask for. */
 async function site(): Promise<Server> {
   const stdin = { contents: 'export * from "@pagebucket/client";', resolveDir: import.meta.dirname };
@@ -28,7 +39,8 @@ async function site(): Promise<Server> {
     const { pathname } = new URL(url!, "http://localhost");
     const path = pathname.endsWith("/") ? `${pathname}index.html` : pathname;
     const answer = (type: string, body: string | Uint8Array) => response.writeHead(200, { "content-type": type }).end(body);
-    if (path === "/bundle.html") answer(TYPES[".html"]!, BUNDLE);
+    if (added.has(path)) answer(TYPES[extname(path)]!, added.get(path)!);
+    else if (path === "/bundle.html") answer(TYPES[".html"]!, BUNDLE);
     else if (path === "/v1/customers/1/trades/export.ndjson") response.writeHead(200).write('{"seq":1}\n'); // and no more
     else if (path === "/client.js") answer(TYPES[".js"]!, outputFiles[0]!.contents);
     else if (!/^\/(examples\/frontend|clients\/typescript\/(dist|dist\/live|node_modules\/eventsource-parser\/dist))\/[\w.]+$/.test(path)) response.writeHead(404).end();
@@ -66,6 +78,32 @@ suite("in a browser", { skip: why }, () => {
     await browser.until("globalThis.client !== undefined");
     return ++customers;
   }
+
+  test("the candle chart of docs/summaries.md is drawn, and its last candle is live", async () => {
+    const customer = ++customers;
+    const history = trades({ baseUrl: service.baseUrl }, customer);
+    const buy = (price: string) => append(history, [{ type: "buy", ticker: "MDB", qty: 1, price }]);
+    await buy("10");
+    const address = "http://127.0.0.1:8080/v1/customers/123/trades";
+    const script = await printed("summaries.md", "js");
+    assert.ok(script.includes(address));
+    added.set("/chart.html", `<!doctype html><title>chart</title>${await printed("summaries.md", "html")}`);
+    // The variables of a module are its own.
+    added.set("/chart.js", `${script.replace(address, `${service.baseUrl}/v1/customers/${customer}/trades`)}\nglobalThis.drawn = () => candles;`);
+    await browser.go(`${origin}/chart.html`);
+    await browser.until("globalThis.drawn?.().at(-1)?.close === 10");
+    for (const price of [12.5, 9]) {
+      await buy(String(price));
+      await browser.until(`drawn().at(-1).close === ${price}`);
+    }
+    // A late trade of an earlier minute is in its candle.
+    const date = new Date(Date.now() - 5 * 60_000).toISOString();
+    await append(history, [{ type: "buy", ticker: "MDB", qty: 1, price: "7", date }]);
+    await browser.until("drawn().some(({ open, count }) => open === 7 && count === 1)");
+    const colours = "document.querySelector('canvas').getContext('2d').getImageData(0, 0, 800, 300).data";
+    await browser.until(`[...${colours}].some((value) => value > 0)`);
+    assert.deepEqual(browser.uncaught, []);
+  });
 
   test("the bundle appends, walks, and reads the whole history from another origin", async () => {
     const customer = await bundle();

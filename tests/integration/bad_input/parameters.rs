@@ -190,9 +190,9 @@ async fn summaries() {
     let [from, to] = ["from=2004-01-09T00:00:00Z", "to=2004-01-12T00:00:00Z"];
     for (query, parameter, detail) in [
         ("", "by", "is required"),
-        ("by=", "by", "must be \"15m\""),
-        ("by=1y", "by", "must be \"15m\", \"30m\", \"1h\", \"4h\", \"1d\", \"1w\" or \"1M\""),
-        ("by=1m", "by", "must be"),
+        ("by=", "by", "must be \"1m\""),
+        ("by=1y", "by", "must be \"1m\", \"5m\", \"15m\", \"30m\", \"1h\", \"4h\", \"1d\", \"1w\" or \"1M\""),
+        ("by=1D", "by", "must be"),
         ("by=1d&by=1d", "by", "must not be given more than once"),
         ("by=1d&tz=", "tz", "must be the name of an IANA time zone, such as \"Europe/Berlin\""),
         ("by=1d&tz=Mars", "tz", "must be the name of an IANA time zone"),
@@ -208,9 +208,15 @@ async fn summaries() {
         ("by=1d&group=ticker&group=ticker", "group", "must not name a property twice"),
         (&format!("by=1d&{from}&to=2004-01-08T00:00:00Z"), "to", "must not be before `from`"),
         ("by=1d&from=yesterday", "from", "must be an RFC 3339"),
-        ("by=1d&fill=yes", "fill", "must be \"none\" or \"zero\""),
-        ("by=1d&fill=zero", "fill", "must not be \"zero\" without `from` and `to`"),
-        (&format!("by=1d&fill=zero&{to}"), "fill", "must not be \"zero\" without `from` and `to`"),
+        ("by=1d&fill=yes", "fill", "must be \"none\", \"zero\" or \"previous\""),
+        ("by=1d&fill=zero", "fill", "must be \"none\" without `from` and `to`"),
+        (&format!("by=1d&fill=zero&{to}"), "fill", "must be \"none\" without `from` and `to`"),
+        ("by=1d&fill=previous&group=ticker", "fill", "must be \"none\" without `from` and `to`"),
+        (
+            &format!("by=1d&fill=previous&group=ticker&{from}&{to}"),
+            "fill",
+            "must not be \"previous\" with `group`",
+        ),
         ("by=1d&asOf=0", "asOf", "must be a whole number from 1"),
         ("by=1d&limit=0", "limit", "must be a whole number from 1 to 1000"),
         ("by=1d&limit=1001", "limit", "must be a whole number from 1 to 1000"),
@@ -218,7 +224,7 @@ async fn summaries() {
         ("by=1d&limit=05", "limit", "must be a whole number"),
         ("by=1d&ticker=mdb", "ticker", "must be"),
         ("by=1d&after=1", "after", "is not a parameter of this address"),
-        ("by=1d&order=desc", "order", "is not a parameter of this address"),
+        ("by=1d&order=newest", "order", "must be \"asc\" or \"desc\""),
     ] {
         let path = format!("/v1/customers/1/trades/summary?{query}");
         let problem = refused(&service.client.get(&path).await, 400, "invalid-parameter", &path);

@@ -69,7 +69,7 @@ async fn it_says_what_the_summaries_of_all_owners_say() {
     let from_old = json!({ "type": "buy", "ticker": "OLD", "qty": 5, "date": "1950-06-01T00:00:00Z" });
     client.append(3, &from_old).await.expect(201);
     each_once(client, &service.database, 1..=6).await;
-    for by in ["15m", "1h", "1d"] {
+    for by in ["5m", "15m", "1h", "1d&tz=Asia/Kolkata", "1w", "1M&tz=America/New_York"] {
         for group in ["", "&group=ticker"] {
             for filter in ["", "&ticker=AMD", "&ticker=AMD&ticker=MDB", "&ticker=OLD"] {
                 for (from, to) in [
@@ -80,6 +80,11 @@ async fn it_says_what_the_summaries_of_all_owners_say() {
                 ] {
                     let query = format!("by={by}{group}{filter}&from={from}&to={to}");
                     let of_all = walk(client, &format!("/v1/trades/summary?{query}&limit=60")).await;
+                    let latest =
+                        walk(client, &format!("/v1/trades/summary?{query}&limit=60&order=desc")).await;
+                    let starts: Vec<_> = latest.iter().map(|point| point["start"].to_string()).collect();
+                    assert!(starts.is_sorted_by(|one, next| one >= next), "{starts:?}");
+                    assert_eq!(sums(&latest), sums(&of_all), "{query}");
                     let mut of_each = Vec::new();
                     for owner in 1..=6 {
                         let path = format!("/v1/customers/{owner}/trades/summary?{query}&limit=1000");
@@ -201,8 +206,8 @@ async fn bad_input_is_refused_by_name() {
     let (from, to) = ("from=2004-01-09T00:00:00Z", "to=2004-01-10T00:00:00Z");
     for (query, parameter, detail) in [
         (format!("{from}&{to}"), "by", "is required"),
-        (format!("by=1w&{from}&{to}"), "by", "must be \"15m\", \"30m\", \"1h\", \"4h\" or \"1d\""),
-        (format!("by=1M&{from}&{to}"), "by", "must be \"15m\""),
+        (format!("by=2w&{from}&{to}"), "by", "must be \"1m\", \"5m\", \"15m\", \"30m\""),
+        (format!("by=1h&{from}&{to}&fill=previous"), "fill", "must be \"none\" or \"zero\""),
         (format!("by=1h&{to}"), "from", "is required"),
         (format!("by=1h&{from}"), "to", "is required"),
         (format!("by=1h&{from}&to=2004-01-08T00:00:00Z"), "to", "must not be before `from`"),
@@ -216,7 +221,9 @@ async fn bad_input_is_refused_by_name() {
         (format!("by=1h&{from}&{to}&group=ticker,ticker"), "group", "must not name a property twice"),
         (format!("by=1h&{from}&{to}&ticker=amd"), "ticker", "must"),
         (format!("by=1h&{from}&{to}&type=buy"), "type", "is not a parameter of this address"),
-        (format!("by=1h&{from}&{to}&tz=UTC"), "tz", "is not a parameter of this address"),
+        (format!("by=1h&{from}&{to}&tz=Mars"), "tz", "must be the name of an IANA time zone"),
+        (format!("by=1h&{from}&{to}&order=up"), "order", "must be \"asc\" or \"desc\""),
+        (format!("by=1h&{from}&{to}&asOf=1"), "asOf", "is not a parameter of this address"),
         (format!("by=1h&{from}&{to}&limit=0"), "limit", "must be a whole number from 1 to 1000"),
         (format!("by=1h&by=1d&{from}&{to}"), "by", "must not be given more than once"),
     ] {

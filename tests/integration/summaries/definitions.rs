@@ -83,7 +83,7 @@ pub(super) fn note_points(notes: RangeInclusive<u64>, of: impl Fn(u64) -> bool, 
     let point = |((start, group), numbers): ((i64, &str), Vec<u64>)| {
         let sum = numbers.iter().sum::<u64>().to_string();
         let mut point = json!({
-            "start": instant(start), "end": instant(start + HOUR), "count": numbers.len(),
+            "start": instant(start), "end": instant(start + HOUR), "date": instant(start)[..19], "count": numbers.len(),
             "firstSeq": numbers.first(), "lastSeq": numbers.last(), "complete": true,
             "values": { "number": { "sum": sum } },
         });

@@ -18,6 +18,8 @@ export interface Measure {
 
 /** What the lengths of spans are called. */
 export const LENGTHS: Record<string, string> = {
+  "1m": "minute",
+  "5m": "5 minutes",
   "15m": "15 minutes",
   "30m": "30 minutes",
   "1h": "hour",

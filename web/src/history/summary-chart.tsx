@@ -193,7 +193,8 @@ async function gather(
     try {
       return await pointsBy(length);
     } catch (error) {
-      const isTooLong = error instanceof ProblemError && error.status === 422;
+      // Or it would be short enough with tiles, which are being made.
+      const isTooLong = error instanceof ProblemError && (error.status === 422 || error.type.endsWith("#summary-not-ready"));
       if (!isTooLong || length === lengths.at(-1)) throw error;
     }
   }

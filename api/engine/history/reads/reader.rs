@@ -30,7 +30,6 @@ use crate::history::buckets::document::Bucket;
 use crate::history::buckets::marker;
 use crate::history::collection::HistoryCollection;
 use crate::history::collection::moment::Moment;
-use crate::history::summaries::known::KnownTiles;
 use crate::mongo::read_preference::{SOON, criteria};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Gone, Result};
 
@@ -47,7 +46,6 @@ pub struct HistoryReader {
 struct Shared {
     coalescer: Coalescer,
     high_water: HighWater,
-    tiles: KnownTiles,
 }
 
 /// What was known of deleted pages at some moment.
@@ -85,11 +83,6 @@ impl HistoryReader {
     /// The definition of these histories.
     pub fn definition(&self) -> &Arc<Definition> {
         &self.source.definition
-    }
-
-    /// The tiles that are known.
-    pub(crate) fn tiles(&self) -> &KnownTiles {
-        &self.shared.tiles
     }
 
     /// Forgets which histories have which items: pages may have been deleted.

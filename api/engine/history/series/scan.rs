@@ -11,7 +11,7 @@ use futures_util::TryStreamExt;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::definition::Measure;
-use pagebucket_model::domain::{Instant, OwnerId, Seq};
+use pagebucket_model::domain::{Instant, Order, OwnerId, Seq};
 use pagebucket_model::summary::{
     Fill, PartialSummary, PointPage, SummaryShape, TooManyPoints, page_of_points,
 };
@@ -41,6 +41,10 @@ pub struct SeriesQuery {
     pub shape: Arc<SummaryShape>,
     /// Where the first span begins and the last one ends, in milliseconds since 1970.
     pub ends: [i64; 2],
+    /// Whether spans without items have points, but not with the values before them.
+    pub fill: Fill,
+    /// Which spans come first.
+    pub order: Order,
     /// What the metaField must have.
     pub filters: Vec<(String, Vec<String>)>,
     /// The most points.
@@ -133,11 +137,13 @@ impl SeriesSnapshot {
             let mut measured = Vec::new();
             for document in documents {
                 let document = document.map_err(mongodb::error::Error::from)?;
-                measured.extend(document.as_document().and_then(|document| Measured::read(document, source)));
+                measured.extend(
+                    document.as_document().and_then(|document| StoredMeasurement::read(document, source)),
+                );
             }
             self.learn_generations(source, &measured, deadline).await?;
             let generations = self.generations.lock();
-            for Measured { owner, generation, seq, date, document } in measured {
+            for StoredMeasurement { owner, generation, seq, date, document } in measured {
                 if generations.get(&owner) == Some(&generation) && !take(owner, seq, date, document) {
                     return Ok(());
                 }
@@ -150,7 +156,7 @@ impl SeriesSnapshot {
     async fn learn_generations(
         &self,
         source: &HistoryCollection,
-        measured: &[Measured<'_>],
+        measured: &[StoredMeasurement<'_>],
         deadline: Deadline,
     ) -> Result<()> {
         let owners: HashSet<_> = {
@@ -209,7 +215,7 @@ impl SeriesSnapshot {
 }
 
 /// A measurement that may count.
-struct Measured<'a> {
+struct StoredMeasurement<'a> {
     owner: OwnerId,
     generation: i64,
     seq: Seq,
@@ -217,7 +223,7 @@ struct Measured<'a> {
     document: &'a RawDocument,
 }
 
-impl<'a> Measured<'a> {
+impl<'a> StoredMeasurement<'a> {
     fn read(document: &'a RawDocument, source: &HistoryCollection) -> Option<Self> {
         let definition = &source.definition;
         let owner = owner_of(document.get("_owner").ok()??, definition.owner.kind)?;
@@ -256,14 +262,21 @@ async fn read_windows(
     snapshot: &SeriesSnapshot,
     deadline: Deadline,
 ) -> Result<SeriesPage, SeriesError> {
-    let SeriesQuery { shape, ends: [from, to], limit, .. } = query;
+    let SeriesQuery { shape, ends: [from, to], limit, order, .. } = query;
     let (from, to, spans) = (*from, *to, &shape.spans);
+    let is_ascending = *order == Order::Ascending;
     let most_held = MOST_HELD / shape.values.len().max(1);
     let begun = SeriesReading { summary: PartialSummary::new(Arc::clone(shape)), read: 0, is_full: false };
     let reading = Arc::new(Mutex::new(begun));
-    let (mut begin, step, mut until) = (from, (to - from) / WINDOWS, None);
-    while begin < to && until.is_none() {
-        let end = spans.at((begin + step).min(to - 1)).end.min(to);
+    let (step, mut until) = ((to - from) / WINDOWS, None);
+    let [first, last] = if is_ascending { [from, to] } else { [to, from] };
+    let mut reached = first;
+    while reached != last && until.is_none() {
+        let [begin, end] = match is_ascending {
+            true => [reached, spans.at((reached + step).min(to - 1)).end.min(to)],
+            false => [spans.at((reached - step.max(1)).max(from)).start.max(from), reached],
+        };
+        let next = if is_ascending { end } else { begin };
         let mut filter = doc! {
             &*source.definition.date.name: { "$gte": DateTime::from_millis(begin), "$lt": DateTime::from_millis(end) },
         };
@@ -282,18 +295,18 @@ async fn read_windows(
         let reading = reading.lock();
         if reading.is_full {
             // This window is not complete. The next request begins with it.
-            until = Some(begin);
-        } else if reading.summary.points() > *limit && end < to {
-            until = Some(end);
+            until = Some(reached);
+        } else if reading.summary.points() > *limit && next != last {
+            until = Some(next);
         }
-        begin = end;
+        reached = next;
     }
-    if until == Some(from) {
+    if until == Some(first) {
         return Err(SeriesError::TooManyItems);
     }
     let reading = reading.lock();
     let (summary, read) = (&reading.summary, reading.read);
-    let page = page_of_points(summary, [Some(from), Some(to)], until, Fill::None, *limit);
+    let page = page_of_points(summary, [Some(from), Some(to)], until, query.fill, *order, *limit);
     let page = page.map_err(|TooManyPoints(_)| SeriesError::TooManyGroups)?;
     let up_to = snapshot.up_to.and_then(|up_to| Instant::from_millis(up_to).ok());
     Ok(SeriesPage { page, up_to, read })

@@ -10,8 +10,9 @@ use std::collections::{BTreeSet, VecDeque};
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{DateTime, Document, doc};
 use pagebucket_model::definition::Summaries;
-use pagebucket_model::domain::{DateRange, PageNumber, Seq};
+use pagebucket_model::domain::{DateRange, Order, PageNumber, Seq};
 
+use super::known::KnownTiles;
 use super::tile_id::{PAGES, TileNumber};
 use super::tiles::{TilePlace, TileSet};
 use crate::history::collection::{NO_PAGE, OfOwner, page_of};
@@ -42,9 +43,9 @@ pub(crate) enum Stretch {
 /// What a summary is read from.
 #[derive(Debug, Default)]
 pub(crate) struct ChosenStretches {
-    /// The least date of each stretch, in the order of these dates.
+    /// The key of each stretch, in the order of these keys: its least date, or if the newest are asked for, its greatest one, negated.
     pub(crate) stretches: VecDeque<(i64, Stretch)>,
-    /// No stretch that is left out has an item before this date.
+    /// No stretch that is left out has a lesser key.
     pub(crate) horizon: Option<i64>,
     /// Whether a tile is missing that could have been read.
     pub(crate) lacks_tiles: bool,
@@ -61,6 +62,8 @@ impl History {
         last: PageNumber,
         as_tiles: Option<(TileSet, PageNumber)>,
         needs_groups: bool,
+        order: Order,
+        known: &KnownTiles,
         deadline: Deadline,
     ) -> Result<ChosenStretches> {
         let first = self.first_page();
@@ -76,7 +79,7 @@ impl History {
             let end = end.min(begin.last_of(MOST_TILES));
             tiled = Some((begin, end));
             let mut next = begin;
-            for place in self.reader.tiles().places(&set, of, begin, end).await? {
+            for place in known.places(&set, of, begin, end).await? {
                 open.extend(next.before(place.tile));
                 next = place.tile.next();
                 if !place.meets(dates) {
@@ -86,7 +89,7 @@ impl History {
                     unread.push((place.first, place.last));
                     open.insert(place.tile);
                 } else {
-                    choice.stretches.push_back((place.first, Stretch::Tile(place.tile, place.size)));
+                    choice.stretches.push_back((place.key(order), Stretch::Tile(place.tile, place.size)));
                 }
             }
             open.extend(next.before(end.next()));
@@ -106,14 +109,15 @@ impl History {
         let all = last.get() - first.get() + 1;
         let chosen = if left < all && left <= MOST_EXAMINED as u64 {
             let pages: Vec<_> = runs.iter().flat_map(|(first, last)| first.up_to(*last)).collect();
-            pages_by_number(of, dates, &pages).await?
+            pages_by_number(of, dates, order, &pages).await?
         } else {
             // The command also finds pages that tiles cover. They are left out below.
             let others = high.get() - low.get() + 1 - left;
             let most = usize::try_from(others).unwrap_or(MOST_CHOSEN).saturating_add(MOST_EXAMINED + 1);
             let most = most.min(MOST_CHOSEN);
-            let search = DateSearch { of, dates, pages: (*low, *high), most };
-            let bound = earliest(unread).filter(|_| !choice.lacks_tiles);
+            let search = DateSearch { of, dates, order, pages: (*low, *high), most };
+            let is_bounded = order == Order::Ascending && !choice.lacks_tiles;
+            let bound = earliest(unread).filter(|_| is_bounded);
             let found = match tiled.zip(bound) {
                 Some((tiled, bound)) => search.first_pages((first, last), tiled, bound, is_open).await?,
                 None => None,
@@ -136,6 +140,7 @@ impl History {
         &self,
         kept: &TileSet,
         dates: Option<DateRange>,
+        order: Order,
         choice: &mut ChosenStretches,
         deadline: Deadline,
     ) -> Result<()> {
@@ -154,7 +159,7 @@ impl History {
         }
         choice.first_seq = Some(self.source().page_size().first_seq(next));
         let meets = places.iter().filter(|place| place.meets(dates));
-        let stretches = meets.map(|place| (place.first, Stretch::Kept(place.tile, place.size)));
+        let stretches = meets.map(|place| (place.key(order), Stretch::Kept(place.tile, place.size)));
         choice.stretches.extend(stretches);
         choice.shorten();
         choice.order();
@@ -199,14 +204,15 @@ fn earliest(mut tiles: Vec<(i64, i64)>) -> Option<DateBound> {
     Some(DateBound { until, last: last(&tiles[..near])? })
 }
 
-/// The least date and the number of pages; and the date before which no other page has an item, if there may be others.
+/// The keys and the numbers of pages, and the least key that others may have, if there may be others.
 type FoundPages = (Vec<(i64, PageNumber)>, Option<i64>);
 
-/// A search for pages that may have items of these dates, in the order of their least dates.
+/// A search for pages that may have items of these dates, in the order of their keys.
 #[derive(Clone, Copy)]
 struct DateSearch<'a> {
     of: OfOwner<'a>,
     dates: Option<DateRange>,
+    order: Order,
     pages: (PageNumber, PageNumber),
     /// How many it finds.
     most: usize,
@@ -215,24 +221,29 @@ struct DateSearch<'a> {
 impl DateSearch<'_> {
     /// Finds pages, of those without an item after `latest` if it is given.
     async fn pages(self, latest: Option<i64>) -> Result<FoundPages> {
-        let Self { of, dates, pages: (low, high), most } = self;
+        let Self { of, dates, order, pages: (low, high), most } = self;
         let source = of.source;
         let mut filter = source.owned_by(of.owner);
         filter.insert("count", source.page_size().get() as i32);
         filter.extend(condition(dates, latest));
         filter.insert("page", doc! { "$gte": low.get() as i64, "$lte": high.get() as i64 });
+        let sort = match order {
+            Order::Ascending => doc! { "first": 1, "page": 1 },
+            // The index backwards.
+            Order::Descending => doc! { "last": -1, "first": -1, "page": -1 },
+        };
         let command = doc! {
             "find": source.collection(),
             "filter": filter,
             // A covered query: the index holds every field.
-            "projection": { "_id": 0, "page": 1, "first": 1 },
-            "sort": { "first": 1, "page": 1 },
+            "projection": { "_id": 0, "page": 1, "first": 1, "last": 1 },
+            "sort": sort,
             "limit": most as i64,
             "batchSize": most as i64 + 1,
             "hint": { source.owner_field(): 1, "count": 1, "last": 1, "first": 1, "page": 1 },
         };
-        let found = of.find(command, place(of)).await?;
-        let horizon = found.last().filter(|_| found.len() == most).map(|(first, _)| *first);
+        let found = of.find(command, place(of, order)).await?;
+        let horizon = horizon(&found, most);
         Ok((found, horizon))
     }
 
@@ -257,35 +268,54 @@ impl DateSearch<'_> {
         if found.len() <= MOST_EXAMINED {
             return Ok(None);
         }
-        found.extend(pages_by_number(self.of, self.dates, &ends).await?);
+        found.extend(pages_by_number(self.of, self.dates, self.order, &ends).await?);
         // Of later pages not all are found.
         Ok(Some((found, Some(horizon.unwrap_or(i64::MAX).min(bound.until + 1)))))
     }
+}
+
+/// The least key that others may have than those that a search of at most so many has found.
+fn horizon(found: &[(i64, PageNumber)], most: usize) -> Option<i64> {
+    found.last().filter(|_| found.len() >= most).map(|(key, _)| *key)
 }
 
 /// The same of these pages, which are few.
 async fn pages_by_number(
     of: OfOwner<'_>,
     dates: Option<DateRange>,
+    order: Order,
     pages: &[PageNumber],
 ) -> Result<Vec<(i64, PageNumber)>> {
     let mut filter = condition(dates, None);
     let numbers: Vec<_> = pages.iter().map(|page| page.get() as i64).collect();
     filter.insert("page", doc! { "$in": numbers });
     let mut command = of.at_most(filter, pages.len());
-    command.insert("projection", doc! { "_id": 0, "page": 1, "first": 1 });
-    of.find(command, place(of)).await
+    command.insert("projection", doc! { "_id": 0, "page": 1, "first": 1, "last": 1 });
+    of.find(command, place(of, order)).await
 }
 
-fn place(of: OfOwner<'_>) -> impl Fn(&RawDocument) -> Result<(i64, PageNumber)> + Send + Sync + 'static {
+fn place(
+    of: OfOwner<'_>,
+    order: Order,
+) -> impl Fn(&RawDocument) -> Result<(i64, PageNumber)> + Send + Sync + 'static {
     let id = format!("{}_", of.owner);
     move |found| {
         let corrupt =
             |field: &str, detail| Corruption::new(&*id, format!("{field} of one of the pages"), detail);
         let page = page_of(found).ok_or_else(|| corrupt("page", NO_PAGE))?;
-        let first = found.get_datetime("first").ok().and_then(instant);
-        let first = first.ok_or_else(|| corrupt("first", "is not a date of the years 0000 to 9999"))?;
-        Ok((first.millis(), page))
+        let date = |field: &str| {
+            let date = found.get_datetime(field).ok().and_then(instant);
+            date.ok_or_else(|| corrupt(field, "is not a date of the years 0000 to 9999"))
+        };
+        Ok((key(date("first")?.millis(), date("last")?.millis(), order), page))
+    }
+}
+
+/// By what stretches are ordered, from their least and their greatest date: in descending order time is mirrored.
+fn key(first: i64, last: i64, order: Order) -> i64 {
+    match order {
+        Order::Ascending => first,
+        Order::Descending => -last,
     }
 }
 
@@ -305,7 +335,7 @@ fn condition(dates: Option<DateRange>, latest: Option<i64>) -> Document {
 }
 
 impl ChosenStretches {
-    /// Leaves out what has items before none of this date.
+    /// Leaves out what has no lesser key than this.
     fn end_before(&mut self, horizon: Option<i64>) {
         self.horizon = self.horizon.into_iter().chain(horizon).min();
     }
@@ -326,6 +356,10 @@ impl ChosenStretches {
 }
 
 impl TilePlace {
+    fn key(&self, order: Order) -> i64 {
+        key(self.first, self.last, order)
+    }
+
     fn meets(&self, dates: Option<DateRange>) -> bool {
         let [from, to] = [dates.and_then(DateRange::from), dates.and_then(DateRange::to)];
         from.is_none_or(|from| from.millis() <= self.last) && to.is_none_or(|to| self.first < to.millis())
@@ -358,6 +392,15 @@ mod tests {
         // One of the first ends late: others that begin before its end end later.
         let tiles = (1..=3 * many).map(day).chain([(5, last + 15)]).collect();
         assert_eq!(bound(tiles), Some((last + 15, last + 20)));
+    }
+
+    /// Others may have the key of the last page that is found, or a greater one.
+    #[test]
+    fn a_search_that_fills_its_bound_has_a_horizon() {
+        let found = [(3, PageNumber::FIRST), (5, PageNumber::FIRST.next())];
+        assert_eq!([1, 2, 3].map(|most| horizon(&found, most)), [Some(5), Some(5), None]);
+        assert_eq!(horizon(&[], 1), None);
+        assert_eq!([Order::Ascending, Order::Descending].map(|order| key(3, 7, order)), [3, -7]);
     }
 
     /// Whatever is left out, the horizon says where the next request goes on.

@@ -95,3 +95,40 @@ impl KnownTiles {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pagebucket_model::domain::PageNumber;
+
+    use super::*;
+
+    #[test]
+    fn what_follows_without_a_gap_is_known() {
+        let (known, owner) = (KnownTiles::default(), OwnerId::Integer(1));
+        let tile = |number: usize| TileNumber::of(PageNumber::FIRST).plus(number);
+        let places = |numbers: &[usize]| -> Vec<TilePlace> {
+            let place = |number: &usize| TilePlace {
+                tile: tile(*number),
+                first_page: tile(*number).first_page(),
+                first: 0,
+                last: 0,
+                grouped: true,
+                size: 1,
+            };
+            numbers.iter().map(place).collect()
+        };
+        known.learn(&owner, tile(2), &places(&[2, 3, 4, 6]));
+        assert_eq!(known.known(&owner, tile(2), tile(9)), places(&[2, 3, 4]));
+        assert_eq!(known.known(&owner, tile(3), tile(3)), places(&[3]));
+        assert_eq!(known.known(&owner, tile(1), tile(9)), [], "the first one may be missing");
+        known.learn(&owner, tile(2), &places(&[2, 3]));
+        known.learn(&owner, tile(7), &places(&[8]));
+        assert_eq!(known.known(&owner, tile(2), tile(9)).len(), 3, "others have learned more");
+        known.learn(&owner, tile(4), &places(&[4, 5, 6]));
+        assert_eq!(known.known(&owner, tile(4), tile(9)), places(&[4, 5, 6]));
+        assert_eq!((known.known(&owner, tile(2), tile(9)), known.0.lock().count), (Vec::new(), 3));
+        known.forget(&owner);
+        known.forget(&owner);
+        assert_eq!((known.known(&owner, tile(4), tile(9)), known.0.lock().count), (Vec::new(), 0));
+    }
+}

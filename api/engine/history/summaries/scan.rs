@@ -5,17 +5,23 @@
 //! that end by F are complete. So the work of a request can end after any of them, and the next request goes on with the first span
 //! that is not complete.
 //!
+//! From the newest span on, time is mirrored: they are read in the order of their greatest dates, and all spans that begin after that of the next one are
+//! complete.
+//!
 //! A request reads at most [`MOST_EXAMINED`] tiles and pages ([`choice`](super::choice)). What each adds up to is merged, whatever their order.
 
 use std::sync::Arc;
 
-use pagebucket_model::domain::{DateRange, Instant, Seq};
+use pagebucket_model::definition::{Measure, SummaryValue};
+use pagebucket_model::domain::{DateRange, Instant, Order, Seq};
 use pagebucket_model::metric::TILES;
 use pagebucket_model::summary::{
-    Fill, GroupKey, PartialSummary, PointPage, SummaryShape, TimeSpan, TooManyPoints, page_of_points,
+    Fill, GroupKey, PartialSummary, PointPage, Quantity, SpanLength, SummaryPoint, SummaryShape, TimeSpan,
+    TooManyPoints, page_of_points,
 };
 
 use super::choice::{ChosenStretches, Stretch, are_groups};
+use super::known::KnownTiles;
 use super::tile_id::{self, PAGES};
 use super::tiles::{StoredPoints, TileSet};
 use crate::history::buckets::document::{Bucket, StoredItem};
@@ -36,6 +42,9 @@ const MOST_TILE_BYTES: usize = 1 << 20;
 /// item is a point, and each point has all values of the definition.
 const MOST_HELD: usize = 50_000;
 
+/// How many points are looked at at once for the last values before an empty span: the last one has mostly all of them.
+const SOUGHT_AT_ONCE: usize = 10;
+
 /// What a summary is asked for.
 #[derive(Debug, Clone)]
 pub struct SummaryQuery {
@@ -47,8 +56,10 @@ pub struct SummaryQuery {
     pub filters: Vec<(String, Vec<String>)>,
     /// The last item of the moment that is asked for; `None` is now.
     pub as_of: Option<Seq>,
-    /// Whether spans without items have points.
+    /// Whether spans without items have points. [`Fill::Previous`] is of spans without groups.
     pub fill: Fill,
+    /// Which spans come first.
+    pub order: Order,
     /// The most points.
     pub limit: usize,
 }
@@ -59,6 +70,7 @@ pub struct SummaryScan {
     history: History,
     query: SummaryQuery,
     tiles: Option<TileSet>,
+    known: Arc<KnownTiles>,
     choice: ChosenStretches,
 }
 
@@ -97,14 +109,20 @@ impl History {
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
-    pub async fn summary(self, query: SummaryQuery, deadline: Deadline) -> Result<SummaryScan> {
+    pub(crate) async fn summary(
+        self,
+        query: SummaryQuery,
+        known: &Arc<KnownTiles>,
+        deadline: Deadline,
+    ) -> Result<SummaryScan> {
         let last = query.as_of.or(self.totals().last_seq());
         let size = self.source().page_size();
         let before_tail = self.tail().and_then(|tail| tail.page.previous());
         let full = last.and_then(|last| Some(size.page_of(last).min(before_tail?)));
         let is_empty = query.ends[0].is_some() && query.ends[0] == query.ends[1];
         let summaries = self.definition().summaries.as_ref();
-        let can_say = summaries.is_some_and(|summaries| are_groups(&query.filters, summaries));
+        let can_say = summaries.is_some_and(|summaries| are_groups(&query.filters, summaries))
+            && query.shape.spans.length >= SpanLength::Quarter;
         let tiles = TileSet::of(self.source()).filter(|_| can_say);
         let mut choice = match full.filter(|full| !is_empty && self.first_page() <= *full) {
             Some(full) => {
@@ -112,15 +130,16 @@ impl History {
                 let whole = last
                     .and_then(|last| if size.last_seq(full) <= last { Some(full) } else { full.previous() });
                 let as_tiles = tiles.clone().zip(whole);
-                self.choose(query.dates(), full, as_tiles, query.needs_groups(), deadline).await?
+                self.choose(query.dates(), full, as_tiles, query.needs_groups(), query.order, known, deadline)
+                    .await?
             }
             None => ChosenStretches::default(),
         };
         // Of a moment before them, the items cannot be told from later ones.
         if let Some(kept) = tiles.clone().filter(|_| !is_empty && last >= Some(self.first_seq())) {
-            self.choose_kept(&kept.kept(), query.dates(), &mut choice, deadline).await?;
+            self.choose_kept(&kept.kept(), query.dates(), query.order, &mut choice, deadline).await?;
         }
-        Ok(SummaryScan { history: self, query, tiles, choice })
+        Ok(SummaryScan { history: self, query, tiles, known: Arc::clone(known), choice })
     }
 }
 
@@ -128,6 +147,14 @@ impl SummaryQuery {
     /// Whether what no group has cannot answer it.
     fn needs_groups(&self) -> bool {
         !self.shape.groups.is_empty() || !self.filters.is_empty()
+    }
+
+    /// Where the span of a key ([`ChosenStretches::stretches`]) begins, or ends if the order is descending.
+    fn begin_of(&self, key: i64) -> i64 {
+        match self.order {
+            Order::Ascending => self.shape.spans.at(key).start,
+            Order::Descending => self.shape.spans.at(-key).end,
+        }
     }
 
     /// The dates that items must have; `None` for all.
@@ -142,9 +169,10 @@ impl SummaryScan {
     /// How many tiles and pages may have to be read.
     pub fn stretches(&self) -> usize {
         let spans = &self.query.shape.spans;
-        let most = |(first, stretch): &(i64, Stretch)| match stretch {
+        let date = |key: i64| if self.query.order == Order::Ascending { key } else { -key };
+        let most = |(key, stretch): &(i64, Stretch)| match stretch {
             // It may not be able to say what is in a span that begins inside a quarter of an hour.
-            Stretch::Tile(..) if !spans.are_of_quarters(*first) => PAGES as usize,
+            Stretch::Tile(..) if !spans.are_of_quarters(date(*key)) => PAGES as usize,
             _ => 1,
         };
         self.choice.stretches.iter().map(most).sum::<usize>().min(MOST_EXAMINED)
@@ -165,26 +193,91 @@ impl SummaryScan {
     /// # Errors
     /// See [`SummaryError`].
     pub async fn read(self, deadline: Deadline) -> Result<SummaryPage, SummaryError> {
-        let begin = self.choice.stretches.front().map(|(first, _)| *first).or(self.choice.horizon);
-        let begin = self.query.ends[0].or(begin.map(|first| self.query.shape.spans.at(first).start));
+        let before = (self.query.fill == Fill::Previous)
+            .then(|| (self.history.clone(), self.query.clone(), Arc::clone(&self.known)));
+        let mut page = self.read_points(deadline).await?;
+        if let Some((history, query, known)) = before {
+            page.carry(&history, &query, &known, deadline).await?;
+        }
+        Ok(page)
+    }
+
+    async fn read_points(self, deadline: Deadline) -> Result<SummaryPage, SummaryError> {
+        let is_ascending = self.query.order == Order::Ascending;
+        let begin = self.choice.stretches.front().map(|(key, _)| *key).or(self.choice.horizon);
+        let asked = self.query.ends[usize::from(!is_ascending)];
+        let begin = asked.or(begin.map(|key| self.query.begin_of(key)));
         let mut reading = SummaryReading::new(self);
-        // No span that begins there or later is complete.
         let until = reading.go_on(deadline).await?;
         let SummaryReading { scan: SummaryScan { history, query, choice, .. }, summary, read, .. } = reading;
-        let lacks_tiles = choice.lacks_tiles;
         // A search does not notice that a page is missing.
         history.still_has(history.first_page(), deadline).await?;
-        let page = page_of_points(&summary, query.ends, until, query.fill, query.limit);
+        let page = page_of_points(&summary, query.ends, until, query.fill, query.order, query.limit);
         let page = page.map_err(|TooManyPoints(_)| SummaryError::TooManyGroups(read))?;
-        if page.points.is_empty() && until.is_some() && until <= begin {
-            let first = summary.spans().next().map_or(0, |(_, groups)| groups.len());
-            return Err(if first > query.limit {
+        let lacks_tiles = choice.lacks_tiles;
+        let is_behind = until
+            .zip(begin)
+            .is_some_and(|(until, begin)| if is_ascending { until <= begin } else { begin <= until });
+        if page.points.is_empty() && is_behind {
+            let mut spans = summary.spans();
+            let first = if is_ascending { spans.next() } else { spans.last() };
+            return Err(if first.is_some_and(|(_, groups)| groups.len() > query.limit) {
                 SummaryError::TooManyGroups(read)
             } else {
                 SummaryError::TooManyPages { read, lacks_tiles }
             });
         }
         Ok(SummaryPage { page, read, lacks_tiles })
+    }
+}
+
+impl SummaryPage {
+    /// Gives spans without items the last values before them. Those before the first span are looked for as far as a request reads.
+    async fn carry(
+        &mut self,
+        history: &History,
+        query: &SummaryQuery,
+        known: &Arc<KnownTiles>,
+        deadline: Deadline,
+    ) -> Result<(), SummaryError> {
+        let values = &query.shape.values;
+        let is_missing = |(value, last): (&SummaryValue, &Option<Quantity>)| {
+            last.is_none() && value.measures.contains(&Measure::Ohlc)
+        };
+        let (mut last, mut sought) = (vec![None; values.len()], 0);
+        self.page.carry(query.order, last.clone());
+        let lacks = |point: &SummaryPoint| values.iter().zip(&point.previous).any(is_missing);
+        let is_needed = self.page.points.iter().any(lacks);
+        let first = self.page.points.iter().map(|point| point.span.start).min();
+        let mut until = first.filter(|_| is_needed);
+        while let Some(end) = until {
+            let before = SummaryQuery {
+                ends: [None, Some(end)],
+                fill: Fill::None,
+                order: Order::Descending,
+                limit: SOUGHT_AT_ONCE,
+                ..query.clone()
+            };
+            let scan = history.clone().summary(before, known, deadline).await?;
+            let (page, read, lacks_tiles) = match scan.read_points(deadline).await {
+                Ok(SummaryPage { page, read, lacks_tiles }) => (Some(page), read, lacks_tiles),
+                Err(SummaryError::TooManyPages { read, lacks_tiles }) => (None, read, lacks_tiles),
+                Err(error) => return Err(error),
+            };
+            sought += read;
+            self.lacks_tiles |= lacks_tiles;
+            for earlier in
+                page.iter().flat_map(|page| &page.points).filter_map(|point| point.aggregate.as_ref())
+            {
+                let earlier = earlier.last_numbers(&[]);
+                last.iter_mut().zip(earlier).for_each(|(last, earlier)| *last = last.or(earlier));
+            }
+            let goes_on = values.iter().zip(&last).any(is_missing) && sought < MOST_EXAMINED;
+            until = page.and_then(|page| page.next).filter(|_| goes_on);
+        }
+        self.read += sought;
+        self.page.carry(query.order, last);
+        Ok(())
     }
 }
 
@@ -196,37 +289,41 @@ struct SummaryReading {
     read: usize,
     /// Their bytes.
     bytes: usize,
-    /// How many points are complete: those of the spans before `counted`.
+    /// How many points are complete: those of the spans up to `counted`.
     complete: usize,
-    counted: i64,
+    counted: Option<i64>,
 }
 
 impl SummaryReading {
     fn new(scan: SummaryScan) -> Self {
         let summary = PartialSummary::new(Arc::clone(&scan.query.shape));
-        let mut reading = Self { scan, summary, read: 0, bytes: 0, complete: 0, counted: i64::MIN };
+        let mut reading = Self { scan, summary, read: 0, bytes: 0, complete: 0, counted: None };
         let tail = reading.scan.history.last().cloned();
         reading.add_pages(tail.as_slice());
         reading
     }
 
-    /// Reads until a bound is reached. Returns where the first span begins that may have items which are not read; `None` if all are.
+    /// Reads until a bound is reached. Returns where the first span begins that may have items which are not read, or in descending order where it
+    /// ends; `None` if all are.
     async fn go_on(&mut self, deadline: Deadline) -> Result<Option<i64>> {
-        while let Some((first, _)) = self.scan.choice.stretches.front() {
-            let start = self.scan.query.shape.spans.at(*first).start;
+        while let Some((key, _)) = self.scan.choice.stretches.front() {
+            let reached = self.scan.query.begin_of(*key);
             // Later stretches add nothing to these spans.
-            self.complete += self.summary.points_between(self.counted, start);
-            self.counted = start;
+            self.complete += match self.scan.query.order {
+                Order::Ascending => self.summary.points_between(self.counted.unwrap_or(i64::MIN), reached),
+                Order::Descending => self.summary.points_between(reached, self.counted.unwrap_or(i64::MAX)),
+            };
+            self.counted = Some(reached);
             let is_spent = self.read >= MOST_EXAMINED
                 || self.bytes >= MOST_BYTES
                 || self.holds_enough()
                 || self.complete > self.scan.query.limit;
             if is_spent {
-                return Ok(Some(start));
+                return Ok(Some(reached));
             }
             self.read_batch(deadline).await?;
         }
-        Ok(self.scan.choice.horizon.map(|horizon| self.scan.query.shape.spans.at(horizon).start))
+        Ok(self.scan.choice.horizon.map(|horizon| self.scan.query.begin_of(horizon)))
     }
 
     fn holds_enough(&self) -> bool {
@@ -343,7 +440,7 @@ impl SummaryReading {
         }
         if lacks_tiles {
             self.scan.choice.lacks_tiles = true;
-            self.scan.history.reader.tiles().forget(self.scan.history.owner());
+            self.scan.known.forget(self.scan.history.owner());
         }
         // These tiles are not read yet.
         self.read -= next.iter().filter(|(_, stretch)| !matches!(stretch, Stretch::Page(_))).count();

@@ -20,7 +20,7 @@
 
 pub mod filters;
 mod offset_range;
-mod params;
+pub mod params;
 mod plan;
 mod poll;
 

@@ -16,7 +16,7 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use pagebucket_engine::{Engine, Error, Gone, History, SummaryError, SummaryPage, SummaryQuery, SummaryScan};
 use pagebucket_model::definition::Summaries;
-use pagebucket_model::domain::{Instant, OwnerId, OwnerMember, Seq, Totals};
+use pagebucket_model::domain::{Instant, Order, OwnerId, OwnerMember, Seq, Totals};
 use pagebucket_model::summary::{Zone, within_years};
 use sha2::{Digest, Sha256};
 
@@ -40,7 +40,7 @@ const FEW_PAGES: usize = 100;
 ///
 /// Returns what the {manyItems} of each span of time add up to: their number, and of the properties that the definition names, exact
 /// sums, and the first, greatest, least and last values by date. `group` makes a point for each of its values. Points are in order of
-/// time, and `next` goes on with the first span that is not in the answer; an answer may have no points and a link to the next. A
+/// time, with `order=desc` the newest first, and `next` goes on with the first span that is not in the answer; an answer may have no points and a link to the next. A
 /// request reads at most 1,000 pages, or instead of 64 of them a tile, which says what they add up to. If a single span needs more, or has more groups than `limit`, it is refused with 422.
 /// The filters of listings choose {manyItems} here, too.
 #[utoipa::path(
@@ -59,7 +59,7 @@ const FEW_PAGES: usize = 100;
             example = json!({
                 "{ownerField}": "{ownerExample}", "by": "1d", "tz": "UTC", "totalItems": 1,
                 "points": [{
-                    "start": "2004-01-09T00:00:00.000Z", "end": "2004-01-10T00:00:00.000Z", "count": 1, "firstSeq": 1, "lastSeq": 1,
+                    "start": "2004-01-09T00:00:00.000Z", "end": "2004-01-10T00:00:00.000Z", "date": "2004-01-09", "count": 1, "firstSeq": 1, "lastSeq": 1,
                     "values": "{seriesValues}", "complete": true
                 }],
                 "links": { "self": "/v1/{owners}/{ownerExample}/{items}/summary?by=1d" }
@@ -168,9 +168,10 @@ impl Asked<'_> {
             filters: params.filters.clone(),
             as_of,
             fill: params.fill,
+            order: params.order,
             limit: params.limit,
         };
-        let scan = reading.database(history.summary(query, reading.deadline)).await?;
+        let scan = reading.database(self.engine.summary(history, query, reading.deadline)).await?;
         let _permit = match scan.stretches() > FEW_PAGES {
             true => Some(api.scans.take_soon(client.clone()).await?),
             false => None,
@@ -179,7 +180,7 @@ impl Asked<'_> {
         let SummaryPage { page, .. } = self.read(scan, reading).await?;
         let point = |point| SummaryPointView::new(point, &params.shape, now);
         let points: Vec<_> = page.points.iter().map(point).collect();
-        let next = page.next.map(|next| next_query(uri, within_years(next)));
+        let next = page.next.map(|next| next_query(uri, params.order, within_years(next)));
         let (links, count) = (Links::to_points(uri, next), Extension(ItemCount::of(points.len())));
         let owner = OwnerMember::new(&self.engine.definition().owner.field, self.owner);
         let total = as_of.map_or(totals.items(), Seq::get);
@@ -255,12 +256,13 @@ fn tag(summaries: &Summaries) -> String {
     format!("y{hash}.{}", Zone::version())
 }
 
-/// The address of the points from `next` on: with another `from`, otherwise as it was requested.
-fn next_query(own: &Uri, next: Instant) -> String {
+/// The address of the next points: with another `from`, or in descending order another `to`, otherwise as it was requested.
+fn next_query(own: &Uri, order: Order, next: Instant) -> String {
     let name =
         |pair: &str| decoded(pair.split('=').next().unwrap_or_default()).unwrap_or_default().into_owned();
-    let is_from = |pair: &&str| name(pair) == "from";
-    let others = own.query().unwrap_or_default().split('&').filter(|pair| !is_from(pair) && !pair.is_empty());
-    let others: Vec<_> = others.chain([&*format!("from={next}")]).map(str::to_owned).collect();
+    let end = if order == Order::Ascending { "from" } else { "to" };
+    let is_end = |pair: &&str| name(pair) == end;
+    let others = own.query().unwrap_or_default().split('&').filter(|pair| !is_end(pair) && !pair.is_empty());
+    let others: Vec<_> = others.chain([&*format!("{end}={next}")]).map(str::to_owned).collect();
     format!("{}?{}", own.path(), others.join("&"))
 }

@@ -51,6 +51,15 @@ pub enum Selection {
     Search(Option<DateRange>, Window),
 }
 
+/// The order in which a history is read.
+pub fn order(text: &str) -> Result<Order, Invalid> {
+    match text {
+        "asc" => Ok(Order::Ascending),
+        "desc" => Ok(Order::Descending),
+        _ => Err(Invalid::new("must be \"asc\" or \"desc\"")),
+    }
+}
+
 impl Params for ListParams {
     fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self> {
         let definition = engine.definition();
@@ -87,11 +96,7 @@ impl Params for ListParams {
         let wait = reader.query(WAIT, Wait::parse);
         let dates = dates(reader);
         let filters = filters(reader, definition);
-        let order = reader.query("order", |text| match text {
-            "asc" => Ok(Order::Ascending),
-            "desc" => Ok(Order::Descending),
-            _ => Err(Invalid::new("must be \"asc\" or \"desc\"")),
-        });
+        let order = reader.query("order", order);
         let cursor = match (after, before, order) {
             (Some(position), ..) => Cursor::After(position),
             (_, Some(seq), _) => Cursor::Before(Position::before(seq)),

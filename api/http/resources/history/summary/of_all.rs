@@ -9,15 +9,15 @@ use axum::http::Uri;
 use axum::response::Response;
 use axum::{Extension, Json};
 use pagebucket_engine::{Engine, SeriesError, SeriesPage, SeriesQuery};
-use pagebucket_model::domain::{Instant, Invalid};
-use pagebucket_model::summary::{SpanLength, Spans, SummaryShape, Zone, within_years};
+use pagebucket_model::domain::{Instant, Invalid, Order};
+use pagebucket_model::summary::{Fill, SpanLength, Spans, SummaryShape, Zone, within_years};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
 
-use super::params::{MOST_POINTS, USUAL_POINTS, groups_of, limit};
+use super::params::{MOST_POINTS, USUAL_POINTS, groups_of, in_order, in_zone, limit};
 use super::view::{SummaryPointView, not_declared};
 use super::{next_query, too_many_points};
 use crate::caching::reading::Reading;
@@ -27,6 +27,7 @@ use crate::middleware::access_log::ItemCount;
 use crate::problem::{AllSeriesProblems, Problem, ProblemKind};
 use crate::request::params::{Address, ParameterReader, Params, in_query, instant};
 use crate::resources::history::list::filters::filters_by;
+use crate::resources::history::list::params::order;
 use crate::resources::links::Links;
 use crate::schemas::{date_time, instant as instant_schema, schema, whole};
 use crate::state::Api;
@@ -37,9 +38,6 @@ const MOST_SPANS: i64 = 10_000;
 /// So many measurements count as a page under rate limits.
 const OF_A_PAGE: usize = 100;
 
-/// The lengths of spans: weeks and months need a time zone.
-const LENGTHS: [&str; 5] = ["15m", "30m", "1h", "4h", "1d"];
-
 /// What a client wants to be summarised.
 pub struct AllSummaryParams {
     query: SeriesQuery,
@@ -49,17 +47,23 @@ impl Params for AllSummaryParams {
     fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self> {
         let definition = engine.definition();
         let meta = definition.time_series.as_ref().map(|series| &*series.meta).unwrap_or_default();
-        let length = reader.required("by", |text| match LENGTHS.contains(&text) {
-            true => SpanLength::parse(text),
-            false => Err(Invalid::new("must be \"15m\", \"30m\", \"1h\", \"4h\" or \"1d\"")),
+        let length = reader.required("by", SpanLength::parse);
+        let zone = reader.query("tz", Zone::parse).unwrap_or(Zone::UTC);
+        let fill = reader.query("fill", |text| match text {
+            "none" => Ok(Fill::None),
+            "zero" => Ok(Fill::Zero),
+            // The last value of all owners may be any number of measurements before `from`.
+            _ => Err(Invalid::new("must be \"none\" or \"zero\"")),
         });
+        let (fill, order) =
+            (fill.unwrap_or(Fill::None), reader.query("order", order).unwrap_or(Order::Ascending));
         let groups = reader.list("group", |text| groups_of(text, meta)).unwrap_or_default();
         let from = reader.required("from", instant);
         let to = reader.required("to", instant);
         let limit = reader.query("limit", limit).unwrap_or(USUAL_POINTS);
         let filters = filters_by(reader, definition, meta);
         let (from, to) = (from?, to?);
-        let spans = Spans { length: length?, zone: Zone::UTC };
+        let spans = Spans { length: length?, zone };
         if to < from {
             reader.refuse("to", "must not be before `from`");
             return None;
@@ -73,14 +77,15 @@ impl Params for AllSummaryParams {
         let ends = if from == to { [start, start] } else { [start, end] };
         let values = definition.summaries.as_ref().map(|summaries| summaries.values.clone());
         let shape = Arc::new(SummaryShape { spans, groups, values: values.unwrap_or_default() });
-        Some(Self { query: SeriesQuery { shape, ends, filters, limit } })
+        Some(Self { query: SeriesQuery { shape, ends, fill, order, filters, limit } })
     }
 
     fn documented() -> Vec<Parameter> {
+        let lengths = SpanLength::NAMED.map(|(name, _)| name);
         let by = ParameterBuilder::from(in_query(
             "by",
-            "The length of the spans, which are those of UTC.",
-            schema(json!({ "type": "string", "enum": LENGTHS, "examples": ["1h"] })),
+            "The length of the spans: `m` are minutes, `M` is a month. Days, weeks from Monday, and months begin in `tz`; shorter spans are those of UTC.",
+            schema(json!({ "type": "string", "enum": lengths, "examples": ["1h"] })),
         ));
         // The definition fills in its groups.
         let group =
@@ -96,6 +101,7 @@ impl Params for AllSummaryParams {
         };
         vec![
             by.required(Required::True).example(Some("1h".into())).build(),
+            in_zone(),
             group.style(Some(ParameterStyle::Form)).explode(Some(false)).build(),
             required(
                 "from",
@@ -107,6 +113,12 @@ impl Params for AllSummaryParams {
                 "Only spans that begin before this moment, which must not be before `from`, and at most 10,000 spans later. The last span is whole, also if it ends later.",
                 "2004-01-10T00:00:00Z",
             ),
+            in_query(
+                "fill",
+                "`none`: spans without {manyItems} are left out. `zero`: each has a point with the `count` 0 and without a group. Default: `none`.",
+                schema(json!({ "type": "string", "enum": ["none", "zero"] })),
+            ),
+            in_order(),
             in_query(
                 "limit",
                 "Maximum number of points in the answer. A span is never divided: the next answer begins with a span.",
@@ -122,14 +134,17 @@ impl Params for AllSummaryParams {
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemSeriesOfAll)]
 pub struct AllSummaryView {
-    /// The length of the spans, which are those of UTC.
-    #[schema(max_length = 3, pattern = "^(15m|30m|1h|4h|1d)$")]
+    /// The length of the spans.
+    #[schema(max_length = 3, pattern = "^(1m|5m|15m|30m|1h|4h|1d|1w|1M)$")]
     pub by: String,
+    /// The time zone in which days, weeks and months begin.
+    #[schema(max_length = 64)]
+    pub tz: String,
     /// All {manyItems} that were acknowledged before this moment are counted, and perhaps some later ones. Absent while the time series is
     /// made: then some are missing.
     #[schema(schema_with = instant_schema, required = false)]
     pub up_to: Option<Instant>,
-    /// In order of `start`, and of the values of the group. All points of a span are in one answer.
+    /// In order of `start`, with `order=desc` the latest first, and in a span in order of the values of the group. All points of a span are in one answer.
     #[schema(max_items = 1000)]
     pub points: Vec<SummaryPointView>,
     pub links: Links,
@@ -150,9 +165,9 @@ pub struct AllSummaryView {
             status = 200, description = "The points.", body = AllSummaryView,
             headers(("Link" = String, description = "The links of the body (RFC 8288), if they have at most 2 KiB.")),
             example = json!({
-                "by": "1h", "upTo": "2004-01-10T00:00:00.000Z",
+                "by": "1h", "tz": "UTC", "upTo": "2004-01-10T00:00:00.000Z",
                 "points": [{
-                    "start": "2004-01-09T00:00:00.000Z", "end": "2004-01-09T01:00:00.000Z", "count": 1,
+                    "start": "2004-01-09T00:00:00.000Z", "end": "2004-01-09T01:00:00.000Z", "date": "2004-01-09T00:00:00", "count": 1,
                     "values": "{seriesValues}", "complete": true
                 }],
                 "links": { "self": "/v1/{items}/summary?by=1h&from=2004-01-09T00:00:00Z&to=2004-01-10T00:00:00Z" }
@@ -193,9 +208,10 @@ pub async fn of_all(
     reading.quota.owe(of_search(read / OF_A_PAGE, read / OF_A_PAGE));
     let points: Vec<_> =
         page.points.iter().map(|point| SummaryPointView::of_all(point, &query.shape, now)).collect();
-    let next = page.next.map(|next| next_query(&uri, within_years(next)));
+    let next = page.next.map(|next| next_query(&uri, query.order, within_years(next)));
     let (links, count) = (Links::to_points(&uri, next), Extension(ItemCount::of(points.len())));
-    let by = query.shape.spans.length.to_string();
-    let (header, view) = (links.header(), AllSummaryView { by, up_to, points, links });
+    let Spans { length, zone } = &query.shape.spans;
+    let (by, tz) = (length.to_string(), zone.name().to_owned());
+    let (header, view) = (links.header(), AllSummaryView { by, tz, up_to, points, links });
     Ok(reading.untagged((header, count, Json(view))))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pagebucket_engine::Engine;
 use pagebucket_model::definition::Definition;
-use pagebucket_model::domain::{Instant, Invalid, Seq};
+use pagebucket_model::domain::{Instant, Invalid, Order, Seq};
 use pagebucket_model::item::list;
 use pagebucket_model::summary::{Fill, SpanLength, Spans, SummaryShape, Zone};
 use serde_json::json;
@@ -13,6 +13,7 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
 
 use crate::request::params::{ParameterReader, Params, dates, in_query};
 use crate::resources::history::list::filters::{Filter, filters};
+use crate::resources::history::list::params::order;
 use crate::schemas::{date_time, ordinal, schema, whole};
 
 /// The most points of an answer.
@@ -29,6 +30,8 @@ pub struct SummaryParams {
     pub ends: [Option<i64>; 2],
     /// Whether spans without items have points.
     pub fill: Fill,
+    /// Which spans come first.
+    pub order: Order,
     /// The last item of the moment that is asked for.
     pub as_of: Option<Seq>,
     /// The most points.
@@ -46,11 +49,15 @@ impl Params for SummaryParams {
         let fill = reader.query("fill", |text| match text {
             "none" => Ok(Fill::None),
             "zero" => Ok(Fill::Zero),
-            _ => Err(Invalid::new("must be \"none\" or \"zero\"")),
+            "previous" => Ok(Fill::Previous),
+            _ => Err(Invalid::new("must be \"none\", \"zero\" or \"previous\"")),
         });
-        if fill == Some(Fill::Zero) && !(reader.gives("from") && reader.gives("to")) {
-            reader.refuse("fill", "must not be \"zero\" without `from` and `to`");
+        if fill.is_some_and(|fill| fill != Fill::None) && !(reader.gives("from") && reader.gives("to")) {
+            reader.refuse("fill", "must be \"none\" without `from` and `to`");
+        } else if fill == Some(Fill::Previous) && !groups.is_empty() {
+            reader.refuse("fill", "must not be \"previous\" with `group`: a span without items has no group");
         }
+        let order = reader.query("order", order).unwrap_or(Order::Ascending);
         let dates = dates(reader);
         let as_of = reader.query("asOf", Seq::parse);
         let limit = reader.query("limit", limit);
@@ -61,23 +68,19 @@ impl Params for SummaryParams {
         let values = definition.summaries.as_ref().map(|summaries| summaries.values.clone());
         let shape = Arc::new(SummaryShape { spans, groups, values: values.unwrap_or_default() });
         let (fill, limit) = (fill.unwrap_or(Fill::None), limit.unwrap_or(USUAL_POINTS));
-        Some(Self { shape, ends, fill, as_of, limit, filters })
+        Some(Self { shape, ends, fill, order, as_of, limit, filters })
     }
 
     fn documented() -> Vec<Parameter> {
         let lengths = SpanLength::NAMED.map(|(name, _)| name);
         let by = json!({ "type": "string", "enum": lengths, "examples": ["1d"] });
-        let zone = json!({
-            "type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[A-Za-z0-9_+/-]+$",
-            "examples": ["Europe/Berlin"],
-        });
         // The definition fills in its groups.
         let group =
             json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "uniqueItems": true });
-        let fill = json!({ "type": "string", "enum": ["none", "zero"] });
+        let fill = json!({ "type": "string", "enum": ["none", "zero", "previous"] });
         let by = ParameterBuilder::from(in_query(
             "by",
-            "The length of the spans. Days, weeks from Monday, and months begin in `tz`; shorter spans are those of UTC.",
+            "The length of the spans: `m` are minutes, `M` is a month. Days, weeks from Monday, and months begin in `tz`; shorter spans are those of UTC. Those of 1 and 5 minutes are always read from pages.",
             schema(by),
         ));
         let group = ParameterBuilder::from(in_query(
@@ -88,11 +91,7 @@ impl Params for SummaryParams {
         let group = group.style(Some(ParameterStyle::Form)).explode(Some(false));
         vec![
             by.required(Required::True).example(Some("1d".into())).build(),
-            in_query(
-                "tz",
-                "The IANA time zone in which days, weeks and months begin. A day may have 23 or 25 hours. Default: UTC.",
-                schema(zone),
-            ),
+            in_zone(),
             group.build(),
             in_query(
                 "from",
@@ -107,9 +106,11 @@ impl Params for SummaryParams {
             in_query(
                 "fill",
                 "`none`: spans without {manyItems} are left out. `zero`: between `from` and `to`, which must be given, each has a point \
-                 with the `count` 0 and without a group. Default: `none`.",
+                 with the `count` 0 and without a group. `previous`: the same, and `open`, `high`, `low` and `close` are the last `close` before it; \
+                 not with `group`. Default: `none`.",
                 schema(fill),
             ),
+            in_order(),
             in_query(
                 "asOf",
                 "Summarises the history as it was when this was its last sequence number. Such an answer does not say which points are \
@@ -123,6 +124,28 @@ impl Params for SummaryParams {
             ),
         ]
     }
+}
+
+/// The parameter `order`.
+pub fn in_order() -> Parameter {
+    in_query(
+        "order",
+        "`asc`: the earliest spans first. `desc`: the latest first, so that `limit` chooses the newest points. Default: `asc`.",
+        schema(json!({ "type": "string", "enum": ["asc", "desc"] })),
+    )
+}
+
+/// The parameter `tz`.
+pub fn in_zone() -> Parameter {
+    let zone = json!({
+        "type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[A-Za-z0-9_+/-]+$",
+        "examples": ["Europe/Berlin"],
+    });
+    in_query(
+        "tz",
+        "The IANA time zone in which days, weeks and months begin, in upper or lower case. A day may have 23 or 25 hours. Default: UTC.",
+        schema(zone),
+    )
 }
 
 /// The most points of an answer.

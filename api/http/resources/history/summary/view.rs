@@ -22,7 +22,7 @@ pub struct SummaryPageView {
     #[schema(schema_with = owner_member)]
     pub owner: OwnerMember,
     /// The length of the spans.
-    #[schema(max_length = 3, pattern = "^(15m|30m|1h|4h|1d|1w|1M)$")]
+    #[schema(max_length = 3, pattern = "^(1m|5m|15m|30m|1h|4h|1d|1w|1M)$")]
     pub by: String,
     /// The time zone in which days, weeks and months begin.
     #[schema(max_length = 64)]
@@ -34,7 +34,7 @@ pub struct SummaryPageView {
     /// unless their summaries were kept.
     #[schema(value_type = Option<u64>, minimum = 2)]
     pub first_seq: Option<Seq>,
-    /// In order of `start`, and of the values of the group. All points of a span are in one answer.
+    /// In order of `start`, with `order=desc` the latest first, and in a span in order of the values of the group. All points of a span are in one answer.
     #[schema(max_items = 1000)]
     pub points: Vec<SummaryPointView>,
     pub links: Links,
@@ -54,6 +54,14 @@ pub struct SummaryPointView {
     /// When it ends: {manyItems} of this moment are of the next span.
     #[schema(schema_with = instant)]
     end: Instant,
+    /// When it begins, by the clock in `tz`: the day, and of spans shorter than a day also the time. When clocks are set back, two spans may have
+    /// the same.
+    #[schema(
+        max_length = 19,
+        pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2})?$",
+        examples("2004-01-09")
+    )]
+    date: String,
     /// The values that all {manyItems} of the point have, of those properties that `group` names. A property is absent if they have
     /// no value there, or one of more than 64 bytes.
     #[schema(value_type = Option<ItemSeriesGroup>)]
@@ -98,10 +106,10 @@ pub struct SummaryFault {
 impl SummaryPointView {
     /// A point. `now`: the time by which it is complete or not; `None` with `asOf`.
     pub fn new(point: &SummaryPoint, shape: &SummaryShape, now: Option<Instant>) -> Self {
-        let SummaryPoint { span, group, aggregate } = point;
+        let SummaryPoint { span, group, aggregate, previous } = point;
         let [start, end] = span.ends();
         let measured = aggregate.as_ref().map(|aggregate| aggregate.measured(&shape.values));
-        let measured = measured.unwrap_or_else(|| Measurements::of_none(&shape.values));
+        let measured = measured.unwrap_or_else(|| Measurements::of_none(&shape.values, previous));
         let texts = || {
             let named = shape.groups.iter().zip(group.iter());
             named.filter_map(|(name, text)| Some((name.clone(), json!(text.as_ref()?)))).collect()
@@ -109,6 +117,7 @@ impl SummaryPointView {
         Self {
             start,
             end,
+            date: shape.spans.local_start(*span),
             group: (!group.is_empty()).then(texts),
             count: aggregate.as_ref().map_or(0, |aggregate| aggregate.count()),
             first_seq: aggregate.as_ref().map(|aggregate| aggregate.seqs().first),
