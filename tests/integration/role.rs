@@ -153,7 +153,7 @@ async fn the_documented_role_suffices_for_every_feature() {
     succeeds(&limited, &["keys", "list"]).await;
     succeeds(&limited, &["keys", "revoke", "one"]).await;
     succeeds(&limited, &["preallocate", "--path", "/index.htm", "--hour", "2026-01-01T00:00:00Z"]).await;
-    succeeds(&limited, &["verify"]).await;
+    succeeds(&limited, &["verify", "--history", "trades"]).await;
     succeeds(&limited, &["export", "--owner", "3"]).await;
     let old = doc! { "customerId": 4_i64, "type": "buy", "ticker": "MDB", "qty": 1_i64, "date": mongodb::bson::DateTime::now() };
     database.collection::<Document>("old").insert_one(old).await.expect("an old item");
