@@ -117,7 +117,7 @@ enum LogState {
     /// By a task, because a command of the driver must not be dropped before it ends.
     Opening(JoinHandle<Result<RawBatchCursor, StreamFailure>>),
     Open {
-        cursor: RawBatchCursor,
+        cursor: Box<RawBatchCursor>,
         /// What was there when it was opened.
         first: Option<RawBatch>,
         /// When the answer that is waited for is overdue.
@@ -204,7 +204,7 @@ impl ChangeLog {
                                 }
                                 !is_empty
                             });
-                            self.state = LogState::Open { cursor, first, overdue: None };
+                            self.state = LogState::Open { cursor: Box::new(cursor), first, overdue: None };
                             return Ok(LogNews::Opened { resumed });
                         }
                         Err(failure) => return self.close(failure),
