@@ -41,6 +41,7 @@ pub use pages::cache::Pages;
 pub use problem::{MEDIA_TYPE as PROBLEM_JSON, ProblemKind};
 pub use request::context::RequestConnection;
 pub use request::deadline::REQUEST;
+pub use request::unreserved::decode_unreserved;
 pub use state::Api;
 
 #[cfg(feature = "bench")]

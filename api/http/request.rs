@@ -7,4 +7,5 @@ pub mod id;
 pub mod lifetime;
 pub mod logged;
 pub mod params;
+pub mod unreserved;
 pub mod watch;

@@ -69,13 +69,13 @@ pub fn instant() -> RefOr<Schema> {
 /// The optional moment of a page view.
 pub fn new_date() -> RefOr<Schema> {
     schema(new_instant(
-        "RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.",
+        "RFC 3339, not finer than milliseconds, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.",
     ))
 }
 
 /// An instant in a request.
 pub fn date_time() -> RefOr<Schema> {
-    schema(new_instant("RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC."))
+    schema(new_instant("RFC 3339, not finer than milliseconds, in the years 0000 to 9999 of UTC."))
 }
 
 /// A pattern and not the format `date-time`, which says nothing of fraction digits or leap seconds.

@@ -32,11 +32,12 @@ mod schema;
 mod value_path;
 
 pub use canonical::canonical;
-pub use decimal::{Decimal, plain as decimal_text};
+pub use decimal::{Decimal, is_a_double, plain as decimal_text, plain_number, whole_number};
 pub use draft::{Draft, Item};
 pub use lossless::is_lossless;
 pub use members::{Corrupt, check_stored, date, write_cell, write_members, write_name, write_value};
 pub use noun::Noun;
+pub use number::shortest_double;
 pub use pattern::list;
 pub use schema::{
     ColumnKind, Frame, ItemProperty, Members, Mistake, Mistakes, SIDES, Schema, Side, SourceValue,

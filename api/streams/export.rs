@@ -189,7 +189,7 @@ fn corruption(owner: &OwnerId, item: &StoredItem<'_>, name: &str, detail: &str) 
 
 /// The properties of an item as columns, the date last, if every item is a row of a table.
 pub fn columns(definition: &Definition) -> Option<Vec<String>> {
-    definition.item.columns().map(|_| properties(definition))
+    definition.item.columns().ok().map(|_| properties(definition))
 }
 
 /// The properties that the definition declares, the date last.

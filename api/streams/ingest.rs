@@ -31,5 +31,5 @@ pub use pending::BATCH;
 pub use report::{End, LineRange, Ranges, Report, Tally, Unknown};
 pub use run::run;
 pub use send::{Destination, RowOutcome, RowRefusal, Sent};
-pub use splitter::{Line, Splitter};
+pub use splitter::{BYTE_ORDER_MARK, Line, Splitter};
 pub use stream::{Bad, Chunk, IncomingRows, LONGEST_ROW, Row, StreamOptions, Unreadable};

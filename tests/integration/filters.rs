@@ -266,6 +266,34 @@ async fn texts_of_any_script() {
         let expected: Vec<u64> = (1..=40).filter(|number| number % 4 == place as u64).collect();
         assert_eq!(seen, expected, "{author}");
     }
+    // What is no text is not taken for U+FFFD.
+    service.client.append(1, &json!({ "author": "\u{fffd}", "number": 41, "text": "" })).await.expect(201);
+    let author = async |value: &str| service.client.get(&NOTES.at(1, &format!("?author={value}"))).await;
+    assert_eq!(author("%EF%BF%BD").await.expect(200)["items"].as_array().map(Vec::len), Some(1));
+    for (value, which) in [("%ff", ""), ("Ada%ff", ""), ("Ada&author=%C3", " (value 2 of 2)")] {
+        let problem = author(value).await.problem(400, "invalid-parameter");
+        let detail = format!("must be UTF-8 after percent-decoding{which}");
+        assert_eq!(problem["errors"], json!([{ "parameter": "author", "detail": detail }]), "{value}");
+    }
+}
+
+/// A property that may be null is filtered by its texts. It is no column of CSV, and the answer says so.
+#[test]
+async fn properties_that_may_be_null() {
+    let directory = Directory::changed(NOTES, |notes| {
+        notes["filters"] = json!(["author"]);
+        let kinds = json!({ "type": ["string", "null"], "enum": ["debit", "credit", null] });
+        notes["item"]["properties"]["author"] = kinds;
+    });
+    let mut setup = Setup::on(shared().await).of(NOTES.holding_any());
+    setup.definitions = Some(directory.0.clone());
+    let service = setup.start().await;
+    let problem = service.client.get(&NOTES.at(1, "?author=null")).await.problem(400, "invalid-parameter");
+    assert_eq!(problem["errors"][0]["detail"], "must be \"debit\" or \"credit\"", "{problem}");
+    service.client.get(&NOTES.at(1, "?author=debit")).await.expect(200);
+    let problem = service.client.get(&NOTES.at(1, "/export.csv")).await.problem(404, "not-found");
+    let why = "because `author` may be null, and an empty cell is an absent property";
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(why)), "{problem}");
 }
 
 #[test]

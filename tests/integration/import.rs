@@ -137,6 +137,33 @@ async fn extended_json() {
     );
 }
 
+/// Rows in which two columns may be one property, and lines that end with CR alone, are refused before
+/// anything is stored.
+#[test]
+async fn what_may_be_misread_is_refused() {
+    let service = Service::start().await;
+    let csv = "date,symbol,type,quantity,price,amount\n2024-01-15,AAPL,buy,10,150.00,1500\n";
+    let ndjson =
+        r#"{"customerId":7,"type":"buy","ticker":"AAPL","quantity":10,"amount":1500,"date":"2024-01-15"}"#;
+    let lone_cr = "date,type,ticker,qty,price\r2024-01-15,buy,AAPL,5,150.00\r2024-01-16,sell,AAPL,5,151.00\r";
+    let (names, cr) = ("\"amount\" and \"quantity\", each of which may be \"qty\"", "carriage return (CR)");
+    for (text, format, part) in [(csv, "csv", names), (ndjson, "ndjson", names), (lone_cr, "csv", cr)] {
+        let owner = if format == "csv" { &["--customer", "7"][..] } else { &[] };
+        let output = import_text(&service, text, &[&["--format", format], owner].concat()).await;
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(part) && (part == cr || said.contains("--column qty=NAME")), "{said}");
+    }
+    let flags = ["--format", "csv", "--customer", "7"];
+    let output = import_text(&service, csv, &[&flags[..], &["--column", "qty=quantity"]].concat()).await;
+    assert!(summary(&output, 0).starts_with("stored 1 trade of 1 customer"), "{output:?}");
+    service.stored(7).await.holds_exactly([10]);
+    // Rows of commas alone are blank.
+    let output = import_text(&service, "date,ticker,qty\n,,\n,,,,\n", &flags).await;
+    let said = summary(&output, 0);
+    assert!(said.ends_with("\nrefused 0 rows\nthere were no rows to import\n"), "{said}");
+}
+
 /// More customers than appends under way, some with several batches, some with few rows.
 #[test]
 async fn each_customer_keeps_its_order() {

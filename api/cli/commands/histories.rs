@@ -72,6 +72,7 @@ fn check(definition: &Definition) {
     let csv = definition
         .item
         .columns()
+        .ok()
         .map(|_| ("GET", format!("{path}/export.csv"), "the same as a table".to_owned()));
     let summary = definition
         .summaries

@@ -13,7 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pagebucket_http::{Peer, RequestConnection, Unsent};
+use pagebucket_http::{Peer, RequestConnection, Unsent, decode_unreserved};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -65,6 +65,7 @@ impl Connections {
         let router = self.router.clone();
         let service = move |mut request: Request<Body>| {
             request.extensions_mut().insert(RequestConnection { peer, account: account.clone() });
+            decode_unreserved(request.uri_mut());
             router.clone().call(request)
         };
         match &self.tls {

@@ -61,7 +61,7 @@ impl<'a> Filler<'a> {
             schemas.extend(self.schemas.clone());
             self.bound_pages(schemas);
         }
-        if let (None, Value::Object(paths)) = (self.definition.item.columns(), &mut document["paths"]) {
+        if let (Err(_), Value::Object(paths)) = (self.definition.item.columns(), &mut document["paths"]) {
             paths.retain(|path, _| !path.ends_with(".csv"));
         }
         self.leave_out_summaries(&mut document);

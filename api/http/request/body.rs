@@ -3,6 +3,7 @@
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, Uri, header};
 use http_body_util::BodyExt;
+use pagebucket_streams::ingest::BYTE_ORDER_MARK;
 
 use super::deadline;
 use crate::limits::requests::Limits;
@@ -63,7 +64,8 @@ fn upload_of(parent: &str) -> String {
     format!(" Lines of `{NDJSON}` are sent to `{parent}/upload`.")
 }
 
-/// Reads all of a body, within its limits.
+/// Reads all of a body of JSON, within its limits. A byte order mark before it is left out (RFC 8259, section
+/// 8.1), as in uploads.
 ///
 /// # Errors
 /// The body is too long or too slow, or breaks off.
@@ -90,7 +92,10 @@ pub async fn read(mut body: Body, limits: Limits) -> Result<Bytes, Problem> {
     };
     let limit = limits.body_timeout.min(deadline::BODY);
     match tokio::time::timeout(limit, all).await {
-        Ok(Ok(true)) => Ok(collected.into()),
+        Ok(Ok(true)) => {
+            let all = Bytes::from(collected);
+            Ok(if all.starts_with(BYTE_ORDER_MARK) { all.slice(BYTE_ORDER_MARK.len()..) } else { all })
+        }
         Ok(Ok(false)) => too_large(),
         Ok(Err(_)) => Err(Problem::new(ProblemKind::MalformedJson, "The body is incomplete.")),
         Err(_elapsed) => {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use axum::extract::{FromRequestParts, MatchedPath, Query};
+use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, Uri};
 use pagebucket_engine::Engine;
@@ -184,10 +184,34 @@ pub fn gives(address: &Uri, name: &str) -> bool {
     address.query().is_some_and(may_give) && pairs(address).iter().any(|(given, _)| given == name)
 }
 
-pub(super) fn pairs(address: &Uri) -> Vec<(String, String)> {
-    let query = Query::try_from_uri(address).map(|Query(pairs)| pairs);
-    query.expect("every query is pairs of texts")
+/// The value of a parameter of a query.
+pub(super) struct QueryValue {
+    pub(super) text: String,
+    /// Whether that is what was sent: what is not UTF-8 has become another text.
+    is_utf8: bool,
 }
+
+impl QueryValue {
+    fn parse<T>(&self, parse: impl Fn(&str) -> Result<T, Invalid>) -> Result<T, Invalid> {
+        let parsed = parse(&self.text)?;
+        if self.is_utf8 { Ok(parsed) } else { Err(Invalid::new(NOT_UTF8)) }
+    }
+}
+
+/// The parameters of a query, as forms write them. Not axum's own extractor, which hides what is not UTF-8.
+pub(super) fn pairs(address: &Uri) -> Vec<(String, QueryValue)> {
+    let pairs = address.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    let pair = |pair: &str| {
+        let spaced = pair.replace('+', " ");
+        let (name, value) = spaced.split_once('=').unwrap_or((&spaced, ""));
+        let [name, text] =
+            [name, value].map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned());
+        (name, QueryValue { text, is_utf8: decoded(value).is_ok() })
+    };
+    pairs.map(pair).collect()
+}
+
+const NOT_UTF8: &str = "must be UTF-8 after percent-decoding";
 
 /// Longer names of unknown parameters are cut before they are repeated.
 const LONGEST_NAME_REPEATED: usize = 64;
@@ -200,7 +224,7 @@ pub struct ParameterReader<'a> {
     path: Vec<(&'a str, &'a str)>,
     /// The owner that the address names, which admission has parsed.
     owner: Option<Result<OwnerId, Invalid>>,
-    query: Vec<(String, String)>,
+    query: Vec<(String, QueryValue)>,
     faults: Vec<ParameterFault>,
 }
 
@@ -254,7 +278,7 @@ impl<'a> ParameterReader<'a> {
         if values.len() > 1 {
             return self.keep(name, Err(Invalid::new("must not be given more than once")));
         }
-        self.keep(name, parse(&values.pop()?))
+        self.keep(name, values.pop()?.parse(parse))
     }
 
     /// Reads the values of a parameter that the query may repeat, up to `most` different ones. `None` if it is absent or has a
@@ -274,16 +298,17 @@ impl<'a> ParameterReader<'a> {
         let parsed: Result<Vec<T>, Invalid> = (1..)
             .zip(&values)
             .map(|(place, value)| {
-                parse(value).map_err(|Invalid(rule)| {
+                value.parse(&parse).map_err(|Invalid(rule)| {
                     let which =
                         if count > 1 { format!(" (value {place} of {count})") } else { String::new() };
-                    let comma = value.contains(',').then_some("; for several values repeat the parameter");
+                    let comma =
+                        value.text.contains(',').then_some("; for several values repeat the parameter");
                     Invalid(format!("{rule}{which}{}", comma.unwrap_or_default()))
                 })
             })
             .collect();
         let parsed = self.keep(name, parsed)?;
-        if values.iter().collect::<HashSet<_>>().len() < count {
+        if values.iter().map(|value| &value.text).collect::<HashSet<_>>().len() < count {
             return self.keep(name, Err(Invalid::new("must not have the same value twice")));
         }
         (count > 0).then_some(parsed)
@@ -292,14 +317,14 @@ impl<'a> ParameterReader<'a> {
     /// Reads a list with commas between its elements. Clients that repeat the parameter for each element mean the same.
     pub fn list<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
         let values = self.values(name);
-        if values.is_empty() {
-            return None;
-        }
-        self.keep(name, parse(&values.join(",")))
+        let texts: Vec<_> = values.iter().map(|value| &*value.text).collect();
+        let is_utf8 = values.iter().all(|value| value.is_utf8);
+        let list = QueryValue { text: texts.join(","), is_utf8 };
+        if values.is_empty() { None } else { self.keep(name, list.parse(parse)) }
     }
 
     /// Takes all values of a parameter from the query.
-    fn values(&mut self, name: &str) -> Vec<String> {
+    fn values(&mut self, name: &str) -> Vec<QueryValue> {
         self.query.extract_if(.., |(given, _)| given == name).map(|(_, value)| value).collect()
     }
 
@@ -334,7 +359,7 @@ impl<'a> ParameterReader<'a> {
 /// # Errors
 /// It is not UTF-8.
 pub fn decoded(segment: &str) -> Result<Cow<'_, str>, Invalid> {
-    let invalid = |_| Invalid::new("must be UTF-8 after percent-decoding");
+    let invalid = |_| Invalid::new(NOT_UTF8);
     percent_decode_str(segment).decode_utf8().map_err(invalid)
 }
 

@@ -4,7 +4,7 @@ use axum::http::Uri;
 use pagebucket_engine::{Engine, LiveStart};
 use pagebucket_model::domain::{Invalid, OwnerId, Position};
 
-use super::params::pairs;
+use super::params::{QueryValue, pairs};
 
 /// The name of the parameter.
 pub const WATCH: &str = "watch";
@@ -79,8 +79,8 @@ impl WatchedHistory {
 pub fn owners(address: &Uri, histories: &[Engine]) -> Vec<(String, String)> {
     let query = pairs(address);
     let values = query.iter().filter(|(name, _)| name == WATCH);
-    let owner = |(_, value): &(String, String)| {
-        let named = WatchValue::of(value)?;
+    let owner = |(_, value): &(String, QueryValue)| {
+        let named = WatchValue::of(&value.text)?;
         let owner = match named.engine(histories) {
             Some(engine) => engine.definition().owner.kind.spelled(named.owner).into_owned(),
             None => named.owner.to_owned(),

@@ -796,6 +796,6 @@ fn the_definitions_that_are_shipped_are_good() {
     }
     let executions = examples.get("executions").unwrap();
     assert_eq!((executions.item.noun().one(), executions.owner.noun().as_str()), ("execution", "account"));
-    assert!(executions.item.columns().is_some() && executions.date.required);
-    assert!(examples.get("messages").unwrap().item.columns().is_none());
+    assert!(executions.item.columns().is_ok() && executions.date.required);
+    assert!(examples.get("messages").unwrap().item.columns().is_err());
 }

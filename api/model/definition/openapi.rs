@@ -425,12 +425,13 @@ pub const INSTANT: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{
 pub const INSTANT_LENGTH: usize = "2004-01-09T00:00:00.000Z".len();
 
 /// The length of the longest instant that clients send.
-pub const NEW_INSTANT_LENGTH: usize = "2004-01-09T00:00:00.000+00:00".len();
+pub const NEW_INSTANT_LENGTH: usize = "2004-01-09T00:00:00.000000000+00:00".len();
 
-/// An instant as clients send it: in RFC 3339, with days that exist, at most three fraction digits, and no leap second.
+/// An instant as clients send it: in RFC 3339, with days that exist, not finer than milliseconds, and no leap
+/// second.
 pub fn new_instant() -> String {
     let day = "(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8])";
-    let time = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,3})?";
+    let time = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,3}0{0,6})?";
     let leap = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29";
     let offset = r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])";
     format!("^([0-9]{{4}}-({day})|{leap})T{time}{offset}$")

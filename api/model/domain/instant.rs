@@ -69,7 +69,8 @@ impl Instant {
     }
 
     /// Parses RFC 3339, with `T` and `Z` in capitals: `2004-01-09T00:00:00.000Z`, `2004-01-09T01:00:00+01:00`.
-    /// At most three fraction digits; a finer time is refused, never truncated.
+    /// At most three fraction digits, or up to nine that end with zeros, as Python, Go and PostgreSQL write
+    /// them. A finer time is refused, never truncated.
     ///
     /// # Errors
     /// The notation is different, the day or the time does not exist, it is a leap second, or the year is
@@ -94,19 +95,18 @@ impl Instant {
         if !has_form(day, DAY) || time[0] != separator || !has_form(&time[1..], b"00:00:00") {
             return Err(notation());
         }
-        let fraction = match rest.strip_prefix(b".") {
-            None => 0,
-            Some(rest) => match rest.iter().take_while(|byte| byte.is_ascii_digit()).count() {
-                0 => return Err(notation()),
-                digits @ 1..=3 => 1 + digits,
-                _ => {
-                    let rule = "must not be finer than milliseconds: at most 3 fraction digits";
-                    return Err(Invalid::new(rule));
-                }
-            },
-        };
-        let (civil, offset) = text.split_at(seconds.len() + fraction);
-        let minutes_east = minutes_east(offset.as_bytes()).ok_or_else(notation)?;
+        let (point, rest) = rest.split_at(usize::from(rest.starts_with(b".")));
+        let (fraction, offset) = rest.split_at(rest.iter().take_while(|byte| byte.is_ascii_digit()).count());
+        if point.is_empty() != fraction.is_empty() {
+            return Err(notation());
+        }
+        let (kept, finer) = fraction.split_at(fraction.len().min(3));
+        if fraction.len() > 9 || finer.iter().any(|digit| *digit != b'0') {
+            let rule = "must not be finer than milliseconds: at most 3 fraction digits, or up to 9 that end with zeros";
+            return Err(Invalid::new(rule));
+        }
+        let civil = &text[..seconds.len() + point.len() + kept.len()];
+        let minutes_east = minutes_east(offset).ok_or_else(notation)?;
         if seconds.ends_with(b":60") {
             return Err(Invalid::new("must not be a leap second: seconds go from 00 to 59"));
         }
@@ -234,6 +234,9 @@ mod tests {
             ("2004-01-09T01:30:00+01:30", "2004-01-09T00:00:00.000Z"),
             ("2004-01-09T00:00:00.5-00:00", "2004-01-09T00:00:00.500Z"),
             ("2004-01-08T20:00:00-04:00", "2004-01-09T00:00:00.000Z"),
+            ("2004-01-09T00:00:00.000000+00:00", "2004-01-09T00:00:00.000Z"),
+            ("2004-01-09T00:00:00.123000Z", "2004-01-09T00:00:00.123Z"),
+            ("2004-01-09T00:00:00.120000000Z", "2004-01-09T00:00:00.120Z"),
         ] {
             assert_eq!(Instant::parse_rfc3339(text).unwrap().to_string(), utc, "{text}");
         }
@@ -242,7 +245,9 @@ mod tests {
     #[test]
     fn refuses_what_it_cannot_keep() {
         for (text, part) in [
-            ("2004-01-09T00:00:00.0000Z", "finer"),
+            ("2004-01-09T00:00:00.1230001Z", "finer"),
+            ("2004-01-09T00:00:00.0000000000Z", "finer"),
+            ("2004-01-09T00:00:001Z", "RFC 3339"),
             ("2016-12-31T23:59:60Z", "leap second"),
             ("2004-02-30T00:00:00Z", "exist"),
             ("2004-01-09T24:00:00Z", "exist"),

@@ -6,6 +6,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use super::number::shortest_double;
+
 /// `coefficient * 10^exponent`, or its negative. `"15.50"` stays `"15.50"`.
 #[derive(Debug, Clone, Copy)]
 pub struct Decimal {
@@ -123,7 +125,7 @@ impl Decimal {
         Some((sign | exponent << COEFFICIENT_BITS | self.coefficient).to_le_bytes())
     }
 
-    /// Appends plain notation, as parsed.
+    /// Appends plain notation: as parsed, unless it had an exponent.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let scale = self.exponent.min(0).unsigned_abs() as usize;
         let mut buffer = [b'0'; 39];
@@ -164,6 +166,9 @@ impl Decimal {
                 out.extend_from_slice(digits);
             }
         }
+        if self.coefficient > 0 {
+            out.resize(out.len() + self.exponent.max(0) as usize, b'0');
+        }
     }
 
     /// Reads a decimal128. `None` for infinities, NaN, and numbers that have more than 34 digits in plain notation.
@@ -189,7 +194,7 @@ impl Decimal {
 }
 
 impl fmt::Display for Decimal {
-    /// In plain notation, as parsed.
+    /// In plain notation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Vec::new();
         self.write(&mut text);
@@ -201,6 +206,31 @@ impl fmt::Display for Decimal {
 /// more than 34 digits in plain notation.
 pub fn plain(bytes: [u8; 16]) -> Option<String> {
     Decimal::of_bytes(bytes).map(|number| number.to_string())
+}
+
+/// A number of JSON, which may have an exponent, in plain notation with all its digits: `1E-7` becomes
+/// `0.0000001`. `None`: it is no such number, or has more than 34 significant digits before its exponent.
+pub fn plain_number(text: &str) -> Option<String> {
+    Decimal::parse_number(text).map(|number| number.to_string())
+}
+
+/// The digits of a whole number of JSON: `5` of `5.0`, `5.00` and `0.5E1`. `None`: it is not whole, or as
+/// [`plain_number`].
+pub fn whole_number(text: &str) -> Option<String> {
+    let mut plain = plain_number(text)?;
+    if let Some((whole, fraction)) = plain.split_once('.') {
+        let whole = fraction.bytes().all(|digit| digit == b'0').then_some(whole.len())?;
+        plain.truncate(whole);
+    }
+    Some(plain)
+}
+
+/// Whether a double keeps all digits of a number of JSON: it is written with these digits, zeros at the end
+/// aside.
+pub fn is_a_double(text: &str) -> bool {
+    let shortest = shortest_double(text).and_then(|shortest| Decimal::parse_number(&shortest));
+    let number = Decimal::parse_number(text);
+    number.zip(shortest).is_some_and(|(number, shortest)| number.compare(&shortest) == Ordering::Equal)
 }
 
 /// Whether `number` is a multiple of `of`, which is positive: both as the shortest decimal numbers that a double is
@@ -288,6 +318,35 @@ mod tests {
         }
         for text in ["NaN", "Infinity", "-Infinity", "1E+34", "1E+6000"] {
             assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn exponents_become_digits() {
+        for (text, plain, whole) in [
+            ("1E-7", "0.0000001", None),
+            ("0E-8", "0.00000000", Some("0")),
+            ("1E+3", "1000", Some("1000")),
+            ("-1.50e+1", "-15.0", Some("-15")),
+            ("0e40", "0", Some("0")),
+            ("5.00", "5.00", Some("5")),
+            ("7.5", "7.5", None),
+            ("1e35", &format!("1{}", "0".repeat(35)), Some(&*format!("1{}", "0".repeat(35)))),
+        ] {
+            assert_eq!((plain_number(text).as_deref(), whole_number(text).as_deref()), (Some(plain), whole));
+        }
+        for text in ["", "NaN", "1e", "e3", "+1", "1E+99999"] {
+            assert_eq!((plain_number(text), whole_number(text)), (None, None), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_double_has_so_many_digits() {
+        for text in ["0.1", "1.50", "9007199254740992", "1e300", "100000000000000000000000", "-0"] {
+            assert!(is_a_double(text), "{text}");
+        }
+        for text in ["9007199254740993", "1152921504606846976", "0.10000000000000000001", "1e400", "x"] {
+            assert!(!is_a_double(text), "{text}");
         }
     }
 

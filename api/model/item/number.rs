@@ -18,6 +18,14 @@ pub(super) fn double(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
+/// The shortest digits of the double that is the nearest to a number, as [`write_double`] writes them.
+/// `None`: none is near.
+pub fn shortest_double(text: &str) -> Option<String> {
+    let mut digits = Vec::new();
+    write_double(double(text)?, &mut digits);
+    String::from_utf8(digits).ok()
+}
+
 /// Writes a finite double as RFC 8785 and ECMAScript (ECMA-262, `Number::toString`) do: `1`, `0.1`, `1e+21`.
 pub(super) fn write_double(number: f64, out: &mut Vec<u8>) {
     // Most numbers are whole, and need no search for their shortest digits.

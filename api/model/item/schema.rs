@@ -166,10 +166,17 @@ impl Schema {
     /// No item has this text there.
     pub fn check_text(&self, name: &str, text: &str) -> Result<(), Invalid> {
         let properties = &self.root.object.properties;
-        let property = properties.iter().find(|property| property.name == name);
+        let Some(property) = properties.iter().find(|property| property.name == name) else { return Ok(()) };
         let json = to_raw_value(text).expect("a text is JSON");
-        let fault = property.and_then(|property| given::fault_of(&property.node, &json, ""));
-        fault.map_or(Ok(()), |fault| Err(Invalid(fault.rule.to_string())))
+        let Some(fault) = given::fault_of(&property.node, &json, "") else { return Ok(()) };
+        // A text is never null: the sentence names the texts alone.
+        Err(match &property.node.one_of {
+            Some(one_of) => {
+                let strings = one_of.texts.iter().filter(|text| text.starts_with('"')).cloned();
+                Invalid(given::rule_of(&strings.collect::<Vec<_>>()))
+            }
+            None => Invalid(fault.rule.to_string()),
+        })
     }
 
     /// The rule that a value of this property breaks which should be a number, and is none that JSON can write.
@@ -190,15 +197,21 @@ impl Schema {
 
     /// The names of the properties as columns of a table, in their order, if each is a scalar of one type and an item has no
     /// others.
-    pub fn columns(&self) -> Option<Vec<&str>> {
+    ///
+    /// # Errors
+    /// Items are no rows of a table: the end of a sentence says why.
+    pub fn columns(&self) -> Result<Vec<&str>, Invalid> {
         if self.other_members().is_some() {
-            return None;
+            let article = self.noun.article();
+            return Err(Invalid(format!("{article} may have members that are no properties")));
         }
-        // An empty cell is an absent property, and not null.
-        let columns =
-            self.properties().map(|ItemProperty { name, values: ValueKinds { kind, null }, .. }| {
-                (kind.is_some() && !null).then_some(name)
-            });
+        let columns = self.properties().map(|ItemProperty { name, values, .. }| match values {
+            ValueKinds { kind: None, .. } => Err(Invalid(format!("`{name}` is no scalar of one type"))),
+            ValueKinds { null: true, .. } => {
+                Err(Invalid(format!("`{name}` may be null, and an empty cell is an absent property")))
+            }
+            _ => Ok(name),
+        });
         columns.collect()
     }
 }

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mongodb::bson::raw::{CString, RawBsonRef, RawDocument, cstr};
+use mongodb::bson::raw::{CString, RawBinaryRef, RawBsonRef, RawDocument, cstr};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use pagebucket_engine::internal::ItemKey;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Invalid, OwnerId, OwnerType};
-use pagebucket_model::item::{ColumnKind, Draft, is_lossless, write_name, write_value};
+use pagebucket_model::item::{Draft, decimal_text, is_lossless, write_name, write_value};
 
 use super::shape::{ITEMS, Shape, SourcePlace, whole, whole_text};
 use super::watch::{RefusedItem, at};
-use crate::import::{ColumnName, Columns, OpenError, RowFaults};
+use crate::import::{ColumnName, Columns, OpenError, RowFaults, uuid_text};
 
 /// How the documents of a source become items.
 #[derive(Debug)]
@@ -37,7 +37,6 @@ struct PropertyName {
     property: String,
     /// Its place among the names of its property.
     rank: usize,
-    integer: bool,
 }
 
 /// A member of a document of the source.
@@ -128,19 +127,19 @@ impl DocumentReader {
             OpenError::Column { property, rule } => MapError(format!("--map {property}=… {rule}")),
             other => MapError(other.to_string()),
         })?;
-        let columns = columns.unsigned();
-        let is_integer = |property: &str| {
-            let mut properties = definition.item.properties();
-            (property == field && definition.owner.kind == OwnerType::Integer)
-                || properties
-                    .any(|found| found.name == property && found.values.kind == Some(ColumnKind::Integer))
-        };
+        let columns = columns.of_documents();
         let mut names: HashMap<_, Vec<_>> = HashMap::new();
         for (property, tried) in columns.names() {
             for (rank, name) in tried.iter().enumerate() {
-                let (property, integer) = (property.to_owned(), is_integer(property));
-                names.entry(name.clone()).or_default().push(PropertyName { property, rank, integer });
+                let property = property.to_owned();
+                names.entry(name.clone()).or_default().push(PropertyName { property, rank });
             }
+        }
+        if let Some(ColumnName { property, name }) = map.iter().find(|given| given.name.contains('.')) {
+            return Err(MapError(format!(
+                "--map {property}={name} is a path, and --map takes names of the first level: a view with \
+                 {{$set: {{{property}: \"${name}\"}}}} gives {name} such a name"
+            )));
         }
         let (definition, ignored) = (Arc::clone(definition), ignored.to_vec());
         Ok(Self { definition, shape, owner, order, source, columns, names, ignored })
@@ -170,7 +169,8 @@ impl DocumentReader {
             return Some(self.item(place.id, None, document));
         }
         let composed = match place.item {
-            None | Some(RawBsonRef::Null) if place.index.is_none() => return None,
+            // An empty array: one that is missing has no length.
+            None | Some(RawBsonRef::Null) if place.index.is_none() && place.items.is_some() => return None,
             Some(RawBsonRef::Document(item)) if place.index.is_some() => {
                 let mut composed = RawDocumentBuf::new();
                 if let (Some(owner), Ok(name)) = (place.owner, CString::try_from(&*self.owner)) {
@@ -197,9 +197,10 @@ impl DocumentReader {
                 let part = other.and_then(|value| Bson::try_from(value).ok()).unwrap_or(Bson::Null);
                 let owner = place.owner.and_then(|value| Bson::try_from(value).ok()).unwrap_or(Bson::Null);
                 let document = doc! { &self.owner: owner, ITEMS: part };
-                let reason = match place.index {
-                    Some(_) => "must be an object".to_owned(),
-                    None => format!("`{ITEMS}` must be an array"),
+                let reason = match (place.index, place.item) {
+                    (Some(_), _) => "must be an object".to_owned(),
+                    (None, None) => format!("has no array `{ITEMS}`"),
+                    (None, Some(_)) => format!("`{ITEMS}` must be an array"),
                 };
                 let known = place.index.and(owner_of(place.owner, self.definition.owner.kind).ok());
                 let known = known.map(|owner| self.known(owner, &identity(place.id), place.index));
@@ -230,10 +231,11 @@ impl DocumentReader {
         let owner = owner_of(owner, self.definition.owner.kind);
         let identity = identity(id);
         let known = owner.as_ref().ok().map(|owner| self.known(owner.clone(), &identity, place));
-        let read =
-            owner.map_err(|why| format!("{:?} {why}", self.owner).into()).and_then(|_| self.draft(document));
+        let read = owner
+            .map_err(|why| format!("{:?} {why}", self.owner).into())
+            .and_then(|owner| self.draft(document, &owner));
         match (read, known) {
-            (Ok((_, draft)), Some((owner, key))) => {
+            (Ok(draft), Some((owner, key))) => {
                 let source = document.to_owned();
                 Ok(Adopted { owner, draft, key, identity: identity.into(), place, source })
             }
@@ -252,10 +254,10 @@ impl DocumentReader {
     }
 
     /// The item as the schema makes it from the document's JSON, if nothing is lost.
-    fn draft(&self, document: &RawDocument) -> Result<(OwnerId, Draft), RowFaults> {
+    fn draft(&self, document: &RawDocument, owner: &OwnerId) -> Result<Draft, RowFaults> {
         let members = self.members(document)?;
-        let read = self.columns.of_line(&json(&members)?)?;
-        let stored: Vec<_> = read.1.document().into_iter().flatten().collect();
+        let (_, draft) = self.columns.of_line(&self.json(&members, owner)?)?;
+        let stored: Vec<_> = draft.document().into_iter().flatten().collect();
         for member @ SourceMember { name, value, .. } in &members {
             if *name == self.owner || *value == RawBsonRef::Null {
                 continue;
@@ -274,7 +276,35 @@ impl DocumentReader {
                 }
             }
         }
-        Ok(read)
+        Ok(draft)
+    }
+
+    /// The JSON of a document of this owner, as `import` reads it.
+    fn json(&self, members: &[SourceMember<'_>], owner: &OwnerId) -> Result<Vec<u8>, RowFaults> {
+        let mut json = Vec::with_capacity(256);
+        json.push(b'{');
+        for SourceMember { name, value, .. } in members {
+            write_name(name, &mut json);
+            let decimal = match value {
+                RawBsonRef::Decimal128(number) => decimal_text(number.bytes()),
+                _ => None,
+            };
+            match decimal {
+                _ if *name == self.owner => write_value(RawBsonRef::String(&owner.to_string()), &mut json),
+                Some(digits) => {
+                    json.extend_from_slice(format!(r#"{{"$numberDecimal":"{digits}"}}"#).as_bytes());
+                    Ok(())
+                }
+                None => write_value(*value, &mut json),
+            }
+            .map_err(|corrupt| {
+                let path =
+                    if corrupt.field.is_empty() { String::new() } else { format!(".{}", corrupt.field) };
+                format!("{:?} {}", format!("{name}{path}"), corrupt.detail)
+            })?;
+        }
+        json.push(b'}');
+        Ok(json)
     }
 
     /// The members of a document that are not left out.
@@ -307,26 +337,6 @@ impl SourceMember<'_> {
     }
 }
 
-/// The JSON of a document, as `import` reads it.
-fn json(members: &[SourceMember<'_>]) -> Result<Vec<u8>, RowFaults> {
-    let mut json = Vec::with_capacity(256);
-    json.push(b'{');
-    for member @ SourceMember { name, value, .. } in members {
-        write_name(name, &mut json);
-        // A decimal number is a text in JSON, and the schema wants digits alone.
-        match whole_text(*value).filter(|_| member.known_as(members).is_some_and(|known| known.integer)) {
-            Some(text) => write_value(RawBsonRef::String(&text), &mut json),
-            None => write_value(*value, &mut json),
-        }
-        .map_err(|corrupt| {
-            let path = if corrupt.field.is_empty() { String::new() } else { format!(".{}", corrupt.field) };
-            format!("{:?} {}", format!("{name}{path}"), corrupt.detail)
-        })?;
-    }
-    json.push(b'}');
-    Ok(json)
-}
-
 fn has(document: &RawDocument, name: &str) -> bool {
     document.get(name).ok().flatten().is_some_and(|value| value != RawBsonRef::Null)
 }
@@ -344,7 +354,7 @@ fn identity(value: RawBsonRef<'_>) -> Vec<u8> {
     [&bytes[4..5], &bytes[6..bytes.len() - 1]].concat()
 }
 
-/// The owner that a value names: a whole number of any type, or a string, as the history has it.
+/// The owner that a value names: a whole number of any type, a string, or a UUID, as the history has it.
 fn owner_of(value: Option<RawBsonRef<'_>>, kind: OwnerType) -> Result<OwnerId, Invalid> {
     let rule = |rule: &str| Invalid::new(rule);
     let value = value.ok_or_else(|| rule("is missing"))?;
@@ -355,6 +365,9 @@ fn owner_of(value: Option<RawBsonRef<'_>>, kind: OwnerType) -> Result<OwnerId, I
         }
         (OwnerType::Integer, number) => {
             whole(number).ok_or_else(|| rule("must be a whole number"))?.to_string()
+        }
+        (OwnerType::Uuid, RawBsonRef::Binary(RawBinaryRef { subtype, bytes })) => {
+            uuid_text(subtype, bytes).ok_or_else(|| rule("must be a UUID"))?
         }
         (OwnerType::String | OwnerType::Uuid, _) => return Err(rule("must be a string")),
     };

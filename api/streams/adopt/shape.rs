@@ -3,7 +3,7 @@
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, Document, doc};
 use pagebucket_model::domain::MAX_SAFE_INTEGER;
-use pagebucket_model::item::decimal_text;
+use pagebucket_model::item::{decimal_text, whole_number};
 
 use super::source::{PARTS, Source, SourceError};
 
@@ -148,14 +148,8 @@ pub(super) fn whole(value: RawBsonRef<'_>) -> Option<i64> {
     }
 }
 
-/// The digits of a decimal number, without a fraction of zeros. `None` for any other value, and for one that is no number.
+/// The digits of a whole decimal number. `None` for any other value.
 pub(super) fn whole_text(value: RawBsonRef<'_>) -> Option<String> {
     let RawBsonRef::Decimal128(number) = value else { return None };
-    let mut text = decimal_text(number.bytes())?;
-    if let Some((whole, fraction)) = text.split_once('.')
-        && fraction.bytes().all(|digit| digit == b'0')
-    {
-        text.truncate(whole.len());
-    }
-    Some(text)
+    whole_number(&decimal_text(number.bytes())?)
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use pagebucket_model::definition::Definition;
-use pagebucket_model::domain::OwnerId;
+use pagebucket_model::domain::{Invalid, OwnerId};
 use pagebucket_model::item::{ColumnKind, ValueKinds};
 
 use super::trades;
@@ -57,6 +57,8 @@ pub struct Columns {
     pub(super) columns: Vec<Column>,
     /// Whether the sign of a trade's quantity says its type where no column does.
     pub(super) signed: bool,
+    /// The flag with which the user names columns.
+    pub(super) flag: &'static str,
 }
 
 /// A property, or the owner, and its names in the file.
@@ -98,11 +100,19 @@ impl Columns {
             };
             return Err(OpenError::Column { property: property.clone(), rule });
         }
+        // What the user calls another property is none of these.
+        let is_taken = |name: &str, property: &str| {
+            name != property && names.iter().any(|given| given.name == name && given.property != property)
+        };
         let column = |property: &str, values, required| {
             let given = names.iter().find(|given| given.property == property);
             let names = match given {
                 Some(given) => vec![given.name.clone()],
-                None => trades::default_names(definition, property),
+                None => {
+                    let mut names = trades::default_names(definition, property);
+                    names.retain(|name| !is_taken(name, property));
+                    names
+                }
             };
             Column { property: property.to_owned(), values, required, names, given: given.is_some() }
         };
@@ -116,13 +126,13 @@ impl Columns {
             column(property.name, property.values, required)
         });
         let columns = of_owner.into_iter().chain(of_item).collect();
-        Ok(Self { definition: Arc::clone(definition), owner, columns, signed })
+        Ok(Self { definition: Arc::clone(definition), owner, columns, signed, flag: "--column" })
     }
 
-    /// The same, where the sign of a quantity says nothing: every trade needs its type.
+    /// The same for documents, where the sign of a quantity says nothing: every trade needs its type.
     #[must_use]
-    pub fn unsigned(self) -> Self {
-        Self { signed: false, ..self }
+    pub fn of_documents(self) -> Self {
+        Self { signed: false, flag: "--map", ..self }
     }
 
     /// Each property, or the owner, with the names under which it is looked for, in their order.
@@ -135,15 +145,15 @@ impl Columns {
     /// # Errors
     /// One that is needed is missing, or there twice. Or the items are no rows of a table.
     pub(super) fn locate(&self, header: &[String]) -> Result<Vec<Option<usize>>, OpenError> {
-        if self.definition.item.columns().is_none() {
+        if let Err(Invalid(why)) = self.definition.item.columns() {
             let many = self.definition.item.noun().many();
             return Err(OpenError::File(format!(
-                "it is CSV, and {many} have properties that no field of CSV can hold: give them as NDJSON"
+                "it is CSV, and {many} are no rows of CSV, because {why}: give them as NDJSON"
             )));
         }
         let located = self.columns.iter().map(|column| {
             let Column { property, names, given, .. } = column;
-            let found = column.locate(header)?;
+            let found = column.locate(header, self.flag)?;
             let by_sign = self.signed && property == trades::SIDE;
             if found.is_some() || by_sign || !(column.required || *given) {
                 return Ok(found);
@@ -163,16 +173,41 @@ impl Columns {
 }
 
 impl Column {
-    /// The place of the first of its names that the header has.
-    fn locate(&self, header: &[String]) -> Result<Option<usize>, OpenError> {
-        let Some(name) = self.names.iter().find(|name| header.contains(name)) else { return Ok(None) };
-        let mut places = header.iter().enumerate().filter(|(_, column)| *column == name);
+    /// The place of that of its names that the header has.
+    fn locate(&self, header: &[String], flag: &str) -> Result<Option<usize>, OpenError> {
+        let names: Vec<_> = self
+            .names
+            .iter()
+            .map(|name| &**name)
+            .filter(|name| header.iter().any(|column| column == name))
+            .collect();
+        self.one_of(&names, flag).map_err(|rule| OpenError::File(format!("it has the columns {rule}")))?;
+        let Some(name) = names.first() else { return Ok(None) };
+        let mut places = header.iter().enumerate().filter(|(_, column)| column == name);
         match (places.next(), places.next()) {
             (Some((place, _)), None) => Ok(Some(place)),
             _ => Err(OpenError::File(format!("it has the column {name:?} more than once"))),
         }
     }
+
+    /// Checks that there is at most one of its names, of which these are there. A column without a name is
+    /// one only where no other is.
+    ///
+    /// # Errors
+    /// The end of a sentence: these, and how to say which of them is meant.
+    pub(super) fn one_of(&self, there: &[&str], flag: &str) -> Result<(), String> {
+        let names: Vec<_> =
+            there.iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned()).collect();
+        if names.len() < 2 {
+            return Ok(());
+        }
+        let (names, property) = (quoted(&names, " and "), &self.property);
+        Err(format!("{names}, each of which may be {property:?}: say which with {flag} {property}=NAME"))
+    }
 }
+
+/// What other programs write between fields.
+const SEPARATORS: [(char, &str); 3] = [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")];
 
 /// The columns there are, for the end of a sentence.
 fn listing(there: &[String]) -> String {
@@ -180,6 +215,11 @@ fn listing(there: &[String]) -> String {
     const MOST: usize = 50;
     let more = there.len().saturating_sub(MOST);
     let shown = quoted(&there[..there.len() - more], ", ");
+    if let [only] = there
+        && let Some((_, name)) = SEPARATORS.iter().find(|(separator, _)| only.contains(*separator))
+    {
+        return format!("is {shown}, with {name} where CSV has commas");
+    }
     let verb = if there.len() == 1 { "is" } else { "are" };
     if more == 0 { format!("{verb} {shown}") } else { format!("{verb} {shown} and {more} more") }
 }
@@ -215,12 +255,12 @@ mod tests {
 
     #[test]
     fn a_name_given_must_be_there_once() {
-        let there = "a,b,b,qty,amount,ticker,";
+        let there = "a,b,b,qty,cash,ticker,";
         let found = locate(there, &["date="], Some(7)).unwrap();
         assert_eq!(found, [None, None, Some(5), Some(3), Some(6), None]);
         let error = locate(there, &["date=", "price=cost"], Some(7)).unwrap_err();
         assert!(
-            error.contains("\"cost\"") && error.contains("\"amount\"") && error.contains("--column price=")
+            error.contains("\"cost\"") && error.contains("\"cash\"") && error.contains("--column price=")
         );
         let error = locate(there, &["date=", "price=b"], Some(7)).unwrap_err();
         assert!(error.contains("more than once"), "{error}");
@@ -228,6 +268,30 @@ mod tests {
         assert!(error.contains("--owner") && error.contains("--column customerId="), "{error}");
         let error = locate(there, &["type=side"], Some(7)).unwrap_err();
         assert!(error.contains("no column \"side\""), "{error}");
+    }
+
+    #[test]
+    fn two_columns_that_may_be_one_property_are_refused() {
+        for (header, names) in [
+            (
+                "date,symbol,type,quantity,price,amount",
+                "\"amount\" and \"quantity\", each of which may be \"qty\"",
+            ),
+            ("date,timestamp,ticker,qty", "\"date\" and \"timestamp\""),
+            ("date,symbol,ticker,qty", "\"ticker\" and \"symbol\""),
+        ] {
+            let error = locate(header, &[], Some(7)).unwrap_err();
+            assert!(error.contains(names) && error.contains("with --column "), "{error}");
+        }
+        let there = "date,symbol,type,quantity,price,amount";
+        assert_eq!(locate(there, &["qty=quantity"], Some(7)).unwrap()[3], Some(3));
+        // What is another property is no quantity.
+        let found = locate("date,symbol,quantity,amount", &["price=amount"], Some(7)).unwrap();
+        assert_eq!(found, [None, None, Some(1), Some(2), Some(0), Some(3)]);
+        let error = locate("date,symbol,amount", &["price=amount"], Some(7)).unwrap_err();
+        assert!(error.contains("no column \"qty\" or \"quantity\";"), "{error}");
+        // pandas writes a column without a name beside the others.
+        assert_eq!(locate(",date,ticker,qty", &[], Some(7)).unwrap()[4], Some(1));
     }
 
     #[test]

@@ -96,6 +96,8 @@ pub(super) enum CsvFault {
     OpenAtEnd,
     #[error("opens a quote that is not closed within {LONGEST_ROW} bytes")]
     OpenTooLong,
+    #[error("has a carriage return (CR) outside of quotes, and lines end with LF or CRLF")]
+    LoneCr,
     #[error("has text after a closing quote")]
     TextAfterQuote,
     #[error("has {fields} fields, and the header has {header}")]
@@ -117,7 +119,8 @@ enum CsvError {
     Unreadable(io::Error),
 }
 
-/// The next record, which must have `width` fields. Blank lines are skipped.
+/// The next record, which must have `width` fields. Blank lines are skipped, and lines of commas alone, which
+/// spreadsheets write for blank rows.
 ///
 /// # Errors
 /// The file cannot be read any further.
@@ -125,7 +128,7 @@ pub(super) fn read(lines: &mut FileLines, width: Option<usize>) -> io::Result<Cs
     let first = loop {
         match lines.read()? {
             None => return Ok(CsvRead::End),
-            Some(line) if line.bytes.is_empty() => {}
+            Some(line) if !line.cut && line.bytes.iter().all(|byte| *byte == b',') => {}
             Some(line) => break line,
         }
     };
@@ -149,7 +152,8 @@ fn assemble(
     width: Option<usize>,
 ) -> Result<CsvRecord, CsvError> {
     if first.cut {
-        return Err(CsvFault::TooLong.into());
+        let split = CsvRecord::default().split(CsvState::FieldStart, first);
+        return Err(split.err().filter(|why| *why == CsvFault::LoneCr).unwrap_or(CsvFault::TooLong).into());
     }
     let mut record = CsvRecord { line: first.number, size: first.size, ..CsvRecord::default() };
     let mut state = CsvState::FieldStart;
@@ -197,6 +201,7 @@ impl CsvRecord {
                     self.text.push(byte);
                     CsvState::Quoted
                 }
+                (_, b'\r') => return Err(CsvFault::LoneCr),
                 (CsvState::FieldStart | CsvState::Bare, _) => {
                     self.text.push(byte);
                     CsvState::Bare
@@ -244,7 +249,6 @@ mod tests {
             [
                 row(1, &["a", "b"]),
                 row(2, &["a,1", "say \"so\""]),
-                row(3, &["", ""]),
                 row(5, &[" a ", "5\" x"]),
                 row(6, &["", "two\nlines"]),
                 row(8, &["z", "z"]),
@@ -264,6 +268,10 @@ mod tests {
         assert_eq!(found[7], row(8, &["a", "g"]));
         assert!(matches!(&found[8], Err((9, reason)) if reason.contains("end of the file")));
         assert_eq!(found[9..], [row(10, &["a", "h"])]);
+        let found = records("a,b\n,,,\nc,d\re,f\r\n\"g\rh\",i\r\n", 2);
+        assert_eq!(found[0], row(1, &["a", "b"]));
+        assert!(matches!(&found[1], Err((3, reason)) if reason.contains("carriage return")), "{found:?}");
+        assert_eq!(found[2..], [row(4, &["g\rh", "i"])]);
     }
 
     #[test]

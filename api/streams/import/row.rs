@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use pagebucket_model::domain::{BrokenRule, Fault, Faults, Json, Member, OwnerId};
+use pagebucket_model::domain::{BrokenRule, Fault, Faults, Json, MAX_SAFE_INTEGER, Member, OwnerId};
 use pagebucket_model::item::Draft;
 
 use super::columns::{Column, Columns};
 use super::csv::CsvRecord;
 use super::row_faults::{RowFault, RowFaults};
 use super::trades;
-use super::value::{CellValue, Unwritable, json, number, plain};
+use super::value::{CellValue, Rounded, Unwritable, json, plain};
 
 /// The value of a row under one name.
 #[derive(Debug)]
@@ -59,8 +59,8 @@ impl Columns {
             Json::Object(members) => members,
             other => return Err(RowFault::but_found("must be an object".to_owned(), other.kind()).into()),
         };
-        let cells: Vec<_> =
-            self.columns.iter().map(|column| cell(column, &members)).collect::<Result<_, _>>()?;
+        let cells = self.columns.iter().map(|column| cell(column, &members, self.flag));
+        let cells: Vec<_> = cells.collect::<Result<_, _>>()?;
         let Some(values) = self.definition.item.other_members() else {
             return self.item(&cells, Vec::new());
         };
@@ -74,6 +74,21 @@ impl Columns {
             name.as_deref().is_none_or(kept) && (values.null || value.get() != "null")
         });
         self.item(&cells, members)
+    }
+
+    /// Checks that no property has two names in a line of NDJSON.
+    ///
+    /// # Errors
+    /// One has: the end of a sentence.
+    pub(super) fn check_names(&self, line: &[u8]) -> Result<(), String> {
+        let Ok(Json::Object(members)) = Json::check(line).map(Json::read) else { return Ok(()) };
+        let has = |name: &str| {
+            members.iter().any(|member| member.name.as_deref() == Some(name) && member.value.get() != "null")
+        };
+        self.columns.iter().try_for_each(|column| {
+            let names: Vec<_> = column.names.iter().map(|name| &**name).filter(|name| has(name)).collect();
+            column.one_of(&names, self.flag)
+        })
     }
 
     /// The item of a row, and its owner, from the cells of its columns and the members that are no properties. All of
@@ -98,7 +113,7 @@ impl Columns {
                 }
                 continue;
             };
-            let json = match sign {
+            let json = match &sign {
                 _ if at == 0 && self.owner.is_none() => match cell.value.owner(self.definition.owner.kind) {
                     Ok(id) => {
                         owner = Some(id);
@@ -106,7 +121,9 @@ impl Columns {
                     }
                     Err(invalid) => Err(invalid.into()),
                 },
-                Some((_, Some(digits))) if column.property == trades::QTY => number(digits),
+                Some((_, Some(unsigned))) if column.property == trades::QTY => {
+                    unsigned.json(column.values.kind)
+                }
                 _ => cell.value.json(column.values.kind),
             };
             let rule = match json {
@@ -116,13 +133,22 @@ impl Columns {
                 }
                 Err(Unwritable::Invalid(invalid)) => invalid.into(),
                 Err(Unwritable::NotANumber) => self.definition.item.not_a_number(&column.property),
+                Err(Unwritable::Rounded(number)) => {
+                    said.push((at, rounded(cell.name, number)));
+                    continue;
+                }
             };
             said.push((at, self.broken(column, cell, cells, &rule)));
         }
         if let Some((side, _)) = sign {
             values.push((Some(trades::SIDE.into()), json(side)));
         }
-        values.extend(others.into_iter().map(|Member { name, value }| (name, plain(value))));
+        for Member { name, value } in others {
+            match plain(value) {
+                Ok(json) => values.push((name, json)),
+                Err(number) => said.push((LAST, rounded(name.as_deref().unwrap_or_default(), number))),
+            }
+        }
         let members =
             values.iter().map(|(name, value)| Member { name: name.as_deref().map(Into::into), value });
         let len = values.iter().map(|(_, value)| value.get().len()).sum();
@@ -149,7 +175,7 @@ impl Columns {
     }
 
     /// Of a trade without a type: the type that the sign of its quantity says, and the digits, if it has any.
-    fn sign<'v>(&self, cells: &'v [Option<Cell<'_>>]) -> Option<(&'static str, Option<&'v str>)> {
+    fn sign<'v>(&self, cells: &'v [Option<Cell<'_>>]) -> Option<(&'static str, Option<CellValue<'v>>)> {
         let cell = |name: &str| {
             let at = self.columns.iter().position(|column| column.property == name)?;
             cells[at].as_ref()
@@ -206,11 +232,13 @@ impl Columns {
     }
 }
 
-/// The cell of a property, under the first of its names that is there and, unless the property may be null, not null.
+/// The cell of a property, under that of its names that is there and, unless the property may be null, not
+/// null.
 ///
 /// # Errors
-/// It is there twice.
-fn cell<'a>(column: &'a Column, members: &[Member<'a>]) -> Result<Option<Cell<'a>>, String> {
+/// It is there twice, or two of its names are.
+fn cell<'a>(column: &'a Column, members: &[Member<'a>], flag: &str) -> Result<Option<Cell<'a>>, String> {
+    let mut cells = Vec::new();
     for name in &column.names {
         let mut named = members.iter().filter(|member| member.name.as_deref() == Some(name));
         let Some(member) = named.next() else { continue };
@@ -221,12 +249,19 @@ fn cell<'a>(column: &'a Column, members: &[Member<'a>]) -> Result<Option<Cell<'a
             Some(_) => CellValue::read(member.value),
             None => CellValue::Json(member.value),
         };
-        if value.is_null() && !column.values.null {
-            continue;
+        if !value.is_null() || column.values.null {
+            cells.push(Cell { name, value });
         }
-        return Ok(Some(Cell { name, value }));
     }
-    Ok(None)
+    let names: Vec<_> = cells.iter().map(|cell| cell.name).collect();
+    column.one_of(&names, flag).map_err(|rule| format!("has {rule}"))?;
+    Ok(cells.into_iter().next())
+}
+
+/// The fault of a value in which a double would round a whole number.
+fn rounded(name: &str, Rounded(digits): Rounded) -> RowFault {
+    let rule = format!("{name:?} must have whole numbers of at most {MAX_SAFE_INTEGER} either way");
+    RowFault::but_found(rule, digits)
 }
 
 fn missing(column: &Column) -> RowFault {

@@ -95,7 +95,7 @@ fn all_that_is_wrong_is_told_once() {
     ] {
         assert!(reason.contains(part), "{part}: {reason}");
     }
-    let reason = cells(["", "", "", "", "", ""]).unwrap_err();
+    let reason = cells(["", "", "", "", "", "\"\""]).unwrap_err();
     assert_eq!(reason.matches("; ").count(), 4, "{reason}");
     assert!(
         reason.contains("; \"type\" must be \"buy\" or \"sell\", not \"\"; \"ticker\" must be 1 to"),
@@ -131,7 +131,7 @@ fn what_is_no_trade_is_told() {
             format!("{{\"customerId\":7,\"price\":null,\"price\":\"5\",{good}}}"),
             "gives \"price\" more than once",
         ),
-        (format!("{{\"customerId\":7.0,{good}}}"), "not \"7.0\""),
+        (format!("{{\"customerId\":7.5,{good}}}"), "not \"7.5\""),
         (
             r#"{"customerId":7,"ticker":7203,"qty":[],"date":true}"#.to_owned(),
             "\"ticker\" must be a string, not \"7203\"",
@@ -140,7 +140,8 @@ fn what_is_no_trade_is_told() {
             r#"{"customerId":7,"ticker":"A","qty":[],"date":1}"#.to_owned(),
             "\"qty\" must be a number or a string, not an array",
         ),
-        (format!("{{\"customerId\":7,{good},\"price\":1e1}}"), "plain notation"),
+        (format!("{{\"customerId\":7,{good},\"price\":\"1e1\"}}"), "plain notation"),
+        (format!("{{\"customerId\":7,{good},\"price\":1e40}}"), "at most 34 significant digits"),
         (
             r#"{"customerId":7}"#.to_owned(),
             "has no field \"ticker\" or \"symbol\"; has no field \"qty\" or \"amount\" or \"quantity\"; has no field \
@@ -150,8 +151,107 @@ fn what_is_no_trade_is_told() {
         let reason = trade(&line).unwrap_err();
         assert!(reason.contains(part), "{line}: {reason}");
     }
+    // Of the first row it would be a fault of the file.
+    let lines = format!("{{\"customerId\":7,{good}}}\n{{\"customerId\":7,\"amount\":5,{good}}}");
+    let reason = read(&lines, Format::Ndjson, &trades(), &[]).remove(1).unwrap_err();
+    assert_eq!(
+        reason,
+        "has \"qty\" and \"amount\", each of which may be \"qty\": say which with --column qty=NAME"
+    );
     let named = read(&format!("{{\"customerId\":7,{good}}}"), Format::Ndjson, &trades(), &["type=side"]);
     assert_eq!(named, [Err("has no field \"side\"".to_owned())]);
+}
+
+/// Of the values of Extended JSON, and of JSON, each is what its type and its value say.
+#[test]
+fn a_number_is_read_by_its_value() {
+    let item = |name: &str, value: &str| {
+        let line = format!(r#"{{"deviceId":"a","name":"n","at":"2004-01-09","{name}":{value}}}"#);
+        read(&line, Format::Ndjson, &flat(), &[]).remove(0)
+    };
+    for (name, value, stored) in [
+        ("cost", r#"{"$numberDecimal":"1E-7"}"#, r#""0.0000001""#),
+        ("cost", r#"{"$numberDecimal":"0E-8"}"#, r#""0.00000000""#),
+        ("cost", r#"{"$numberDecimal":"1E+3"}"#, r#""1000""#),
+        ("cost", r#"{"$numberDecimal":"15.50"}"#, r#""15.50""#),
+        ("cost", r#"{"$numberDouble":"1e-07"}"#, r#""0.0000001""#),
+        ("cost", r#"{"$numberDouble":"1.0E+21"}"#, r#""1000000000000000000000""#),
+        ("cost", r#"{"$numberLong":"9007199254740993"}"#, r#""9007199254740993""#),
+        ("cost", "1E-7", r#""0.0000001""#),
+        ("cost", "15.50", r#""15.50""#),
+        ("count", "5.0", "5"),
+        ("count", "-0.5E1", "-5"),
+        ("count", r#"{"$numberDouble":"5.0"}"#, "5"),
+        ("count", r#"{"$numberDecimal":"5.00"}"#, "5"),
+        ("celsius", r#"{"$numberDecimal":"1E-7"}"#, "1e-7"),
+        ("celsius", r#"{"$numberDouble":"1.0E-7"}"#, "1e-7"),
+        ("celsius", "0.10000000000000001", "0.1"),
+        ("checked", "1073606400000.0", r#""2004-01-09T00:00:00.000Z""#),
+        ("checked", r#"{"$numberDecimal":"1.0736064E+12"}"#, r#""2004-01-09T00:00:00.000Z""#),
+    ] {
+        let expected = format!(r#""a","name":"n","{name}":{stored},"at":"2004-01-09T00:00:00.000Z""#);
+        assert_eq!(item(name, value), Ok(expected), "{name}: {value}");
+    }
+    for (name, value, part) in [
+        ("count", "5.5", "\"count\" must be a whole number"),
+        ("count", r#""5.0""#, "\"count\" must be a whole number"),
+        ("cost", r#"{"$numberDecimal":"NaN"}"#, "plain notation"),
+        ("celsius", r#"{"$numberLong":"9007199254740993"}"#, "without rounding, not \"9007199254740993\""),
+        ("celsius", "9007199254740993", "without rounding"),
+        ("celsius", r#"{"$numberDecimal":"0.10000000000000000001"}"#, "without rounding"),
+    ] {
+        let reason = item(name, value).unwrap_err();
+        assert!(reason.contains(part), "{name}: {value}: {reason}");
+    }
+}
+
+/// What is no property keeps all digits of its whole numbers, as deep as it may be.
+#[test]
+fn no_whole_number_is_rounded() {
+    let item = |value: &str| {
+        let line = format!(r#"{{"teamId":7,"at":"2004-01-09","parts":[],"more":{value}}}"#);
+        read(&line, Format::Ndjson, &nested(), &[]).remove(0)
+    };
+    for value in [
+        r#"{"$numberLong":"9007199254740993"}"#,
+        "9007199254740993",
+        r#"{"a":[{"b":{"$numberLong":"-9007199254740993"}}]}"#,
+    ] {
+        let reason = item(value).unwrap_err();
+        let part = "\"more\" must have whole numbers of at most 9007199254740991 either way, not ";
+        assert!(reason.starts_with(part) && reason.ends_with("9007199254740993"), "{reason}");
+    }
+    for value in [r#"{"a":[{"$numberLong":"9007199254740991"}]}"#, "0.10000000000000000055", "1e300"] {
+        item(value).unwrap();
+    }
+}
+
+#[test]
+fn an_owner_may_be_a_native_uuid() {
+    let text = r#"{
+        "history": "entries", "title": "Entry",
+        "owner": { "collection": "wallets", "field": "walletId", "type": "uuid" },
+        "date": "at", "item": { "type": "object", "additionalProperties": false,
+            "properties": { "at": { "type": "string", "format": "date-time" } } }
+    }"#;
+    let definition = Arc::new(Definition::parse(text).unwrap());
+    for owner in [
+        r#""018F3C6E-7B1A-7C3D-9E2F-0123456789AB""#,
+        r#"{"$uuid":"018f3c6e-7b1a-7c3d-9e2f-0123456789ab"}"#,
+        r#"{"$binary":{"base64":"AY88bnsafD2eLwEjRWeJqw==","subType":"04"}}"#,
+        r#"{"$binary":{"base64":"AY88bnsafD2eLwEjRWeJqw==","subType":"03"}}"#,
+    ] {
+        let line = format!(r#"{{"walletId":{owner},"at":"2004-01-09"}}"#);
+        let found = read(&line, Format::Ndjson, &definition, &[]).remove(0);
+        assert!(
+            found.as_ref().is_ok_and(|row| row.starts_with("\"018f3c6e-7b1a-7c3d-9e2f-0123456789ab\"")),
+            "{found:?}"
+        );
+    }
+    let generic =
+        r#"{"walletId":{"$binary":{"base64":"AY88bnsafD2eLwEjRWeJqw==","subType":"00"}},"at":"2004-01-09"}"#;
+    let reason = read(generic, Format::Ndjson, &definition, &[]).remove(0).unwrap_err();
+    assert!(reason.contains("\"walletId\" must be a string, not an object"), "{reason}");
 }
 
 /// Flat items with a property of each kind.
@@ -245,7 +345,7 @@ fn nested_and_unknown_members_are_kept() {
     let found = read(text.lines().last().unwrap(), Format::Ndjson, &nested(), &["at=when"]);
     assert_eq!(found, [Ok(format!(r#"7,"parts":[],{at}"#))]);
     let error = open("teamId,at\n", Format::Csv, &nested(), &[]).err().unwrap().to_string();
-    assert!(error.contains("events have properties that no field of CSV can hold"), "{error}");
+    assert!(error.contains("events are no rows of CSV, because an event may have members"), "{error}");
 }
 
 #[test]

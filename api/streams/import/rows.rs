@@ -9,7 +9,7 @@ use pagebucket_model::domain::OwnerId;
 use tokio::sync::mpsc;
 
 use super::columns::{ColumnName, Columns, OpenError};
-use super::csv::{self, CsvRead, FileLines};
+use super::csv::{self, CsvFault, CsvRead, FileLines};
 use super::row_faults::RowFaults;
 use crate::format::Format;
 use crate::ingest::{BATCH, Bad, Chunk, IncomingRows, LONGEST_ROW, Row, Unreadable};
@@ -55,6 +55,12 @@ impl RowReader {
                     CsvRead::Record(record) => (0..record.width())
                         .map(|index| String::from_utf8_lossy(record.field(index).0).into_owned())
                         .collect::<Vec<_>>(),
+                    CsvRead::Broken(Bad { why: CsvFault::LoneCr, .. }) => {
+                        return Err(file(
+                            "its header has a carriage return (CR) outside of quotes, and lines end with LF or CRLF: \
+                             `tr '\\r' '\\n'` converts it",
+                        ));
+                    }
                     CsvRead::Broken(bad) => return Err(file(&format!("it has no header row: {bad}"))),
                     CsvRead::End => return Err(file("it has no header row: it is empty")),
                 };
@@ -66,7 +72,18 @@ impl RowReader {
                     "it begins with \"[\", as a JSON array does; NDJSON has one object per line: `jq -c '.[]'` converts an array",
                 ));
             }
-            Format::Ndjson => None,
+            Format::Ndjson => {
+                // What its names mean must be clear before anything is stored.
+                while let Some(first) = lines.read()? {
+                    if !first.is_blank() {
+                        let checked = columns.check_names(&first.bytes);
+                        checked.map_err(|names| file(&format!("its first row has {names}")))?;
+                        lines.read_again(vec![first]);
+                        break;
+                    }
+                }
+                None
+            }
         };
         Ok(Self { lines, table, columns, from_line })
     }
@@ -175,7 +192,19 @@ mod tests {
         assert!(refusal(b"", Format::Csv).contains("it is empty"));
         assert!(refusal(b"\xFF\xFEa\0", Format::Csv).contains("UTF-16"));
         assert!(refusal(b"\n [{}]", Format::Ndjson).contains("jq"));
-        assert!(refusal(b"a;b;c\n", Format::Csv).contains("there is \"a;b;c\""));
+        assert!(
+            refusal(b"a;b;c\n", Format::Csv)
+                .contains("(there is \"a;b;c\", with semicolons where CSV has commas)")
+        );
+        assert!(refusal(b"a\tb\n", Format::Csv).contains("with tabs where CSV has commas"));
+        for lone_cr in [&b"a,b\r1,2\r"[..], b"\"a\"\r1\r2", &b"a,b\r".repeat(LONGEST_ROW)] {
+            assert!(refusal(lone_cr, Format::Csv).contains("carriage return (CR)"));
+        }
+        let names = refusal(b" \n{\"ticker\":null,\"quantity\":1,\"amount\":2}\n", Format::Ndjson);
+        assert_eq!(
+            names,
+            "its first row has \"amount\" and \"quantity\", each of which may be \"qty\": say which with --column qty=NAME"
+        );
         assert!(refusal(b"ticker,qty,date\n", Format::Csv).contains("--owner ID"));
         assert!(open(b"", Format::Ndjson, None, 1).is_ok());
     }

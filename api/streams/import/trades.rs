@@ -32,17 +32,23 @@ pub(super) fn may_be_signed(definition: &Definition) -> bool {
 }
 
 /// The type that the sign of a quantity stands for, and the quantity without it.
-pub(super) fn split_sign<'v>(value: &'v CellValue<'_>) -> (&'static str, Option<&'v str>) {
-    match value {
-        CellValue::Text(text)
-        | CellValue::Number(text)
-        | CellValue::Decimal(text)
-        | CellValue::Date(text) => match text.strip_prefix('-') {
-            Some(digits) => ("sell", Some(digits)),
-            None => ("buy", Some(text)),
-        },
-        _ => ("buy", None),
-    }
+pub(super) fn split_sign<'v>(value: &'v CellValue<'_>) -> (&'static str, Option<CellValue<'v>>) {
+    let split = |text: &'v str| match text.strip_prefix('-') {
+        Some(digits) => ("sell", digits.into()),
+        None => ("buy", text.into()),
+    };
+    let (side, unsigned) = match value {
+        CellValue::Text(text) | CellValue::Date(text) => {
+            let (side, digits) = split(text);
+            (side, CellValue::Text(digits))
+        }
+        CellValue::Number(text) | CellValue::Decimal(text) => {
+            let (side, digits) = split(text);
+            (side, CellValue::Number(digits))
+        }
+        _ => return ("buy", None),
+    };
+    (side, Some(unsigned))
 }
 
 /// The rule of a quantity that may be negative, of at most `most` items.

@@ -1,11 +1,18 @@
 //! The value of a cell, and how it becomes JSON. It may be MongoDB Extended JSON (version 2, canonical and relaxed, and
 //! version 1's dates), as `mongoexport` writes it.
+//!
+//! A number is read by its value, whatever it is written as: `5.0` and `{"$numberDecimal": "0.5E1"}` are
+//! integers. The texts of JSON and of CSV are read by their notation: in them an exponent shows that a
+//! spreadsheet has rounded.
 
 use std::borrow::Cow;
 
+use bson::spec::BinarySubtype;
+use bson::{Bson, Uuid};
 use pagebucket_model::domain::{Instant, Invalid, Json, Member, OwnerId, OwnerType};
-use pagebucket_model::item::ColumnKind;
+use pagebucket_model::item::{ColumnKind, is_a_double, plain_number, shortest_double, whole_number};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 /// What a cell holds.
@@ -37,7 +44,14 @@ pub(super) enum Unwritable {
     Invalid(Invalid),
     /// It should be a number, and is none: the schema has the rule.
     NotANumber,
+    /// It has a whole number that a double would round.
+    #[from]
+    Rounded(Rounded),
 }
+
+/// A whole number that a double would round.
+#[derive(Debug)]
+pub(super) struct Rounded(pub(super) String);
 
 /// Number of characters of a value that a message repeats.
 const SHOWN: usize = 40;
@@ -62,8 +76,22 @@ impl<'a> CellValue<'a> {
         Ok(match (kind, self) {
             (_, Self::Json(raw)) if self.is_null() => (*raw).to_owned(),
             (Some(ColumnKind::Date), _) => json(&self.date()?),
+            (Some(ColumnKind::Decimal), Self::Number(text) | Self::Decimal(text)) if is_scientific(text) => {
+                json(&by_value(text, plain_number))
+            }
             (Some(ColumnKind::Decimal), _) => json(self.number()?),
-            (Some(ColumnKind::Integer | ColumnKind::Number), _) => number(self.number()?)?,
+            (Some(ColumnKind::Integer), _) => number(&self.whole()?)?,
+            (Some(ColumnKind::Number), _) => {
+                let text = self.number()?;
+                let is_decimal = matches!(self, Self::Decimal(_));
+                let number = number(text)?;
+                if is_rounded(text) || is_decimal && !is_a_double(text) {
+                    return Err(
+                        Invalid::new("must be a number that a double can hold without rounding").into()
+                    );
+                }
+                number
+            }
             (Some(ColumnKind::Boolean), Self::Text(text) | Self::Date(text))
                 if matches!(&**text, "true" | "false") =>
             {
@@ -72,7 +100,7 @@ impl<'a> CellValue<'a> {
             (Some(ColumnKind::Boolean), Self::Empty) => return Err(Invalid::new("must be a boolean").into()),
             (_, Self::Text(text) | Self::Date(text)) => json(text),
             (_, Self::Number(digits) | Self::Decimal(digits)) => number(digits)?,
-            (_, Self::Json(raw)) => plain(raw),
+            (_, Self::Json(raw)) => plain(raw)?,
             // The schema may have more to say than that it is required.
             (_, Self::Empty) => json(""),
             (_, Self::Millis(_) | Self::NotText(_)) => return Err(Invalid::new("must be a string").into()),
@@ -84,10 +112,18 @@ impl<'a> CellValue<'a> {
     /// # Errors
     /// It is none of this type.
     pub(super) fn owner(&self, kind: OwnerType) -> Result<OwnerId, Invalid> {
-        if kind.is_text() && !matches!(self, Self::Empty | Self::Text(_) | Self::Date(_)) {
-            return Err(Invalid::new("must be a string"));
+        match self {
+            Self::Json(raw)
+                if kind == OwnerType::Uuid
+                    && let Some(text) = uuid(raw) =>
+            {
+                return kind.parse(&text);
+            }
+            Self::Empty | Self::Text(_) | Self::Date(_) => {}
+            _ if kind.is_text() => return Err(Invalid::new("must be a string")),
+            _ => {}
         }
-        kind.parse(self.number()?)
+        kind.parse(&self.whole()?)
     }
 
     pub(super) fn is_null(&self) -> bool {
@@ -97,8 +133,16 @@ impl<'a> CellValue<'a> {
     fn date(&self) -> Result<Instant, Invalid> {
         match self {
             Self::Millis(text) => parse_millis(text),
-            value => parse_date(value.number()?),
+            value => parse_date(&value.whole()?),
         }
+    }
+
+    /// The digits of a whole number, or what there is instead.
+    fn whole(&self) -> Result<Cow<'_, str>, Invalid> {
+        Ok(match self {
+            Self::Number(text) | Self::Decimal(text) => by_value(text, whole_number),
+            other => other.number()?.into(),
+        })
     }
 
     /// A number, or a text of it.
@@ -130,6 +174,39 @@ impl<'a> CellValue<'a> {
     }
 }
 
+/// The text of a native UUID. Of the old subtype, in the order of its bytes, as Python has written it.
+pub fn uuid_text(subtype: BinarySubtype, bytes: &[u8]) -> Option<String> {
+    let is_uuid = matches!(subtype, BinarySubtype::Uuid | BinarySubtype::UuidOld);
+    let bytes = bytes.try_into().ok().filter(|_| is_uuid)?;
+    Some(Uuid::from_bytes(bytes).to_string())
+}
+
+/// The text of a native UUID of Extended JSON.
+fn uuid(raw: &RawValue) -> Option<String> {
+    match Bson::try_from(serde_json::from_str::<Value>(raw.get()).ok()?).ok()? {
+        Bson::Binary(binary) => uuid_text(binary.subtype, &binary.bytes),
+        _ => None,
+    }
+}
+
+/// A number by its value, if it has this form.
+fn by_value(text: &str, form: fn(&str) -> Option<String>) -> Cow<'_, str> {
+    form(text).map_or(text.into(), Cow::from)
+}
+
+fn is_scientific(text: &str) -> bool {
+    text.contains(['e', 'E'])
+}
+
+/// Digits of 2^53 - 1: a whole number that has fewer is a double.
+const LONG: usize = 16;
+
+/// Whether a double would round this whole number. What has a fraction or an exponent is the nearest double,
+/// as in all JSON.
+fn is_rounded(text: &str) -> bool {
+    text.len() >= LONG && !text.contains('.') && !is_scientific(text) && !is_a_double(text)
+}
+
 /// The JSON of a text, of a date or of `true` or `false`.
 pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Box<RawValue> {
     to_raw_value(value).expect("a text can be written")
@@ -139,9 +216,33 @@ pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Box<RawValue> {
 const MOST_LEVELS: u32 = 33;
 
 /// Any value as plain JSON: dates and decimal numbers are strings.
-pub(super) fn plain(raw: &RawValue) -> Box<RawValue> {
+///
+/// # Errors
+/// A double would round a whole number in it.
+pub(super) fn plain(raw: &RawValue) -> Result<Box<RawValue>, Rounded> {
+    let mut runs = raw.get().as_bytes().chunk_by(|one, next| one.is_ascii_digit() && next.is_ascii_digit());
+    if runs.any(|run| run.len() >= LONG)
+        && let Some(number) = rounded(raw, MOST_LEVELS)
+    {
+        return Err(Rounded(number));
+    }
     let plain = raw.get().contains('$').then(|| to_raw_value(&Plain(raw, MOST_LEVELS)));
-    plain.and_then(Result::ok).unwrap_or_else(|| raw.to_owned())
+    Ok(plain.and_then(Result::ok).unwrap_or_else(|| raw.to_owned()))
+}
+
+/// The first whole number in a value that a double would round, within these levels.
+fn rounded(raw: &RawValue, levels: u32) -> Option<String> {
+    match Json::read(raw) {
+        _ if levels == 0 => None,
+        Json::Number(digits) => is_rounded(digits).then(|| digits.to_owned()),
+        Json::Array(items) => items.into_iter().find_map(|item| rounded(item, levels - 1)),
+        Json::Object(members) => match wrapped(&members) {
+            Some(CellValue::Number(digits)) => is_rounded(&digits).then(|| digits.into_owned()),
+            Some(_) => None,
+            None => members.iter().find_map(|member| rounded(member.value, levels - 1)),
+        },
+        _ => None,
+    }
 }
 
 /// A value, and the levels of it that are rewritten.
@@ -193,10 +294,11 @@ fn wrapped<'a>(members: &[Member<'a>]) -> Option<CellValue<'a>> {
     Some(match (&**name, Json::read(value)) {
         ("$numberInt" | "$numberLong", Json::String(Some(digits))) => CellValue::Number(digits),
         ("$numberDecimal", Json::String(Some(digits))) => CellValue::Decimal(digits),
-        // Canonical Extended JSON writes every double with a point, whole ones too.
-        ("$numberDouble", Json::String(Some(digits))) => CellValue::Number(
-            digits.strip_suffix(".0").map(|whole| whole.to_owned().into()).unwrap_or(digits),
-        ),
+        // Its digits depend on the program that has written it: `1.0E-7`, `1e-07`.
+        ("$numberDouble", Json::String(Some(digits))) => {
+            let shortest = number(&digits).ok().and_then(|_| shortest_double(&digits));
+            CellValue::Number(shortest.map_or(digits, Cow::from))
+        }
         ("$date", Json::String(Some(text))) => CellValue::Date(text),
         ("$date", Json::Number(millis)) => CellValue::Millis(millis.into()),
         // Not by recursion: nested as deep as a row is long, it would not fit the stack.
@@ -269,6 +371,8 @@ mod tests {
             (r#"{"$numberDecimal":"15.50"}"#, r#"Decimal("15.50")"#),
             (r#"{"$numberDouble":"448.0"}"#, r#"Number("448")"#),
             (r#"{"$numberDouble":"15.54"}"#, r#"Number("15.54")"#),
+            (r#"{"$numberDouble":"1.0E-7"}"#, r#"Number("1e-7")"#),
+            (r#"{"$numberDouble":"NaN"}"#, r#"Number("NaN")"#),
             (r#"{"$date":"2004-01-09T00:00:00Z"}"#, r#"Date("2004-01-09T00:00:00Z")"#),
             (r#"{"$date":{"$numberLong":"-1"}}"#, r#"Millis("-1")"#),
             (r#"{"$date":1073606400000}"#, r#"Millis("1073606400000")"#),
@@ -287,7 +391,7 @@ mod tests {
 
     #[test]
     fn nested_values_are_unwrapped() {
-        let plain = |json: &str| plain(Json::check(json.as_bytes()).unwrap()).get().to_owned();
+        let plain = |json: &str| plain(Json::check(json.as_bytes()).unwrap()).unwrap().get().to_owned();
         for (json, expected) in [
             (
                 r#"{"a":[{"$numberInt":"5"},{"b\n":{"$date":{"$numberLong":"0"}}}],"c":{"$numberDecimal":"1.50"}}"#,

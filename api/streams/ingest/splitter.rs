@@ -3,7 +3,7 @@
 use super::stream::LONGEST_ROW;
 
 /// The UTF-8 form of U+FEFF, which some programs put before the first line.
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// One line, without its line break.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

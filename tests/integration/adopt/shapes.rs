@@ -73,6 +73,30 @@ async fn the_manuals_buckets() {
     moving.is_clean(&[]).await;
 }
 
+/// Nothing that the source has is left out in silence.
+#[test]
+async fn buckets_without_their_array() {
+    let moving = Moving::new().await;
+    let item = |n: i64| doc! { "type": "buy", "ticker": "MDB", "qty": n, "date": DateTime::from_millis(n) };
+    let buckets = [
+        doc! { "_id": "7_1", "customerId": 7, "count": 2, "measurements": [item(1), item(2)] },
+        doc! { "_id": "7_2", "customerId": 7, "count": 2, "history": Bson::Null },
+        doc! { "_id": "7_3", "customerId": 7, "count": 1, "history": [item(3)] },
+        doc! { "_id": "7_4", "customerId": 7, "count": 0, "history": [] },
+    ];
+    moving.old().insert_many(buckets).await.unwrap();
+    let shape = ["--shape", "buckets"];
+    let planned = moving.adopted(&[&shape[..], &["--dry-run"]].concat(), 1).await;
+    assert!(planned.out.contains("would refuse 2 trades\n"), "{planned:?}");
+    let adopted = moving.adopted(&shape, 1).await;
+    for told in ["_id \"7_1\": has no array `history`", "_id \"7_2\": `history` must be an array"] {
+        assert!(adopted.err.contains(told), "{told}: {adopted:?}");
+    }
+    moving.stored(7).await.holds_exactly([3]);
+    let checked = moving.adopted(&[&shape[..], &["--check"]].concat(), 1).await;
+    assert!(checked.out.contains("\n2 differences\n"), "{checked:?}");
+}
+
 #[test]
 async fn what_the_manuals_upsert_has_ruined() {
     let moving = Moving::new().await;
@@ -140,6 +164,8 @@ async fn other_names_and_another_order() {
     assert_eq!(moving.stored(7).await.numbers, [3, 2, 1], "by v");
     let wrong = moving.adopted(&["--order", "$v"], 2).await;
     assert!(wrong.sentence(2).contains("--order $v names no field"), "{wrong:?}");
+    let wrong = moving.adopted(&["--map", "customerId=meta.who"], 2).await;
+    assert!(wrong.sentence(2).contains("--map customerId=meta.who is a path"), "{wrong:?}");
     let wrong = moving.adopted(&["--map", "units=qty"], 2).await;
     assert!(wrong.sentence(2).contains("--map units=… names no property of a trade"), "{wrong:?}");
 }

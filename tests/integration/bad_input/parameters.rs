@@ -337,6 +337,25 @@ async fn nothing_here() {
     refused(&service.client.append_to("/v1/nothing").await, 404, "not-found", "POST to nothing");
 }
 
+/// What need not be percent-encoded means the same if it is.
+#[test]
+async fn encoded_addresses() {
+    let service = Service::start().await;
+    service.client.append(7, &trade(1)).await.expect(201);
+    for path in [
+        "/v1/cust%6Fmers/7/trades",
+        "/v1/customers/%37/tr%61des?limit=1",
+        "/%76%31/customers/7/trades/p%61ges/1",
+        "/live%7a",
+    ] {
+        service.client.get(path).await.expect(200);
+    }
+    for path in ["/v1%2Fcustomers/7/trades", "/v1/customers%2F7/trades", "/v1/cust%256Fmers/7/trades"] {
+        refused(&service.client.get(path).await, 404, "not-found", path);
+    }
+    service.client.append_to("/v1/cust%6Fmers/7/trades").await.expect(201);
+}
+
 #[test]
 async fn method_not_allowed() {
     let service = Service::start().await;

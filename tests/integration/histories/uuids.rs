@@ -1,5 +1,7 @@
 //! Owners whose ids are UUIDs: upper and lower case mean the same owner, wherever an owner is named.
 
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, DateTime, Uuid, doc};
 use pagebucket_http::OpenParts;
 use pagebucket_http::auth::jwt::Settings;
 use pagebucket_model::domain::OwnerType;
@@ -65,11 +67,23 @@ async fn either_case_is_the_same_owner(history: &'static History) {
             .await;
     std::fs::remove_file(&file).expect("the file");
     assert_eq!(imported.status, Some(0), "{imported:?}");
+    // Native UUIDs, of the subtype that drivers write now and of the old one.
+    let uuid = Uuid::parse_str(LOWER).expect("a UUID");
+    for (number, subtype) in [(5, BinarySubtype::Uuid), (6, BinarySubtype::UuidOld)] {
+        let owner = Binary { subtype, bytes: uuid.bytes().to_vec() };
+        let date = DateTime::from_millis(1_798_761_600_000 + number);
+        let note = doc! { history.owner_field: owner, "author": "ann", "number": number, "writtenAt": date };
+        service.database.collection("old").insert_one(note).await.expect("it is inserted");
+    }
+    let from = ["--from", &place.uri, "--from-database", &place.name, "--collection", "old"];
+    let adopted =
+        run(&mut pagebucket(&[&["adopt", "--into", history.name], &from[..], &flags[..]].concat())).await;
+    assert_eq!(adopted.status, Some(0), "{adopted:?}");
     let exported = run(&mut pagebucket(
         &[&["export", "--owner", UPPER, "--history", history.name], &flags[..]].concat(),
     ))
     .await;
-    assert_eq!((exported.status, exported.out.matches(LOWER).count()), (Some(0), 4), "{exported:?}");
+    assert_eq!((exported.status, exported.out.matches(LOWER).count()), (Some(0), 6), "{exported:?}");
 
     let owners = everyone.get(&history.owners_path()).await.expect(200);
     assert_eq!(owners["items"].as_array().map(Vec::len), Some(1), "{owners}");

@@ -88,6 +88,35 @@ async fn a_client_that_sends_nothing_more(history: &'static History) {
     assert_eq!((&problem["type"], &problem["status"]), (&json!("/problems#body-timeout"), &json!(408)));
 }
 
+/// A client that waits for outcomes before it sends more is not slow: the time in which nothing can be stored
+/// is the server's.
+#[test_over(&[TRADES, READINGS])]
+async fn a_database_that_is_away_makes_no_client_slow(history: &'static History) {
+    let mongod = Mongod::own().await;
+    let mut setup = Setup::on(&mongod).of(history);
+    setup.args.body_timeout = 1;
+    let service = setup.start().await;
+    mongod.stop().await;
+    let upload = Upload::begin(service.address(), &history.at(7, BY_LINE), &[]).await;
+    let (mut read, mut write) = upload.split();
+    write.send(&history.lines(1..=10)).await;
+    read.head().await;
+    let early = tokio::time::timeout(Duration::from_secs(4), read.line()).await;
+    assert!(early.is_err(), "an end while the database is away: {early:?}");
+    mongod.start().await;
+    mongod.until_primary().await;
+    for line in 1..=10 {
+        let outcome = read.line().await.expect("an outcome");
+        assert_eq!((&outcome["line"], outcome.get("problem")), (&json!(line), None), "{outcome}");
+    }
+    // From now on it is the client's time again.
+    let (problem, _) = ending(read).await;
+    assert!(problem["detail"].as_str().unwrap_or_default().contains("came too slowly"), "{problem}");
+    assert_eq!(service.stored(7).await.numbers, (1..=10).collect::<Vec<_>>());
+    drop(service);
+    mongod.remove().await;
+}
+
 #[test_over(&[TRADES, READINGS])]
 async fn a_client_that_takes_no_outcomes(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history);

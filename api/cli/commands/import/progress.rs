@@ -89,7 +89,12 @@ pub(super) fn text(report: &Report, definition: &Definition, took: Duration, key
         let (items, pages) = (count(totals.items(), item), count(totals.pages(), "page"));
         line(format_args!("{owner_noun} {owner} now has {items} on {pages}"));
     }
-    let Some(end) = &report.end else { return text };
+    let Some(end) = &report.end else {
+        if report.read + report.refused == 0 {
+            line(format_args!("there were no rows to import"));
+        }
+        return text;
+    };
     match end {
         End::BadRow => line(format_args!("stopped at the first bad row; what came before it is stored")),
         End::Interrupted => line(format_args!("interrupted")),
@@ -133,7 +138,10 @@ mod tests {
     fn says_what_is_stored_and_how_to_go_on() {
         let (took, trades) = (Duration::from_millis(500), Definition::trades());
         let text = |report: &Report| text(report, &trades, took, false);
-        assert_eq!(text(&Report::default()), "stored 0 trades in 0.500 s (0/s)\nrefused 0 rows");
+        assert_eq!(
+            text(&Report::default()),
+            "stored 0 trades in 0.500 s (0/s)\nrefused 0 rows\nthere were no rows to import"
+        );
         let owner = OwnerId::Integer(7);
         let report = Report {
             read: 2_003,

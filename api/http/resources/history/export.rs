@@ -17,7 +17,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use pagebucket_engine::{Engine, Error, Export};
-use pagebucket_model::domain::{DateRange, MAX_SAFE_INTEGER, OwnerId, Position};
+use pagebucket_model::domain::{DateRange, Invalid, MAX_SAFE_INTEGER, OwnerId, Position};
 use pagebucket_model::metric::{EXPORTED_ITEMS, EXPORTS};
 use pagebucket_streams::export::{Fields, Format, Writer};
 use serde_json::json;
@@ -143,11 +143,11 @@ async fn export(
 ) -> Result<Response, Problem> {
     let Address { engine, params: (owner, ExportParams { after, dates, fields }) } = address;
     let writer = Writer::new(engine.definition(), format).ok_or_else(|| {
-        let items = engine.definition().item.noun().many();
-        Problem::new(
-            ProblemKind::NotFound,
-            format!("CSV of {items} is not available, because not every property is a scalar. Use `export.ndjson`."),
-        )
+        let item = &engine.definition().item;
+        let (items, why) =
+            (item.noun().many(), item.columns().err().map(|Invalid(why)| why).unwrap_or_default());
+        let detail = format!("CSV of {items} is not available, because {why}. Use `export.ndjson`.");
+        Problem::new(ProblemKind::NotFound, detail)
     })?;
     let writer = match fields {
         Some(fields) => writer.with(fields),

@@ -36,12 +36,17 @@ pub(super) fn one_of(sources: &[SourceValue<'_>], node: &Node) -> OneOf {
         forms.push(form);
     }
     let texts: Vec<_> = sources.iter().map(|source| source.raw.get().to_owned()).collect();
-    let words = list(&texts, "or");
-    let rule = match words.len() {
-        0..=LONGEST_LIST => format!("must be {words}"),
-        _ => format!("must be one of the {} values that the schema lists", forms.len()),
-    };
+    let rule = rule_of(&texts);
     OneOf { forms, texts, rule }
+}
+
+/// The rule that a value breaks which is none of these.
+pub(super) fn rule_of(texts: &[String]) -> String {
+    let words = list(texts, "or");
+    match words.len() {
+        0..=LONGEST_LIST => format!("must be {words}"),
+        _ => format!("must be one of the {} values that the schema lists", texts.len()),
+    }
 }
 
 /// # Errors

@@ -5,13 +5,14 @@ use pagebucket_streams::ingest::{End, NotTaken, Report, RowOutcome, StreamEvent,
 
 use ::metrics::Counter;
 
-use super::read::BadLine;
+use super::read::{BadLine, Unsettled};
 use crate::middleware::access_log::ItemCount;
 
 /// Counts an upload and its lines, and passes every event on. The upload is under way until this is dropped.
 pub(super) struct MeasuredUpload<'a, W> {
     inner: &'a mut W,
     items: ItemCount,
+    unsettled: Unsettled,
     read: Counter,
     stored: Counter,
     refused: Counter,
@@ -19,11 +20,11 @@ pub(super) struct MeasuredUpload<'a, W> {
 
 impl<'a, W> MeasuredUpload<'a, W> {
     /// `items` are those that are stored.
-    pub(super) fn new(inner: &'a mut W, items: ItemCount) -> Self {
+    pub(super) fn new(inner: &'a mut W, items: ItemCount, unsettled: Unsettled) -> Self {
         metrics::gauge!(UPLOADS_UNDER_WAY).increment(1);
         let lines = |result| metrics::counter!(UPLOADED_LINES, "result" => result);
         let read = metrics::counter!(LINES_READ);
-        Self { inner, items, read, stored: lines("stored"), refused: lines("refused") }
+        Self { inner, items, unsettled, read, stored: lines("stored"), refused: lines("refused") }
     }
 
     /// Counts the result of the upload.
@@ -62,6 +63,8 @@ impl<W: StreamWatch<BadLine> + Send> StreamWatch<BadLine> for MeasuredUpload<'_,
                 self.stored.increment(stored as u64);
                 self.items.add(stored as u64);
                 self.refused.increment(sent.refused().count() as u64);
+                let settled = sent.outcomes().count();
+                self.unsettled.send_modify(|unsettled| *unsettled = unsettled.saturating_sub(settled));
             }
             StreamEvent::Progress(_) | StreamEvent::Waiting(_) | StreamEvent::Interrupted(_) => {}
         }

@@ -9,8 +9,8 @@ use http_body_util::BodyExt;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Clock, DraftError, Fault, Faults, OwnerId};
 use pagebucket_streams::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter, Unreadable};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep};
 
 use crate::limits::rate::{Class, ClientQuota};
 use crate::request::lifetime::Lifetime;
@@ -44,7 +44,9 @@ impl BadLine {
 /// The minimum pace of a client: in each span, one item, or [`LEAST`] bytes of blank lines and of the line that has not ended. (A
 /// client that continues at a line far into a file sends as many line breaks.) A line that is no item counts for nothing: it
 /// would cost the client next to nothing to keep its permit. Only time spent waiting for the client counts. While the server does
-/// not read, because earlier lines must be stored first or the client's quota is used up, the span stands still.
+/// not read, because earlier lines must be stored first or the client's quota is used up, the span stands
+/// still. So it does until the lines that were read have their outcomes: the client may wait for those before
+/// it sends more.
 struct UploadPace {
     span: Duration,
     /// Time that is left of this span.
@@ -100,6 +102,8 @@ impl Filling {
 /// Reads a body, piece by piece, and hands on its lines.
 pub(super) struct LineReader {
     chunks: mpsc::Sender<Result<Chunk<BadLine>, Unreadable>>,
+    /// The items that were handed on and have no outcome yet.
+    unsettled: Unsettled,
     chunk: Chunk<BadLine>,
     /// Bytes of the lines in `chunk`.
     bytes: usize,
@@ -120,12 +124,15 @@ pub(super) struct LineReader {
     pace: UploadPace,
 }
 
+/// Number of items of an upload that were read and have no outcome yet.
+pub(super) type Unsettled = Arc<watch::Sender<usize>>;
+
 /// No more lines are wanted, although the body may continue.
 struct Enough;
 
 impl LineReader {
     pub(super) fn new(
-        chunks: mpsc::Sender<Result<Chunk<BadLine>, Unreadable>>,
+        (chunks, unsettled): (mpsc::Sender<Result<Chunk<BadLine>, Unreadable>>, Unsettled),
         definition: Arc<Definition>,
         owner: Option<OwnerId>,
         clock: Option<Clock>,
@@ -134,6 +141,7 @@ impl LineReader {
     ) -> Self {
         Self {
             chunks,
+            unsettled,
             chunk: Chunk::new(),
             bytes: 0,
             splitter: Splitter::default(),
@@ -163,28 +171,35 @@ impl LineReader {
             if self.lifetime.is_over() {
                 return self.expire().await;
             }
-            let began = Instant::now();
+            let (mut unsettled, mut waited_since) = (self.unsettled.subscribe(), None);
+            let too_slow = async {
+                let _ = unsettled.wait_for(|items| *items == 0).await;
+                waited_since = Some(Instant::now());
+                sleep(self.pace.left).await;
+            };
             let piece = tokio::select! {
-                piece = timeout(self.pace.left, body.frame()) => piece,
+                piece = body.frame() => Some(piece),
+                () = too_slow => None,
                 () = self.chunks.closed() => return Err(Enough),
                 () = self.lifetime.over() => return self.expire().await,
             };
-            self.pace.left = self.pace.left.saturating_sub(began.elapsed());
+            let waited = waited_since.map_or(Duration::ZERO, |since| since.elapsed());
+            self.pace.left = self.pace.left.saturating_sub(waited);
             match piece {
-                Ok(Some(Ok(frame))) => {
+                Some(Some(Ok(frame))) => {
                     // A frame without data holds trailers: the end of the body.
                     self.piece(frame.data_ref().unwrap_or(&Bytes::new())).await?;
                 }
-                Ok(None) => {
+                Some(None) => {
                     let last = self.splitter.finish();
                     last.into_iter().filter(|line| !line.is_blank()).for_each(|line| self.line(line));
                     return self.hand_on().await;
                 }
-                Ok(Some(Err(_))) => {
+                Some(Some(Err(_))) => {
                     let _ = self.chunks.send(Err(Unreadable::Incomplete)).await;
                     return Ok(());
                 }
-                Err(_elapsed) => {
+                None => {
                     let _ = self.chunks.send(Err(Unreadable::TooSlow(self.pace.span))).await;
                     // The client may continue to send, and should be able to read why the upload ended.
                     return Err(Enough);
@@ -272,6 +287,8 @@ impl LineReader {
             }
             self.pages = std::mem::take(&mut self.begun) - first;
         }
+        let items = chunk.iter().filter(|line| line.is_ok()).count();
+        self.unsettled.send_modify(|unsettled| *unsettled += items);
         self.chunks.send(Ok(chunk)).await.map_err(|_| Enough)
     }
 }

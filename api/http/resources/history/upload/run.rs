@@ -22,7 +22,7 @@ use utoipa::openapi::path::Parameter;
 use super::ending::Summary;
 use super::metrics::MeasuredUpload;
 use super::outcomes::{AnswerPiece, Outcomes};
-use super::read::{BadLine, LineReader};
+use super::read::{BadLine, LineReader, Unsettled};
 use crate::limits::answer_memory::WithPermit;
 use crate::limits::permits::LongPermit;
 use crate::limits::rate::ClientQuota;
@@ -189,8 +189,10 @@ impl Upload {
         let options = StreamOptions { strict: false, many, waiting, patience: PATIENCE, owners: MOST_OWNERS };
         let (chunks, incoming) = mpsc::channel(1);
         let definition = Arc::clone(to.engine.definition());
+        let unsettled = Unsettled::default();
+        let sink = (chunks, Arc::clone(&unsettled));
         let reader =
-            LineReader::new(chunks, definition, owner, clock, (quota, lifetime), api.limits.body_timeout);
+            LineReader::new(sink, definition, owner, clock, (quota, lifetime), api.limits.body_timeout);
         let reading = tokio::spawn(reader.run(body));
         let (stop, mut stopped) = mpsc::channel(2);
         let stopping = api.stop.clone();
@@ -201,7 +203,7 @@ impl Upload {
             tokio::time::sleep(STOPPING).await;
             let _ = stop.send(Phase::Finishing).await;
         }));
-        let mut measured = MeasuredUpload::new(watch, items);
+        let mut measured = MeasuredUpload::new(watch, items, unsettled);
         let report =
             ingest::run(incoming, &to, options, &api.uploads.budget, &mut stopped, &mut measured).await;
         measured.ended(&report);
