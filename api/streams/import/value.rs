@@ -76,9 +76,12 @@ impl<'a> CellValue<'a> {
         Ok(match (kind, self) {
             (_, Self::Json(raw)) if self.is_null() => (*raw).to_owned(),
             (Some(ColumnKind::Date), _) => json(&self.date()?),
-            (Some(ColumnKind::Decimal), Self::Number(text) | Self::Decimal(text)) if is_scientific(text) => {
-                json(&by_value(text, plain_number))
+            (Some(ColumnKind::Decimal), Self::Number(text)) if is_scientific(text) => {
+                // Of a double the zeros before the exponent are its program's: `1.0E-7`.
+                let shortest = shortest_double(text).filter(|_| is_a_double(text));
+                json(&by_value(shortest.as_deref().unwrap_or(text), plain_number))
             }
+            (Some(ColumnKind::Decimal), Self::Decimal(text)) => json(&by_value(text, plain_number)),
             (Some(ColumnKind::Decimal), _) => json(self.number()?),
             (Some(ColumnKind::Integer), _) => number(&self.whole()?)?,
             (Some(ColumnKind::Number), _) => {
