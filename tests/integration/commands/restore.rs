@@ -271,11 +271,10 @@ async fn no_client_can_forge_a_line() {
     for format in ["pretty", "json"] {
         let serving = place.serve(&[&auth[..], &["--log-format", format]].concat()).await;
         for name in [forged(""), forged("\""), json.to_string()] {
-            let client = serving.client.with_token(&signer.sign(&claims(&name, "", json!([]))));
+            let client = serving.client.with_token(signer.sign(&claims(&name, "", json!([]))));
             client.get("/v1/customers/8/trades").await.problem(403, "forbidden");
         }
-        let admin =
-            serving.client.with_token(&signer.sign(&claims("admin", "read append admin", json!("*"))));
+        let admin = serving.client.with_token(signer.sign(&claims("admin", "read append admin", json!("*"))));
         admin.append_all(8, 1..=25).await;
         delete(&admin, 9).await;
         let log = serving.stop().await.err;

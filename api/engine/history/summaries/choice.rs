@@ -40,6 +40,16 @@ pub(crate) enum Stretch {
     Kept(TileNumber, usize),
 }
 
+/// Tiles that can say which items are wanted.
+pub(super) struct UsableTiles<'a> {
+    pub(super) set: TileSet,
+    /// The last page that counts as a whole.
+    pub(super) whole: PageNumber,
+    /// Whether tiles without groups are not read.
+    pub(super) needs_groups: bool,
+    pub(super) known: &'a KnownTiles,
+}
+
 /// What a summary is read from.
 #[derive(Debug, Default)]
 pub(crate) struct ChosenStretches {
@@ -54,28 +64,28 @@ pub(crate) struct ChosenStretches {
 }
 
 impl History {
-    /// Chooses what has the full pages up to `last`, as far as they may have items of these dates. `as_tiles` are the pages that count
-    /// as a whole, if tiles can say which items are wanted. With `needs_groups`, tiles without groups are not read.
+    /// Chooses what has the full pages up to `last`, as far as they may have items of these dates.
     pub(super) async fn choose(
         &self,
         dates: Option<DateRange>,
         last: PageNumber,
-        as_tiles: Option<(TileSet, PageNumber)>,
-        needs_groups: bool,
+        tiles: Option<UsableTiles<'_>>,
         order: Order,
-        known: &KnownTiles,
         deadline: Deadline,
     ) -> Result<ChosenStretches> {
         let first = self.first_page();
         let of = self.source().of(self.owner(), deadline.or_within(COMMAND));
-        let range = as_tiles.and_then(|(set, whole)| Some((set, TileNumber::within(first, whole)?)));
+        let range = tiles.and_then(|tiles| {
+            let range = TileNumber::within(first, tiles.whole)?;
+            Some((tiles, range))
+        });
         let mut choice = ChosenStretches::default();
         // Tiles whose pages are read: those that are missing, or cannot say what is asked.
         let mut open = BTreeSet::new();
         // The least and the greatest date of tiles that are not read.
         let mut unread = Vec::new();
         let mut tiled = None;
-        if let Some((set, (begin, end))) = range {
+        if let Some((UsableTiles { set, needs_groups, known, .. }, (begin, end))) = range {
             let end = end.min(begin.last_of(MOST_TILES));
             tiled = Some((begin, end));
             let mut next = begin;

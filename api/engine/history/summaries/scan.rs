@@ -20,7 +20,7 @@ use pagebucket_model::summary::{
     TooManyPoints, page_of_points,
 };
 
-use super::choice::{ChosenStretches, Stretch, are_groups};
+use super::choice::{ChosenStretches, Stretch, UsableTiles, are_groups};
 use super::known::KnownTiles;
 use super::tile_id::{self, PAGES};
 use super::tiles::{StoredPoints, TileSet};
@@ -129,9 +129,14 @@ impl History {
                 // Of a page that has later items, some count.
                 let whole = last
                     .and_then(|last| if size.last_seq(full) <= last { Some(full) } else { full.previous() });
-                let as_tiles = tiles.clone().zip(whole);
-                self.choose(query.dates(), full, as_tiles, query.needs_groups(), query.order, known, deadline)
-                    .await?
+                let needs_groups = query.needs_groups();
+                let usable = tiles.clone().zip(whole).map(|(set, whole)| UsableTiles {
+                    set,
+                    whole,
+                    needs_groups,
+                    known,
+                });
+                self.choose(query.dates(), full, usable, query.order, deadline).await?
             }
             None => ChosenStretches::default(),
         };
