@@ -1012,7 +1012,7 @@ export interface components {
             /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
             path: string;
             /**
-             * @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.
+             * @description RFC 3339, not finer than milliseconds, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.
              * @example 2004-01-09T00:00:00.000Z
              */
             at?: string;
@@ -1185,7 +1185,7 @@ export interface components {
             /** @description The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised. */
             path: string;
             /**
-             * @description RFC 3339 with at most three fraction digits, in the years 0000 to 9999 of UTC.
+             * @description RFC 3339, not finer than milliseconds, in the years 0000 to 9999 of UTC.
              * @example 2004-01-09T00:00:00.000Z
              */
             hour: string;
