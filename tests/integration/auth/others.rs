@@ -61,13 +61,14 @@ async fn a_refusal_is_the_same_for_histories_that_do_not_exist() {
     ];
     for path in paths {
         let mut refusals = Vec::new();
-        for owner in ["7", "9", "%37", "seven", "07"] {
+        // An escaped digit is the digit.
+        for (owner, shown) in [("7", "7"), ("9", "9"), ("%37", "7"), ("seven", "seven"), ("07", "07")] {
             let address = format!("/v1/customers/{owner}{path}");
             let plain = mine.send(Method::GET, &address, named).await;
             let head = mine.send(Method::HEAD, &address, named).await;
             assert_eq!(head.status, 403, "{address}");
-            refusals.push(refusal(&plain, owner));
-            refusals.push(refusal(&not_modified(&mine, address).await, owner));
+            refusals.push(refusal(&plain, shown));
+            refusals.push(refusal(&not_modified(&mine, address).await, shown));
         }
         assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "{path}: {refusals:#?}");
     }

@@ -117,7 +117,7 @@ async fn items_that_no_table_holds() {
     let file = Scratch::new("readings.csv");
     std::fs::write(file.path(), "deviceId,sensor,takenAt\n1,t1,2004-01-09\n").expect("to write");
     let refused = run(&mut place.pagebucket("import", &[file.path()])).await;
-    assert!(refused.sentence(2).contains("no field of CSV can hold"), "{refused:?}");
+    assert!(refused.sentence(2).contains("give them as NDJSON"), "{refused:?}");
     let names = ["import", file.path(), "--histories", READINGS.definitions.expect("a directory")];
     let refused = run(&mut super::program::pagebucket(&names)).await;
     assert!(
