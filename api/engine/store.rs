@@ -280,9 +280,11 @@ impl Store {
         self.epoch_renewals.subscribe()
     }
 
-    /// Gives the database another epoch, after a backup was restored: tags of before are then of another database. Instances
-    /// that run keep the epoch that they have read. Tiles of summaries are deleted first, because they may be of pages that the backup does
-    /// not have; kept ones, unless their pages are retired in the backup, too.
+    /// Gives the database another epoch, after a backup was restored: tags of before are then of another
+    /// database. Instances that run keep the epoch that they have read. Tiles of summaries are deleted first,
+    /// because they may be of pages that the backup does not have; kept ones, unless their pages are retired
+    /// in the backup, too. Time series are made again: they may have items of the lost histories, and a
+    /// restore may leave collections that the backup does not have.
     ///
     /// # Errors
     /// The database does not answer in time.
@@ -291,8 +293,13 @@ impl Store {
         let unserved = self.unserved.engines(&self.definitions, None, Deadline::within(COMMAND)).await?;
         for engine in self.histories.iter().chain(&unserved) {
             engine.forget_unretired_tiles().await?;
+            engine.drop_series().await?;
         }
-        epoch::renew(&self.database, Deadline::within(COMMAND)).await
+        epoch::renew(&self.database, Deadline::within(COMMAND)).await?;
+        for engine in &self.histories {
+            engine.ensure_series().await?;
+        }
+        Ok(())
     }
 
     /// The histories that the database has, by name, whether they are defined here or not.

@@ -2,6 +2,9 @@
 
 pub mod race;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use futures_util::future::join_all;
 use mongodb::bson::doc;
 use reqwest::Method;
@@ -158,6 +161,30 @@ async fn a_refusal_is_not_remembered(history: &'static History) {
     }
     client.append_after(1, 3, Some("k"), &history.item(2)).await.problem(422, "idempotency-key-reused");
     service.stored(1).await.holds_exactly([10, 11, 1]);
+}
+
+/// A client may have seen what a new primary does not know yet that a majority has. So the primary makes sure
+/// that it is one.
+#[test_over(&[TRADES, NOTES])]
+async fn a_greater_total_than_was_read_is_confirmed(history: &'static History) {
+    let confirmed = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&confirmed);
+    let setup = Setup::on(shared().await).of(history).observed(move |name, command| {
+        let level = command.get_document("readConcern").and_then(|concern| concern.get_str("level"));
+        if name == "aggregate" && level.ok() == Some("linearizable") {
+            seen.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let service = setup.start().await;
+    let client = &service.client;
+    client.append_after(1, 0, None, &history.item(1)).await.expect(201);
+    client.append_after(1, 1, None, &history.item(2)).await.expect(201);
+    assert_eq!(unexpected(&client.append_after(1, 1, None, &history.item(3)).await)[TOTAL], 2);
+    assert_eq!(confirmed.load(Ordering::Relaxed), 0, "no more was expected than was read");
+    for (times, owner, total) in [(1, 1, 2), (2, 2, 0)] {
+        assert_eq!(unexpected(&client.append_after(owner, 7, None, &history.item(4)).await)[TOTAL], total);
+        assert_eq!(confirmed.load(Ordering::Relaxed), times, "of {owner}");
+    }
 }
 
 #[test_over(&[TRADES, NOTES])]

@@ -6,6 +6,9 @@ mod erasures;
 mod faults;
 mod killed;
 mod late;
+mod restored;
+mod settled;
+mod views;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,9 +17,10 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::ReadConcern;
 use pagebucket_engine::internal::Ages;
+use pagebucket_engine::{Deadline, Engine, Erasure};
 use serde_json::{Value, json};
 
-use crate::harness::{Client, History, SERIES, Service, Setup, shared, test};
+use crate::harness::{Client, History, SERIES, Service, Setup, engine, eventually, shared, test};
 
 /// What does not count is deleted soon, and erasures come to their end.
 pub const SHORT: Ages = Ages {
@@ -44,15 +48,60 @@ async fn append(client: &Client, owner: u64, numbers: std::ops::RangeInclusive<u
     client.append(owner, &json!(trades)).await.expect(201);
 }
 
-/// The term of the lease of the first build.
-async fn term(database: &Database) -> i64 {
+/// The number of the build that is read; 0 if there is none.
+async fn number(database: &Database) -> i64 {
     let builds = database.collection::<Document>("series");
-    let build = builds.find_one(doc! { "_id": "trades/1" }).await.expect("an answer");
-    build.and_then(|build| build.get_i64("term").ok()).unwrap_or(0)
+    let builds = builds.find_one(doc! { "_id": "trades" }).await.expect("an answer");
+    builds.and_then(|builds| builds.get_i64("current").ok()).unwrap_or(0)
+}
+
+/// The name of its collection.
+async fn raw(database: &Database) -> String {
+    match number(database).await {
+        1 => "trades_series".to_owned(),
+        number => format!("trades_series_{number}"),
+    }
+}
+
+/// The collections of all builds that have one of their own.
+async fn collections(database: &Database) -> Vec<String> {
+    let names = database.list_collection_names().await.expect("names");
+    names.into_iter().filter(|name| name.starts_with("trades_series_")).collect()
+}
+
+/// The document of that build.
+async fn build(database: &Database) -> Document {
+    let id = format!("trades/{}", number(database).await);
+    let build = database.collection::<Document>("series").find_one(doc! { "_id": id }).await;
+    build.expect("an answer").unwrap_or_default()
+}
+
+/// Changes the document of that build.
+async fn change_build(database: &Database, change: Document) {
+    let id = format!("trades/{}", number(database).await);
+    let builds = database.collection::<Document>("series");
+    builds.update_one(doc! { "_id": id }, doc! { "$set": change }).await.expect("an update");
+}
+
+/// The term of its lease.
+async fn term(database: &Database) -> i64 {
+    build(database).await.get_i64("term").unwrap_or(0)
 }
 
 /// The measurements of each owner: generation, `seq` and quantity, in the order of `seq`, whether they count or not.
-async fn measurements(database: &Database, collection: &str) -> BTreeMap<u64, Vec<(i64, i64, i64)>> {
+async fn measurements(database: &Database) -> Measured {
+    measured_in(database, &raw(database).await).await
+}
+
+/// Those that count, as a program finds them that reads the database.
+async fn counting(database: &Database) -> Measured {
+    measured_in(database, "trades_series").await
+}
+
+/// By owner: `seq`, generation and quantity.
+type Measured = BTreeMap<u64, Vec<(i64, i64, i64)>>;
+
+async fn measured_in(database: &Database, collection: &str) -> Measured {
     let mut all: BTreeMap<u64, Vec<_>> = BTreeMap::new();
     let collection = database.collection::<Document>(collection);
     // As readers of the service find them, who read later.
@@ -71,20 +120,22 @@ async fn measurements(database: &Database, collection: &str) -> BTreeMap<u64, Ve
     all
 }
 
-/// The generation of each owner that has another than 0, by its build.
-async fn generations(database: &Database) -> BTreeMap<String, i64> {
+/// The generation of each owner that has one in the build that is read.
+async fn generations(database: &Database) -> BTreeMap<u64, i64> {
     let mut all = BTreeMap::new();
     let generations = database.collection::<Document>("series_generations");
-    let mut found = generations.find(doc! {}).await.expect("an answer");
+    let of_build = doc! { "_id": { "$regex": format!("^trades/{}/", number(database).await) } };
+    let mut found = generations.find(of_build).await.expect("an answer");
     while found.advance().await.expect("an answer") {
         let document = found.deserialize_current().expect("a document");
-        let current = document.get_i64("current").expect("a number");
-        all.insert(document.get_str("_id").expect("a text").to_owned(), current);
+        let number = |field| document.get_i64(field).expect("a number");
+        all.insert(number("owner") as u64, number("current"));
     }
     all
 }
 
-/// Waits until each owner has each of its items once in the collection, and nothing else is there.
+/// Waits until each owner has each of its items once in the collection, and nothing else is there. The public
+/// name shows the same.
 async fn each_once(client: &Client, database: &Database, owners: impl IntoIterator<Item = u64>) {
     let mut totals = BTreeMap::new();
     for owner in owners {
@@ -92,19 +143,24 @@ async fn each_once(client: &Client, database: &Database, owners: impl IntoIterat
     }
     let until = tokio::time::Instant::now() + PATIENCE;
     loop {
-        let all = measurements(database, "trades_series").await;
-        let wrong = totals.iter().find(|(owner, total)| {
-            let seqs = all.get(owner).into_iter().flatten().map(|(seq, ..)| *seq);
-            !seqs.eq(1..=**total)
-        });
-        let stranger = all.keys().find(|owner| !totals.contains_key(owner));
-        if wrong.is_none() && stranger.is_none() {
+        let (all, seen) = (measurements(database).await, counting(database).await);
+        let wrong = |all: &Measured| {
+            let has_not_each = |(owner, total): &(&u64, &i64)| {
+                let seqs = all.get(owner).into_iter().flatten().map(|(seq, ..)| *seq);
+                !seqs.eq(1..=**total)
+            };
+            let stranger = all.keys().find(|owner| !totals.contains_key(owner));
+            totals.iter().find(has_not_each).map(|(owner, _)| *owner).or(stranger.copied())
+        };
+        let (wrong, wrongly_seen) = (wrong(&all), wrong(&seen));
+        if wrong.is_none() && wrongly_seen.is_none() {
             return;
         }
         assert!(
             tokio::time::Instant::now() < until,
-            "not each item is measured once: of {stranger:?}; of {wrong:?} there are {:?}; generations {:?}",
-            wrong.map(|(owner, _)| &all[owner]),
+            "not each item is measured once: of {wrong:?} there are {:?}, of {wrongly_seen:?} are seen {:?}; generations {:?}",
+            wrong.map(|owner| all.get(&owner)),
+            wrongly_seen.map(|owner| seen.get(&owner)),
             generations(database).await,
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -123,6 +179,15 @@ async fn up_to(client: &Client) -> Option<String> {
 async fn count(client: &Client) -> u64 {
     let points = client.get(MONTH).await.expect(200)["points"].clone();
     points.as_array().expect("points").iter().map(|point| point["count"].as_u64().expect("a count")).sum()
+}
+
+/// Erases an owner, until all is swept.
+async fn erase(engine: &Engine, owner: u64) {
+    eventually("the sweep", PATIENCE, async || {
+        let erased = engine.erase(&engine::owner(SERIES, owner), Deadline::within(PATIENCE)).await;
+        matches!(erased, Ok(Erasure::Swept))
+    })
+    .await;
 }
 
 /// A service with a time series.
@@ -169,7 +234,7 @@ async fn an_item_is_a_measurement() {
     let mut listed = service
         .database
         .list_collections()
-        .filter(doc! { "name": "trades_series" })
+        .filter(doc! { "name": raw(&service.database).await })
         .await
         .expect("an answer");
     assert!(listed.advance().await.expect("an answer"));

@@ -7,7 +7,7 @@ use pagebucket_http::OpenParts;
 use pagebucket_model::domain::Clock;
 use serde_json::{Value, json};
 
-use super::{MONTH, PATIENCE, append, dated, each_once, service, up_to};
+use super::{MONTH, PATIENCE, append, dated, each_once, number, raw, service, up_to};
 use crate::cost::{profiled_in, sum};
 use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{Client, Harm, Proxy, SERIES, Setup, Way, eventually, shared, spawn, test};
@@ -118,8 +118,9 @@ async fn generations_are_read_of_the_owners_that_are_asked_for() {
     append(&service.client, 1, 1..=20).await;
     append(&service.client, 2, 1..=20).await;
     each_once(&service.client, &service.database, 1..=2).await;
+    let build = number(&service.database).await;
     let erased = (100..600_i64).map(|owner| {
-        doc! { "_id": format!("trades/1/{owner}"), "owner": owner, "current": 1_i64, "next": 1_i64, "term": 0_i64 }
+        doc! { "_id": format!("trades/{build}/{owner}"), "owner": owner, "current": 1_i64, "next": 1_i64, "term": 0_i64 }
     });
     service.database.collection("series_generations").insert_many(erased).await.expect("an answer");
     let seen = profiled_in(&service, "series_generations", async {
@@ -188,7 +189,7 @@ async fn few_questions_at_once() {
     setup.args.max_scans = 4;
     let service = setup.start().await;
     let client = &service.client;
-    proxy.harm("aggregate trades_series", Way::There, Harm::Hold, 1);
+    proxy.harm(format!("aggregate {}", raw(&service.database).await), Way::There, Harm::Hold, 1);
     let waiting = client.clone();
     let held = spawn(async move { waiting.get(MONTH).await });
     proxy.struck(1).await;

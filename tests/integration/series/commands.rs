@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use mongodb::bson::{DateTime, Document, doc};
 use serde_json::{Value, json};
 
-use super::{SHORT, append, count, each_once, measurements};
+use super::{SHORT, append, collections, count, each_once, raw};
 use crate::commands::program::{Place, pagebucket as program, run};
 use crate::harness::{SERIES, Service, Setup, TRADES, eventually, shared, test};
 
@@ -21,7 +21,11 @@ fn redefined(name: &str, series: &Value) -> PathBuf {
 }
 
 /// Runs a command on the database of a service; its status and what it says.
-async fn pagebucket(service: &Service, directory: Option<&str>, arguments: &[&str]) -> (Option<i32>, String) {
+pub(super) async fn pagebucket(
+    service: &Service,
+    directory: Option<&str>,
+    arguments: &[&str],
+) -> (Option<i32>, String) {
     let place = Place::of_service(service).await;
     let on = ["--mongodb-uri", &place.uri, "--database", &place.name, "--log", "warn"];
     let histories = directory.map(|directory| ["--histories", directory]);
@@ -44,8 +48,8 @@ async fn a_rebuild_replaces_a_time_series_also_with_another_definition() {
     // Under its name it is a view of the new one, which is fed.
     append(&service.client, 1, 21..=30).await;
     each_once(&service.client, &service.database, 1..=5).await;
-    let names = service.database.list_collection_names().await.expect("names");
-    assert!(names.iter().any(|name| name == "trades_series_2"), "{names:?}");
+    let second = raw(&service.database).await;
+    assert_eq!(collections(&service.database).await, [second.clone()], "the former one is dropped");
 
     let other = redefined(
         "rebuilt",
@@ -60,12 +64,8 @@ async fn a_rebuild_replaces_a_time_series_also_with_another_definition() {
     );
     let (status, told) = pagebucket(&service, directory, &["series", "rebuild"]).await;
     assert_eq!(status, Some(0), "{told}");
-    let names = service.database.list_collection_names().await.expect("names");
-    assert!(
-        !names.iter().any(|name| name == "trades_series_2")
-            && names.iter().any(|name| name == "trades_series_3"),
-        "{names:?}"
-    );
+    let third = raw(&service.database).await;
+    assert!(third > second && collections(&service.database).await == [third], "{second}");
     let series = service.database.collection::<Document>("trades_series");
     let found = series.find_one(doc! { "meta.type": "buy", "meta.ticker": "AMD" }).await.expect("an answer");
     assert!(found.is_some_and(|found| !found.contains_key("type")));
@@ -114,7 +114,7 @@ async fn verify_finds_what_is_wrong_in_a_time_series() {
     let same = SERIES.definitions;
     let (status, told) = pagebucket(&service, same, &["verify", "--series"]).await;
     assert_eq!(status, Some(0), "{told}");
-    let series = service.database.collection::<Document>("trades_series");
+    let series = service.database.collection::<Document>(&raw(&service.database).await);
     let mut doubled = series
         .find_one(doc! { "meta.owner": 2_i64, "seq": 4_i64 })
         .await
@@ -158,6 +158,6 @@ async fn a_time_series_is_dropped_when_no_definition_asks_for_it() {
         !names.iter().any(|name| name.starts_with("trades_series") || name.contains("system.buckets"))
     })
     .await;
-    assert!(measurements(&database, "trades_series").await.is_empty());
+    assert!(collections(&database).await.is_empty());
     assert_eq!(service.client.total(1).await, 25);
 }

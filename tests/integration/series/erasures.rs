@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use mongodb::bson::{DateTime, Document, doc};
 use pagebucket_engine::internal::Retention;
-use pagebucket_engine::{Deadline, Engine, Erasure, Reopening, Store};
+use pagebucket_engine::{Deadline, Engine, Reopening, Store};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{PATIENCE, SHORT, append, count, each_once, generations, measurements, sibling};
+use super::{PATIENCE, SHORT, append, count, each_once, erase, generations, measurements, raw, sibling};
 use crate::harness::{Harm, NOTES, Proxy, SERIES, Setup, Way, engine, eventually, shared, spawn, test};
 
 fn soon() -> Deadline {
@@ -17,13 +17,6 @@ fn soon() -> Deadline {
 
 fn trades(store: &Store) -> &Engine {
     engine::histories(store, SERIES)
-}
-
-async fn erase(engine: &Engine, owner: u64) {
-    eventually("the sweep", PATIENCE, async || {
-        matches!(engine.erase(&engine::owner(SERIES, owner), soon()).await, Ok(Erasure::Swept))
-    })
-    .await;
 }
 
 async fn reopen(engine: &Engine, owner: u64) {
@@ -47,7 +40,7 @@ async fn an_erased_owner_has_no_measurements_and_a_reopened_one_has_its_new_ones
     reopen(trades(&store), 1).await;
     append(client, 1, 100..=104).await;
     eventually("what came after is measured", PATIENCE, async || {
-        let all = measurements(database, "trades_series").await;
+        let all = measurements(database).await;
         let quantities = all.get(&1).into_iter().flatten().map(|(.., quantity)| *quantity);
         quantities.eq(100..=104)
     })
@@ -66,7 +59,7 @@ async fn an_owner_is_forgotten_once() {
     let store = sibling(shared().await.uri(), database).aging(SHORT).store().await;
     erase(trades(&store), 1).await;
     let before = generations(database).await;
-    assert_eq!(before.keys().collect::<Vec<_>>(), ["trades/1/1"]);
+    assert_eq!(before.keys().collect::<Vec<_>>(), [&1]);
     for _ in 0..3 {
         erase(trades(&store), 1).await;
     }
@@ -99,21 +92,21 @@ async fn a_late_feeder_brings_back_nothing_of_an_erased_owner() {
     append(&service.client, 1, 1..=5).await;
     append(&service.client, 2, 1..=5).await;
     each_once(&service.client, &database, [1, 2]).await;
-    proxy.harm("insert trades_series", Way::There, Harm::Hold, 1);
+    proxy.harm(format!("insert {}", raw(&database).await), Way::There, Harm::Hold, 1);
     append(&service.client, 1, 6..=9).await;
     // Whichever of the two feeds.
     eventually("it is fed, or held", PATIENCE, async || {
-        proxy.strikes() > 0 || measurements(&database, "trades_series").await[&1].len() == 9
+        proxy.strikes() > 0 || measurements(&database).await[&1].len() == 9
     })
     .await;
     let store = sibling(shared().await.uri(), &database).aging(SHORT).store().await;
     erase(trades(&store), 1).await;
-    assert!(generations(&database).await["trades/1/1"] > 0);
-    assert!(!measurements(&database, "trades_series").await.contains_key(&1), "nothing is left");
+    assert!(generations(&database).await[&1] > 0);
+    assert!(!measurements(&database).await.contains_key(&1), "nothing is left");
     proxy.relent();
     eventually("what comes late is deleted", PATIENCE, async || {
         assert_eq!(count(&service.client).await, 5, "it never counts");
-        !measurements(&database, "trades_series").await.contains_key(&1)
+        !measurements(&database).await.contains_key(&1)
     })
     .await;
     append(&service.client, 2, 6..=9).await;
@@ -136,11 +129,8 @@ async fn what_comes_late_is_deleted_while_others_append() {
         }
     }));
     let late = doc! { "date": DateTime::from_millis(1_706_800_000_000), "meta": { "owner": 1_i64, "ticker": "AMD" }, "seq": 1_i64 };
-    database.collection::<Document>("trades_series").insert_one(late).await.expect("a measurement");
-    eventually("it is deleted", PATIENCE, async || {
-        !measurements(&database, "trades_series").await.contains_key(&1)
-    })
-    .await;
+    database.collection::<Document>(&raw(&database).await).insert_one(late).await.expect("a measurement");
+    eventually("it is deleted", PATIENCE, async || !measurements(&database).await.contains_key(&1)).await;
     assert!(!appending.is_finished(), "there was something to feed");
 }
 

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use mongodb::bson::{Document, doc};
+use mongodb::bson::doc;
 use pagebucket_model::domain::Clock;
 use tokio::task::JoinSet;
 
-use super::{PATIENCE, SHORT, append, count, each_once, generations, measurements, term, up_to};
+use super::{
+    PATIENCE, SHORT, append, change_build, count, each_once, generations, measurements, raw, term, up_to,
+};
 use crate::commands::program::signal;
 use crate::exactly_once::ApiProcess;
 use crate::faults::{fail, heal};
@@ -117,10 +119,7 @@ async fn instances_are_killed_and_stopped() {
     signal("STOP", killed.pid());
     append(&other.client, OWNERS + 1, 1..=5).await;
     eventually("the other one feeds", PATIENCE, async || {
-        measurements(&database, "trades_series")
-            .await
-            .get(&(OWNERS + 1))
-            .is_some_and(|of_one| of_one.len() == 5)
+        measurements(&database).await.get(&(OWNERS + 1)).is_some_and(|of_one| of_one.len() == 5)
     })
     .await;
     signal("CONT", killed.pid());
@@ -185,7 +184,7 @@ async fn inserts_fail_in_every_way() {
     let mongod = Mongod::failing().await;
     let [one, other] = two(mongod.uri()).await;
     let writers = Writers::start(&[one.client.clone(), other.client.clone()]);
-    let namespace = format!("{}.trades_series", one.database.name());
+    let namespace = format!("{}.{}", one.database.name(), raw(&one.database).await);
     for round in 0..amount(4, 20) {
         writers.go_on(50).await;
         let how = match round % 4 {
@@ -227,13 +226,11 @@ async fn a_lost_place_loses_and_doubles_nothing() {
         trades.append(owner, items, pagebucket_engine::Deadline::within(PATIENCE)).await.expect("stored");
     }
     // A time in 1970, which no log has any more.
-    let old = doc! { "$set": { "place": "8200000001000000012B0229296E04" } };
-    let builds = database.collection::<Document>("series");
-    builds.update_one(doc! { "_id": "trades/1" }, old).await.expect("an update");
+    change_build(&database, doc! { "place": "8200000001000000012B0229296E04" }).await;
     let service = Setup::on(shared().await).of(SERIES).in_database(&database).start().await;
     is_exact(&service.client, &database, OWNERS).await;
     assert!(generations(&database).await.values().all(|generation| *generation == 0));
-    assert_eq!(measurements(&database, "trades_series").await.len() as u64, OWNERS);
+    assert_eq!(measurements(&database).await.len() as u64, OWNERS);
 }
 
 /// It is not known then what an owner has.
@@ -263,7 +260,7 @@ async fn a_slow_read_loses_no_lease() {
     each_once(&one.client, &one.database, [1]).await;
     let before = term(&one.database).await;
     // The position of an owner is not known yet.
-    let namespace = format!("{}.trades_series", one.database.name());
+    let namespace = format!("{}.{}", one.database.name(), raw(&one.database).await);
     let how = doc! { "namespace": namespace, "blockConnection": true, "blockTimeMS": 13_000 };
     fail(&mongod, "aggregate", doc! { "times": 1 }, how).await;
     append(&one.client, 2, 1..=3).await;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mongodb::bson::{DateTime, Document, doc};
+use mongodb::bson::{DateTime, doc};
 use pagebucket_engine::{Deadline, Store};
 use tokio::sync::Notify;
 
-use super::{PATIENCE, SHORT, count, each_once, generations, sibling};
+use super::{PATIENCE, SHORT, change_build, count, each_once, generations, sibling};
 use crate::harness::{SERIES, Setup, engine, shared, test};
 
 /// 2024-02-15.
@@ -33,12 +33,10 @@ async fn a_feeder_ends_at_any_command() {
     let setup = Setup::on(mongod).of(SERIES).aging(SHORT);
     let database = mongod.client().await.database(&setup.connection.database);
     let store = setup.store().await;
-    let builds = database.collection::<Document>("series");
     for fatal in 1..=COMMANDS {
         append(&store, fatal * 100).await;
         // The lease of the one that has ended.
-        let free = doc! { "$set": { "until": DateTime::from_millis(0) } };
-        builds.update_one(doc! { "_id": "trades/1" }, free).await.expect("an update");
+        change_build(&database, doc! { "until": DateTime::from_millis(0) }).await;
         let (sent, begun, reached) =
             (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
         let (count, counts, kill) = (Arc::clone(&sent), Arc::clone(&begun), Arc::clone(&reached));

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use mongodb::bson::{Document, doc};
 use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Store};
 
-use super::{PATIENCE, SHORT, append, count, each_once, generations, measurements, sibling, term};
+use super::{
+    PATIENCE, SHORT, append, build, count, each_once, generations, measurements, number, raw, sibling, term,
+};
 use crate::harness::{Harm, Proxy, SERIES, Service, Setup, Way, engine, eventually, shared, test};
 
 /// An instance that feeds through a proxy, and the database that it feeds.
@@ -29,6 +30,11 @@ impl Late {
     async fn other(&self) -> Service {
         sibling(shared().await.uri(), &self.database).aging(SHORT).start().await
     }
+
+    /// The command that inserts measurements.
+    async fn insert(&self) -> String {
+        format!("insert {}", raw(&self.database).await)
+    }
 }
 
 /// As if the process was stopped, or the packet was under way: the other one does not know what becomes of it.
@@ -36,14 +42,14 @@ impl Late {
 async fn a_late_insert_does_not_count() {
     let late = late().await;
     let feeding = late.store.feed_series();
-    eventually("it feeds", PATIENCE, async || !late_place(&late.database).await.is_empty()).await;
+    eventually("it feeds", PATIENCE, async || build(&late.database).await.get_str("place").is_ok()).await;
     let client = {
         // Appends come from an instance that does not feed yet.
         let appender = late.other().await;
         append(&appender.client, 1, 1..=12).await;
         append(&appender.client, 2, 1..=3).await;
         each_once(&appender.client, &late.database, [1, 2]).await;
-        late.proxy.harm("insert trades_series", Way::There, Harm::Hold, 1);
+        late.proxy.harm(late.insert().await, Way::There, Harm::Hold, 1);
         append(&appender.client, 1, 13..=25).await;
         appender
     };
@@ -51,17 +57,13 @@ async fn a_late_insert_does_not_count() {
     // The lease ends: the first one waits for its answer, and announces nothing.
     drop(feeding);
     each_once(&client.client, &late.database, [1, 2]).await;
-    assert_eq!(
-        generations(&late.database).await["trades/1/1"],
-        1,
-        "it was not known whether more would come"
-    );
+    assert_eq!(generations(&late.database).await[&1], 1, "it was not known whether more would come");
     append(&client.client, 1, 26..=30).await;
     each_once(&client.client, &late.database, [1, 2]).await;
     late.proxy.relent();
     eventually("the late ones come, or are deleted already", PATIENCE, async || {
         assert_eq!(count(&client.client).await, 33, "they do not count");
-        let of_1 = &measurements(&late.database, "trades_series").await[&1];
+        let of_1 = &measurements(&late.database).await[&1];
         late.proxy.strikes() > 0 && of_1.len() == 30
     })
     .await;
@@ -81,7 +83,7 @@ async fn a_late_insert_comes() {
     let feeding = late.store.feed_series();
     let appender = sibling(shared().await.uri(), &late.database).aging(patient).store().await;
     eventually("the late one feeds", PATIENCE, async || term(&late.database).await >= 2).await;
-    late.proxy.harm("insert trades_series", Way::There, Harm::Hold, 1);
+    late.proxy.harm(late.insert().await, Way::There, Harm::Hold, 1);
     let engine = engine::histories(&appender, SERIES);
     let items = vec![engine::dated(SERIES, 6, 1_708_000_000_000)];
     let owner = engine::owner(SERIES, 1);
@@ -92,7 +94,7 @@ async fn a_late_insert_comes() {
     late.proxy.relent();
     eventually("the late one comes", PATIENCE, async || {
         assert_eq!(count(&other.client).await, 6, "it does not count");
-        measurements(&late.database, "trades_series").await[&1].len() == 7
+        measurements(&late.database).await[&1].len() == 7
     })
     .await;
     drop(feeding);
@@ -114,11 +116,9 @@ async fn a_late_insert_of_a_dropped_time_series_does_not_count() {
     };
     append(1).await;
     let feeding = late.store.feed_series();
-    eventually("it feeds", PATIENCE, async || {
-        measurements(&late.database, "trades_series").await.contains_key(&1)
-    })
-    .await;
-    late.proxy.harm("insert trades_series", Way::There, Harm::Hold, 1);
+    eventually("it feeds", PATIENCE, async || measurements(&late.database).await.contains_key(&1)).await;
+    let (insert, dropped) = (late.insert().await, number(&late.database).await);
+    late.proxy.harm(&insert, Way::There, Harm::Hold, 1);
     append(2).await;
     late.proxy.struck(1).await;
     assert!(engine::histories(&appender, SERIES).drop_series().await.expect("dropped"));
@@ -126,11 +126,9 @@ async fn a_late_insert_of_a_dropped_time_series_does_not_count() {
     let other = late.other().await;
     append(3).await;
     each_once(&other.client, &late.database, [1]).await;
-    let place = late.database.collection::<Document>("series");
-    let builds = place.find_one(doc! { "_id": "trades" }).await.expect("an answer").expect("a document");
-    assert_eq!(builds.get_i64("current").ok(), Some(2), "no number is used twice");
+    assert!(number(&late.database).await > dropped, "no number is used twice");
     // Its answer says that the insert has come.
-    late.proxy.relent_but("insert trades_series", Way::Back, Harm::Hold, 1);
+    late.proxy.relent_but(&insert, Way::Back, Harm::Hold, 1);
     late.proxy.struck(2).await;
     each_once(&other.client, &late.database, [1]).await;
     assert_eq!(count(&other.client).await, 3);
@@ -148,21 +146,14 @@ async fn a_lost_answer_copies_nothing() {
     each_once(&other.client, &late.database, [1]).await;
     for (way, from) in [(Way::Back, 6), (Way::There, 16)] {
         let before = late.proxy.strikes();
-        late.proxy.harm("insert trades_series", way, Harm::Cut, 1);
+        late.proxy.harm(late.insert().await, way, Harm::Cut, 1);
         append(&other.client, 1, from..=from + 9).await;
         each_once(&other.client, &late.database, [1]).await;
-        let generation = generations(&late.database).await.get("trades/1/1").copied().unwrap_or(0);
+        let generation = generations(&late.database).await.get(&1).copied().unwrap_or(0);
         if late.proxy.strikes() > before {
             assert_eq!(generation, i64::from(way == Way::There), "{way:?}");
         }
         late.proxy.relent();
     }
     assert_eq!(count(&other.client).await, 25);
-}
-
-/// The place of the feeder in the changes.
-async fn late_place(database: &mongodb::Database) -> String {
-    let builds = database.collection::<Document>("series");
-    let build = builds.find_one(doc! { "_id": "trades/1" }).await.expect("an answer");
-    build.and_then(|build| Some(build.get_str("place").ok()?.to_owned())).unwrap_or_default()
 }

@@ -6,11 +6,11 @@ use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, doc};
 use pagebucket_model::definition::TimeSeries;
 
-use super::control::{BuildName, BuildState, Builds, COLLECTION, public_name};
+use super::control::{BuildName, BuildState, Builds, COLLECTION, next_number, public_name};
 use super::feeder::Feeder;
-use super::former::discard;
+use super::former::{discard, drop_late, forget_generations, numbers};
 use super::generations;
-use super::public::{drop_collection, listed, make, publish};
+use super::public::{Listed, drop_collection, listed, make, publish};
 use crate::history::collection::HistoryCollection;
 use crate::mongo::values::whole_number;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
@@ -62,9 +62,7 @@ pub(crate) async fn ensure(source: &HistoryCollection) -> Result<()> {
         Some(state) => state,
         None => create(source, &build, series).await?,
     };
-    if build.number != 1 {
-        publish(source, &build).await?;
-    }
+    publish(source).await?;
     if state.expire_after_days != series.expire_after_days.map(i64::from) {
         let seconds = series.expire_after_days.map(seconds_of);
         let seconds = seconds.map_or_else(|| Bson::from("off"), Bson::from);
@@ -78,11 +76,11 @@ pub(crate) async fn ensure(source: &HistoryCollection) -> Result<()> {
     Ok(())
 }
 
-/// Gives out the number of a first build, or of the next one after a time series that was dropped.
+/// Gives out the number of a first build, also after a time series that was dropped.
 async fn begin(source: &HistoryCollection) -> Result<Builds> {
     let deadline = || Deadline::within(COMMAND);
     refuse_foreign(source).await?;
-    let next = doc! { "$add": [{ "$ifNull": ["$latest", 0_i64] }, 1_i64] };
+    let next = next_number(greatest(source).await?);
     // Another instance may have begun meanwhile.
     let set = doc! {
         "current": { "$ifNull": ["$current", &next] },
@@ -94,11 +92,17 @@ async fn begin(source: &HistoryCollection) -> Result<Builds> {
     builds.ok_or_else(dropped)
 }
 
+/// The greatest number of a build that is there, whether it is remembered or not.
+async fn greatest(source: &HistoryCollection) -> Result<i64> {
+    Ok(numbers(source).await?.last().copied().unwrap_or(0))
+}
+
 fn dropped() -> Error {
     Error::Unavailable("the time series was dropped meanwhile".to_owned())
 }
 
-/// Creates the collection of a build, and its document last: a feeder needs it.
+/// Creates the collection of a build, and its document last: a feeder needs it. A collection that is there
+/// was made for this build, because its number is new.
 async fn create(source: &HistoryCollection, build: &BuildName, series: &TimeSeries) -> Result<BuildState> {
     let name = build.collection();
     let mut command = doc! {
@@ -144,6 +148,8 @@ async fn upsert(source: &HistoryCollection, id: &str, change: impl Into<Bson>) -
 async fn refuse_foreign(source: &HistoryCollection) -> Result<()> {
     let name = public_name(source.collection());
     match listed(source).await? {
+        // It is left of a build that the database does not remember: a restore does not always replace all.
+        Some(Listed::View { on, .. }) if on.starts_with(&format!("{name}_")) => Ok(()),
         Some(_) => Err(Error::Internal(format!(
             "the collection {name} exists, and pagebucket has not created it: rename or drop it"
         ))),
@@ -171,18 +177,16 @@ impl Rebuild {
             ensure(&source).await?;
         }
         // Before any page is read: an erasure that does not see it has written its tombstone before.
-        let latest = doc! { "$add": ["$latest", 1_i64] };
+        let next = next_number(greatest(&source).await?);
         let command = doc! {
             "findAndModify": COLLECTION, "query": { "_id": source.collection() }, "new": true,
-            "update": [{ "$set": { "latest": &latest, "building": latest } }],
+            "update": [{ "$set": { "latest": &next, "building": next } }],
         };
         source.write(command, deadline()).await?;
         let builds = Builds::of(&source, deadline()).await?.ok_or_else(dropped)?;
         let build = BuildName::of(&source, builds.latest);
         create(&source, &build, &series).await?;
-        for number in (1..builds.latest).filter(|number| *number != builds.current) {
-            discard(&source, &BuildName::of(&source, number)).await?;
-        }
+        drop_late(&source).await?;
         let feeder = Feeder::take(Arc::clone(&source), build.clone(), ObjectId::new()).await?;
         let feeder = feeder.ok_or_else(dropped)?;
         Ok(Some(Self { source, builds, build, feeder }))
@@ -213,9 +217,7 @@ impl Rebuild {
         if reply.get("n").and_then(whole_number) != Some(1) {
             return Err(Error::Unavailable("another rebuild has begun meanwhile".to_owned()));
         }
-        let former = builds.current(&source);
-        discard(&source, &former).await?;
-        publish(&source, &build).await
+        drop_late(&source).await
     }
 }
 
@@ -225,10 +227,13 @@ impl Rebuild {
 /// The database does not answer. Then it may be repeated.
 pub(crate) async fn remove(source: &HistoryCollection) -> Result<bool> {
     let deadline = || Deadline::within(COMMAND);
-    let Some(builds) = Builds::of(source, deadline()).await? else { return Ok(false) };
-    for number in (1..=builds.latest).rev() {
+    if Builds::of(source, deadline()).await?.is_none() {
+        return Ok(false);
+    }
+    for number in numbers(source).await? {
         discard(source, &BuildName::of(source, number)).await?;
     }
+    forget_generations(source, source.collection()).await?;
     drop_collection(source, &public_name(source.collection())).await?;
     // Last: until then erasures look for builds. The greatest number stays.
     let update =

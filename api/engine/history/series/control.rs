@@ -1,7 +1,9 @@
 //! What a database remembers of native time series: the collection `series`.
 //!
 //! - `{_id: "trades", current?, latest, building?}`: the number of the build that is read, the greatest number that was used, and the number of one that is being made.
-//!   It stays when the time series is dropped, without `current`: no number is used twice, so what a feeder of a dropped one brings late is in no other.
+//!   It stays when the time series is dropped, without `current`. No number is used twice, also after a backup
+//!   was restored ([`next_number`]). So a build never adopts a collection that is there, and what a feeder of a
+//!   dropped one brings late is in no other.
 //! - `{_id: "trades/1", meta, granularity, expireAfterDays?, term, holder?, until, place?, scanned, scanAfter?, upTo?, raises, batch}`: a build, and how far
 //!   its feeder has come.
 
@@ -123,10 +125,15 @@ impl BuildName {
 
     /// The name of its collection. No history has a `_` in its name.
     pub(crate) fn collection(&self) -> String {
-        match self.number {
-            1 => public_name(&self.history),
-            number => format!("{}_series_{number}", self.history),
+        match self.is_public() {
+            true => public_name(&self.history),
+            false => format!("{}_{}", public_name(&self.history), self.number),
         }
+    }
+
+    /// Whether its collection has the public name itself. The first builds of earlier versions have it.
+    pub(super) fn is_public(&self) -> bool {
+        self.number == 1
     }
 
     /// Reads its document.
@@ -301,6 +308,16 @@ impl BuildState {
 /// The name under which the time series of a history is read by others.
 pub(crate) fn public_name(history: &str) -> String {
     format!("{history}_series")
+}
+
+/// A number that no build has had: the time of the database in seconds, or the one after the latest. The
+/// latest alone may have been used: a restored backup remembers an earlier one. It is greater than `there`,
+/// too, the numbers of collections that there are.
+pub(super) fn next_number(there: i64) -> Document {
+    let seconds = doc! { "$divide": [{ "$toLong": "$$NOW" }, 1_000_i64] };
+    let after = |number: Bson| doc! { "$add": [number, 1_i64] };
+    let latest = after(doc! { "$ifNull": ["$latest", 0_i64] }.into());
+    doc! { "$max": [latest, after(there.into()), { "$toLong": seconds }] }
 }
 
 /// The owner that a stored value is the id of.

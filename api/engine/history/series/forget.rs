@@ -8,6 +8,7 @@
 
 use super::control::{BuildName, Builds};
 use super::generations::Generations;
+use super::public::tell_readers;
 use crate::history::buckets::marker;
 use crate::history::collection::OfOwner;
 use crate::mongo::Result;
@@ -31,7 +32,7 @@ pub(crate) async fn forget(of: OfOwner<'_>) -> Result<()> {
             Some(known) => known.current,
             None => {
                 let current = generations.raise(of.owner).await?;
-                build.note_raise(source, deadline).await?;
+                tell_readers(source, &build).await?;
                 // Last: who does not come to this raises it once more.
                 if let Some(since) = since {
                     generations.forgotten(of.owner, since).await?;

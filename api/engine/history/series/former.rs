@@ -1,24 +1,43 @@
 //! Builds that are not read any more.
 
-use mongodb::bson::doc;
+use std::collections::BTreeSet;
 
-use super::control::{BuildName, Builds, COLLECTION};
+use mongodb::bson::doc;
+use mongodb::bson::raw::RawDocument;
+
+use super::control::{BuildName, Builds, COLLECTION, public_name};
 use super::generations;
-use super::public::{drop_collection, listed, publish};
+use super::public::{drop_collection, names, publish};
 use crate::history::collection::HistoryCollection;
+use crate::mongo::majority::Query;
 use crate::mongo::{COMMAND, Deadline, Result};
 
-/// Drops collections of former builds: an insert that comes late creates one again.
+/// Drops builds that are neither read nor made. An insert that comes late creates a collection again, and a
+/// restored backup leaves those that it does not have.
 pub(super) async fn drop_late(source: &HistoryCollection) -> Result<()> {
     let Some(builds) = Builds::of(source, Deadline::within(COMMAND)).await? else { return Ok(()) };
-    // A rebuild that has ended between its steps may have left the first one, which has the public name.
-    if builds.current != 1 {
-        publish(source, &builds.current(source)).await?;
-    }
-    for number in (2..=builds.latest).filter(|number| builds.all().all(|used| used != *number)) {
-        drop_collection(source, &BuildName::of(source, number).collection()).await?;
+    // First: what is read by the public name is another build then.
+    publish(source).await?;
+    for number in numbers(source).await? {
+        // A later one has begun meanwhile.
+        if number < builds.latest && builds.all().all(|used| used != number) {
+            discard(source, &BuildName::of(source, number)).await?;
+        }
     }
     Ok(())
+}
+
+/// The numbers of all builds that are remembered or have a collection.
+pub(super) async fn numbers(source: &HistoryCollection) -> Result<BTreeSet<i64>> {
+    let prefix = format!("{}_", public_name(source.collection()));
+    let number = |text: &str, prefix: &str| text.strip_prefix(prefix).and_then(|rest| rest.parse().ok());
+    let mut all: BTreeSet<_> = names(source).await?.iter().filter_map(|name| number(name, &prefix)).collect();
+    let (first, end) = (format!("{}/", source.collection()), format!("{}0", source.collection()));
+    let command = doc! { "find": COLLECTION, "filter": { "_id": { "$gte": &first, "$lt": end } }, "projection": { "_id": 1 } };
+    let id = move |build: &RawDocument| Ok(number(build.get_str("_id").unwrap_or_default(), &first));
+    let remembered = source.reads.find(Query::new(command, Deadline::within(COMMAND)), id).await?;
+    all.extend(remembered.into_iter().flatten());
+    Ok(all)
 }
 
 /// Drops a build, and what is remembered of it.
@@ -27,12 +46,15 @@ pub(super) async fn discard(source: &HistoryCollection, build: &BuildName) -> Re
     let deadline = || Deadline::within(COMMAND);
     // First: its feeder stops.
     source.write(doc! { "delete": COLLECTION, "deletes": [delete] }, deadline()).await?;
-    let range = doc! { "_id": { "$gte": format!("{}/", build.id()), "$lt": format!("{}0", build.id()) } };
-    let delete = doc! { "q": range, "limit": 0 };
-    source.write(doc! { "delete": generations::COLLECTION, "deletes": [delete] }, deadline()).await?;
-    // Later builds have a view of the name of the first one.
-    let is_public = build.number == 1
-        && Builds::of(source, deadline()).await?.is_some_and(|builds| builds.current != 1)
-        && listed(source).await?.is_some_and(|listed| listed.view_on.is_some());
-    if is_public { Ok(()) } else { drop_collection(source, &build.collection()).await }
+    forget_generations(source, &build.id()).await?;
+    // The public name belongs to the view.
+    if build.is_public() { Ok(()) } else { drop_collection(source, &build.collection()).await }
+}
+
+/// Deletes the generations of owners in a build, or in all builds of a history.
+pub(super) async fn forget_generations(source: &HistoryCollection, of: &str) -> Result<()> {
+    // `0` follows `/` in ASCII.
+    let range = doc! { "_id": { "$gte": format!("{of}/"), "$lt": format!("{of}0") } };
+    let delete = doc! { "delete": generations::COLLECTION, "deletes": [{ "q": range, "limit": 0 }] };
+    source.write(delete, Deadline::within(COMMAND)).await.map(drop)
 }

@@ -12,6 +12,7 @@ use pagebucket_model::metric::SERIES_COPIES;
 use super::control::{Announced, BuildName};
 use super::generations::{Generations, OwnerGeneration};
 use super::measurement::with_generation;
+use super::public::tell_readers;
 use super::round::{insert, of_generation};
 use crate::history::collection::HistoryCollection;
 use crate::mongo::majority::Query;
@@ -44,7 +45,7 @@ pub(super) async fn settle(
         let known = known.get(&announced.owner).copied().unwrap_or_default();
         if known.current != announced.generation {
             // What was announced does not count. Who has changed it may not have come to the end.
-            build.note_raise(source, step()).await?;
+            tell_readers(source, build).await?;
             generations(step()).delete_older(&[(announced.owner.clone(), known.current)]).await?;
         } else if !is_complete(source, build, announced, known).await? {
             copy(source, build, term, announced).await?;
@@ -99,8 +100,7 @@ async fn copy(source: &HistoryCollection, build: &BuildName, term: i64, announce
         after = last;
     }
     if generations().switch(owner, *generation, to, term).await? {
-        // Before anything is deleted: readers that have begun read again.
-        build.note_raise(source, Deadline::within(COMMAND)).await?;
+        tell_readers(source, build).await?;
         generations().delete_older(&[(owner.clone(), to)]).await?;
     }
     Ok(())
