@@ -48,7 +48,10 @@ async fn without_a_terminal_sighup_is_ignored() {
     let place = Place::new().await;
     let command = place.pagebucket("serve", &["--listen", "127.0.0.1:0"]);
     let mut detached = Command::new("setsid");
-    detached.arg(command.as_std().get_program()).args(command.as_std().get_args());
+    detached
+        .args(["env", "--default-signal=HUP"])
+        .arg(command.as_std().get_program())
+        .args(command.as_std().get_args());
     detached.env_clear().env("PATH", "/usr/bin:/bin").kill_on_drop(true);
     detached.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let serving = Serving::start(TRADES, &mut detached).await;

@@ -1,5 +1,6 @@
 //! What commands show on a terminal, and that they show it nowhere else.
 
+use std::ffi::OsStr;
 use std::process::Stdio;
 
 use tokio::process::Command;
@@ -12,6 +13,8 @@ use crate::harness::{TRADES, fill, skip, test};
 pub fn on_terminal(command: &Command) -> Command {
     let command = command.as_std();
     let words = std::iter::once(command.get_program()).chain(command.get_args());
+    // The tests may run where SIGHUP is ignored, as under `nohup`.
+    let words = ["env", "--default-signal=HUP"].map(OsStr::new).into_iter().chain(words);
     let quoted = words.map(|word| format!("'{}'", word.to_str().expect("text"))).collect::<Vec<_>>();
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &quoted.join(" "), "/dev/null"]);
