@@ -49,7 +49,11 @@ async fn a_rebuild_replaces_a_time_series_also_with_another_definition() {
     append(&service.client, 1, 21..=30).await;
     each_once(&service.client, &service.database, 1..=5).await;
     let second = raw(&service.database).await;
-    assert_eq!(collections(&service.database).await, [second.clone()], "the former one is dropped");
+    assert_eq!(
+        collections(&service.database).await,
+        std::slice::from_ref(&second),
+        "the former one is dropped"
+    );
 
     let other = redefined(
         "rebuilt",
