@@ -3,6 +3,8 @@
 //! 3.0 has an older JSON Schema with words of its own. What it has no words for is left out, so that a schema allows more,
 //! never less.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::visit::{each_operation, each_schema, elements, members};
@@ -75,6 +77,10 @@ fn rewritten(schema: Value) -> Value {
             schema.insert(open.to_owned(), json!(true));
         }
     }
+    if let Some(pattern) = schema.get("enum").and_then(pattern_of_alike) {
+        schema.shift_remove("enum");
+        schema.insert("pattern".to_owned(), json!(pattern));
+    }
     rewrite_type(&mut schema);
     schema.retain(|name, _| KEYWORDS.split(' ').any(|keyword| keyword == name));
     if schema.len() > 1
@@ -83,6 +89,14 @@ fn rewritten(schema: Value) -> Value {
         schema.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
     }
     Value::Object(schema)
+}
+
+/// The pattern of words of which some differ by case alone, as `1m` and `1M` do: generators make one name of both, and some fail.
+fn pattern_of_alike(words: &Value) -> Option<String> {
+    let words: Vec<&str> = words.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?;
+    let names: HashSet<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let is_plain = words.iter().all(|word| word.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    (names.len() < words.len() && is_plain).then(|| format!("^({})$", words.join("|")))
 }
 
 /// One type, `nullable` or not. Several types are alternatives.
@@ -119,6 +133,14 @@ fn rewrite_type(schema: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_differ_by_case_alone_become_a_pattern() {
+        let alike = json!({ "type": "string", "enum": ["1m", "1h", "1M"] });
+        assert_eq!(rewritten(alike), json!({ "pattern": "^(1m|1h|1M)$", "type": "string" }));
+        let others = json!({ "enum": ["asc", "desc"], "type": "string" });
+        assert_eq!(rewritten(others.clone()), others);
+    }
 
     #[test]
     fn what_may_be_in_an_object_stays() {
