@@ -37,8 +37,24 @@ pub fn in_3_0(mut document: Value) -> Value {
             // Swagger UI sends it as it sends that of the parameter, which has one if it is to be sent.
             parameter["schema"].as_object_mut().and_then(|schema| schema.shift_remove("example"));
         }
+        leave_out_alike(operation);
     });
     document
+}
+
+/// Leaves out optional parameters of a query that have the name of another parameter but for case and signs, as `lastEventId` has
+/// that of `Last-Event-ID`: generators make one name of both, and some fail.
+fn leave_out_alike(operation: &mut Value) {
+    let Some(Value::Array(parameters)) = operation.get_mut("parameters") else { return };
+    let plain = |parameter: &Value| {
+        let name = parameter["name"].as_str().unwrap_or_default();
+        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
+    };
+    let headers: HashSet<String> =
+        parameters.iter().filter(|parameter| parameter["in"] == "header").map(plain).collect();
+    parameters.retain(|parameter| {
+        parameter["in"] != "query" || parameter["required"] == true || !headers.contains(&plain(parameter))
+    });
 }
 
 /// Describes a body of lines as a whole, under this media type: generators leave out requests whose type they do not know.
