@@ -63,7 +63,7 @@ pub struct LogScope {
     pub pipeline: Vec<Document>,
     /// The most changes in one answer.
     pub batch: u32,
-    /// How long the server waits for a change before it answers that there is none.
+    /// How long the server waits for a change before it answers without one.
     pub wait: Duration,
 }
 

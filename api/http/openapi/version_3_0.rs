@@ -42,8 +42,8 @@ pub fn in_3_0(mut document: Value) -> Value {
     document
 }
 
-/// Leaves out optional parameters of a query that have the name of another parameter but for case and signs, as `lastEventId` has
-/// that of `Last-Event-ID`: generators make one name of both, and some fail.
+/// Leaves out optional parameters of a query whose names differ from the name of a header only in case and signs, as
+/// `lastEventId` does from `Last-Event-ID`: generators make one name of both, and some fail.
 fn leave_out_alike(operation: &mut Value) {
     let Some(Value::Array(parameters)) = operation.get_mut("parameters") else { return };
     let plain = |parameter: &Value| {
