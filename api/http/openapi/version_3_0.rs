@@ -93,9 +93,11 @@ fn rewritten(schema: Value) -> Value {
             schema.insert(open.to_owned(), json!(true));
         }
     }
-    if let Some(pattern) = schema.get("enum").and_then(pattern_of_alike) {
+    if let Some(words) = schema.get("enum").and_then(words_alike) {
+        let (pattern, longest) = (format!("^({})$", words.join("|")), words.iter().map(|word| word.len()).max());
         schema.shift_remove("enum");
         schema.insert("pattern".to_owned(), json!(pattern));
+        schema.insert("maxLength".to_owned(), json!(longest));
     }
     rewrite_type(&mut schema);
     schema.retain(|name, _| KEYWORDS.split(' ').any(|keyword| keyword == name));
@@ -107,12 +109,12 @@ fn rewritten(schema: Value) -> Value {
     Value::Object(schema)
 }
 
-/// The pattern of words of which some differ by case alone, as `1m` and `1M` do: generators make one name of both, and some fail.
-fn pattern_of_alike(words: &Value) -> Option<String> {
+/// Words of which some differ by case alone, as `1m` and `1M` do: generators make one name of both, and some fail.
+fn words_alike(words: &Value) -> Option<Vec<String>> {
     let words: Vec<&str> = words.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?;
     let names: HashSet<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let is_plain = words.iter().all(|word| word.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-    (names.len() < words.len() && is_plain).then(|| format!("^({})$", words.join("|")))
+    (names.len() < words.len() && is_plain).then(|| words.into_iter().map(str::to_owned).collect())
 }
 
 /// One type, `nullable` or not. Several types are alternatives.
@@ -153,7 +155,7 @@ mod tests {
     #[test]
     fn words_that_differ_by_case_alone_become_a_pattern() {
         let alike = json!({ "type": "string", "enum": ["1m", "1h", "1M"] });
-        assert_eq!(rewritten(alike), json!({ "pattern": "^(1m|1h|1M)$", "type": "string" }));
+        assert_eq!(rewritten(alike), json!({ "pattern": "^(1m|1h|1M)$", "maxLength": 2, "type": "string" }));
         let others = json!({ "enum": ["asc", "desc"], "type": "string" });
         assert_eq!(rewritten(others.clone()), others);
     }
