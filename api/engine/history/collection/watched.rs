@@ -53,7 +53,7 @@ pub(crate) struct AppendChange {
     /// The bucket if it is new, otherwise the fields that were set.
     pub(crate) written: RawDocumentBuf,
     /// The reasons to forget that were there before.
-    pub(crate) forgets: u64,
+    forgets: u64,
 }
 
 /// The watched owners of the histories of one definition.
@@ -264,9 +264,9 @@ impl WatchedOwners {
 }
 
 impl WatchedOwner {
-    /// Takes the change that has shown the last bucket.
-    pub(crate) fn take_change(&self) -> Option<AppendChange> {
-        self.change.lock().take()
+    /// Takes the change that has shown the last bucket. It is for one who has forgotten so often; it does not follow pages of before.
+    pub(crate) fn take_change(&self, forgets: u64) -> Option<AppendChange> {
+        self.change.lock().take().filter(|change| change.forgets == forgets)
     }
 }
 
@@ -378,6 +378,30 @@ mod tests {
         assert!(!is_news(&|| all.seen(&SEVEN, (1_000, 3))) && !is_news(&|| all.seen(&SEVEN, (999, 10))));
         assert!(is_news(&|| all.seen(&SEVEN, (1_001, 1))));
         assert!(is_news(&|| all.look(&SEVEN)) && is_news(&|| all.look_at_all()));
+    }
+
+    #[test]
+    fn a_change_counts_until_there_is_a_reason_to_forget() {
+        let all = Arc::new(WatchedOwners::default());
+        let watched = all.watch(SEVEN);
+        let mut second = 1_000;
+        let mut grow = || {
+            second += 1;
+            all.grown(&SEVEN, (second, 1), None, || Some(RawDocumentBuf::new()));
+        };
+        let forgets = || watched.news.borrow().reasons.forgets;
+        grow();
+        assert!(watched.take_change(forgets()).is_some() && watched.take_change(forgets()).is_none());
+        let reasons: [fn(&WatchedOwners); 3] =
+            [WatchedOwners::forget_pages, WatchedOwners::look_at_all, |all| all.deleted(&SEVEN, 1)];
+        for forget in reasons {
+            let before = forgets();
+            grow();
+            forget(&all);
+            assert!(watched.take_change(forgets()).is_none(), "of before");
+            grow();
+            assert!(watched.take_change(before).is_none(), "pages of before are not followed");
+        }
     }
 
     #[tokio::test]

@@ -232,8 +232,8 @@ impl Room {
 
     /// The bucket that the last change shows, if its new items are the next ones.
     fn next_bucket(&self) -> Option<Bucket> {
-        let AppendChange { bucket, written, forgets } = self.watched.take_change()?;
-        if forgets != self.looked.reasons.forgets || Some(bucket) <= self.looked.bucket {
+        let AppendChange { bucket, written, .. } = self.watched.take_change(self.looked.reasons.forgets)?;
+        if Some(bucket) <= self.looked.bucket {
             return None;
         }
         let published = self.door.published.borrow();
