@@ -192,6 +192,9 @@ async fn a_token_that_is_none_is_refused() {
         let refused = service.client.send(Method::GET, &address(TRADES), with).await;
         let problem = refused.problem(400, "invalid-parameter");
         assert_eq!(problem["errors"][0]["parameter"], "Last-Event-ID", "{id}: {problem}");
+        let queried = service.client.get(&format!("{}?lastEventId={id}", address(TRADES))).await;
+        let problem = queried.problem(400, "invalid-parameter");
+        assert_eq!(problem["errors"][0]["parameter"], "lastEventId", "{id}: {problem}");
     }
     service.client.get("/v1/trades/live?after=3").await.problem(400, "invalid-parameter");
 }

@@ -1,9 +1,10 @@
 //! Change streams that are silent, fail each time they are asked for more, or cannot be opened: readers get what is appended
 //! meanwhile, not only afterwards.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mongodb::bson::{Document, doc};
+use pagebucket_engine::LiveReader;
 use reqwest::Method;
 use serde_json::json;
 
@@ -21,6 +22,13 @@ pub fn of_streams(database: &mongodb::Database, commands: &[&str], how: Document
     let mut failure = doc! { "failCommands": commands.to_vec(), "namespace": format!("{}.$cmd.aggregate", database.name()) };
     failure.extend(how);
     failure
+}
+
+/// Reads to an item that was just appended, and prints how late it came: `cargo test --test integration -- --nocapture no_reader`.
+async fn read_late(how: &str, reader: &mut LiveReader, last: u64) {
+    let appended = Instant::now();
+    read_to(TRADES, reader, last).await;
+    println!("{how}: item {last} after {} ms", appended.elapsed().as_millis());
 }
 
 /// Two streams are not opened soon after each other.
@@ -42,7 +50,7 @@ async fn a_dead_connection_deafens_no_reader() {
     wire.harm("getMore", Way::Back, Harm::Hold, 1);
     wire.struck(1).await;
     pair.append(1, 7, 4..=15).await;
-    read_to(TRADES, &mut reader, 15).await;
+    read_late("a dead connection", &mut reader, 15).await;
     eventually("the stream goes on by another connection", PATIENCE, async || pair.sent[0].streams() > 1)
         .await;
     pair.append(1, 7, 16..=16).await;
@@ -63,7 +71,7 @@ async fn questions_that_hang_deafen_no_reader() {
         let first = readers[0].position().get() + 1;
         pair.append(store, 7, first..=last).await;
         for reader in &mut readers {
-            read_to(TRADES, reader, last).await;
+            read_late("questions that hang", reader, last).await;
         }
     }
     let mut late = pair.watch(0, 7, Some(0)).await;
@@ -89,7 +97,7 @@ async fn streams_that_always_fail_deafen_no_reader() {
                 pair.append(store, 7, last + 1..=last + 3).await;
                 last += 3;
                 for reader in &mut readers {
-                    read_to(TRADES, reader, last).await;
+                    read_late(&format!("{commands:?} failing with {code}"), reader, last).await;
                 }
             }
             let mut late = pair.watch(1, 7, Some(last - 3)).await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use utoipa::openapi::path::Parameter;
 
 use super::answer::{LivePermit, answer};
-use super::params::{last_event, last_event_documented};
+use super::params::{last_event, last_event_documented, last_event_parameter};
 use super::stream::{LiveStream, StreamClient};
 use crate::limits::answer_memory::Account;
 use crate::problem::{OwnersLiveProblems, ParameterFault, Problem, ProblemKind};
@@ -20,15 +20,16 @@ use crate::state::Api;
 
 /// Where a live stream of all owners begins.
 pub struct OwnersLiveParams {
-    /// `None` for now.
-    after: Option<LogPlace>,
+    /// The parameter that has the place, and the place. `None` for now.
+    after: Option<(&'static str, LogPlace)>,
 }
 
 impl Params for OwnersLiveParams {
     fn read(reader: &mut ParameterReader<'_>, _: &Engine) -> Option<Self> {
+        let parameter = last_event_parameter(reader);
         match last_event(reader, LogPlace::parse) {
             None => Some(Self { after: None }),
-            Some(last) => Some(Self { after: Some(last?) }),
+            Some(last) => Some(Self { after: Some((parameter, last?)) }),
         }
     }
 
@@ -52,8 +53,8 @@ type OwnersArguments = (State<Arc<Api>>, Address<OwnersLiveParams>, Granted, Liv
 /// shows them, with their totals: each {owner} about once a second at most, and to a slow client only the latest. The first event,
 /// `position`, only has an `id`; so has one every 15 seconds in which nothing is appended.
 ///
-/// To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: what has changed since then comes first. It ages with the log of the
-/// database. One that is too old is 410 `position-too-old`: begin a stream without it, and then list the {manyOwners}.
+/// To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: what has changed since then comes
+/// first. It ages with the log of the database. One that is too old is 410 `position-too-old`: begin a stream without it, and then list the {manyOwners}.
 #[utoipa::path(
     get,
     path = "/v1/{items}/live",
@@ -73,12 +74,16 @@ pub async fn owners(asked: OwnersArguments) -> Result<Response, Problem> {
     let renewals = api.store.epoch_renewals();
     let client = StreamClient { quota, lifetime, account, permit, renewals };
     let resumed = after.is_some();
-    let reader = engine.follow_owners(after, deadline).await.map_err(problem)?;
+    let (parameter, place) = after.unzip();
+    let reader = engine
+        .follow_owners(place, deadline)
+        .await
+        .map_err(|error| problem(error, parameter.unwrap_or_default()))?;
     let definition = Arc::clone(engine.definition());
     Ok(answer(LiveStream::of_owners(reader, definition, &api, client), resumed))
 }
 
-fn problem(error: FollowError) -> Problem {
+fn problem(error: FollowError, parameter: &'static str) -> Problem {
     match error {
         FollowError::Database(error) => error.into(),
         FollowError::NotAvailable => Problem::new(
@@ -91,7 +96,7 @@ fn problem(error: FollowError) -> Problem {
         ),
         FollowError::Malformed => {
             let detail = "must be the `id` of an event of such a stream".to_owned();
-            Problem::invalid_parameters(vec![ParameterFault { parameter: "Last-Event-ID".into(), detail }])
+            Problem::invalid_parameters(vec![ParameterFault { parameter: parameter.into(), detail }])
         }
     }
 }

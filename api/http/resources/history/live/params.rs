@@ -1,6 +1,5 @@
 //! Where a live stream begins.
 
-use axum::http::HeaderName;
 use pagebucket_engine::{Engine, LiveStart};
 use pagebucket_model::domain::{Invalid, MAX_SAFE_INTEGER, Position};
 use serde_json::{Value, json};
@@ -10,7 +9,7 @@ use crate::request::params::{ParameterReader, Params, in_header, in_query};
 use crate::schemas::{schema, whole};
 
 /// The `id` of the last event that a client has.
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const LAST_EVENT_ID: &str = "Last-Event-ID";
 
 /// The same in a query, from clients that cannot send the header.
 const LAST_EVENT_ID_QUERY: &str = "lastEventId";
@@ -46,6 +45,11 @@ impl Params for LiveParams {
     }
 }
 
+/// The name of the parameter that counts: the header if there is one.
+pub fn last_event_parameter(reader: &ParameterReader<'_>) -> &'static str {
+    if reader.parts.headers.contains_key(LAST_EVENT_ID) { LAST_EVENT_ID } else { LAST_EVENT_ID_QUERY }
+}
+
 /// Reads the `id` of the last event that the client has: the header `Last-Event-ID`, otherwise `lastEventId` of the query. `None` without
 /// either; `Some(None)` if it has a fault.
 pub fn last_event<T>(
@@ -59,14 +63,11 @@ pub fn last_event<T>(
         Some(_) => Err(Invalid::new("must not be given more than once")),
         None => parse(first.to_str().unwrap_or_default()),
     };
-    Some(reader.keep("Last-Event-ID", last))
+    Some(reader.keep(LAST_EVENT_ID, last))
 }
 
 /// Documents it: `what` it is, and its schema.
 pub fn last_event_documented(what: &str, id: Value) -> Vec<Parameter> {
     let same = "The same as the header `Last-Event-ID`, for clients that cannot send it. If both are given, the header counts.";
-    vec![
-        in_header("Last-Event-ID", what, schema(id.clone())),
-        in_query(LAST_EVENT_ID_QUERY, same, schema(id)),
-    ]
+    vec![in_header(LAST_EVENT_ID, what, schema(id.clone())), in_query(LAST_EVENT_ID_QUERY, same, schema(id))]
 }
