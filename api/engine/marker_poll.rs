@@ -1,6 +1,8 @@
 //! Asks at intervals how many markers each history has ([`history`](super::history), "Deleted pages"), and how many bytes an item
 //! may take.
 
+use std::sync::Arc;
+
 use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
@@ -13,20 +15,30 @@ use crate::capacity::Ages;
 use crate::mongo::majority::{MonotonicReads, Query};
 use crate::mongo::values::whole_number;
 use crate::mongo::{Deadline, Error, NO_PRIMARY};
+use crate::tasks::KeptTasks;
 
 /// Asks once, and then again and again, in a task that ends with its handle.
-pub(super) async fn start(database: Database, engines: Vec<Engine>, ages: Ages) -> AbortOnDropHandle<()> {
-    let reads = MonotonicReads::of(database);
+pub(super) async fn start(
+    tasks: &KeptTasks,
+    database: Database,
+    engines: Vec<Engine>,
+    ages: Ages,
+) -> AbortOnDropHandle<()> {
+    let reads = Arc::new(MonotonicReads::of(database));
     // The first answer tells the database's time, the second what held after it.
     for _ in 0..2 {
         ask(&reads, &engines).await;
     }
-    AbortOnDropHandle::new(tokio::spawn(async move {
-        loop {
-            sleep(ages.poll).await;
-            ask(&reads, &engines).await;
+    let engines = Arc::new(engines);
+    tasks.keep("marker-poll", move || {
+        let (reads, engines) = (Arc::clone(&reads), Arc::clone(&engines));
+        async move {
+            loop {
+                sleep(ages.poll).await;
+                ask(&reads, &engines).await;
+            }
         }
-    }))
+    })
 }
 
 async fn ask(reads: &MonotonicReads, engines: &[Engine]) {

@@ -26,6 +26,7 @@ use crate::mongo::{
 };
 use crate::page_views::{self, PageViews};
 use crate::sharding::{self, ShardKey};
+use crate::tasks::KeptTasks;
 use crate::undefined_histories::UndefinedHistories;
 use crate::{collection_guards, marker_poll};
 
@@ -47,8 +48,9 @@ pub struct Store {
     epoch_renewals: watch::Sender<u64>,
     /// When the last ping was sent that was answered.
     pinged: Arc<Mutex<Option<Instant>>>,
+    tasks: KeptTasks,
     /// What asks for markers, and what feeds live readers.
-    _tasks: Arc<[AbortOnDropHandle<()>; 2]>,
+    _handles: Arc<[AbortOnDropHandle<()>; 2]>,
 }
 
 impl Store {
@@ -74,10 +76,12 @@ impl Store {
         let histories: Vec<_> = definitions.iter().map(engine).collect();
         let unserved =
             UndefinedHistories::new(database.clone(), &sessions, &clock, &appends, &scan_turn, capacity);
-        let poll = marker_poll::start(database.clone(), histories.clone(), capacity.ages).await;
+        let tasks = KeptTasks::default();
+        let poll = marker_poll::start(&tasks, database.clone(), histories.clone(), capacity.ages).await;
         let sources = histories.iter().map(|engine| Arc::clone(&engine.reader().source)).collect();
         let epoch_renewals = watch::Sender::default();
-        let feed = history::start_live_feed(database.clone(), topology, sources, epoch_renewals.clone());
+        let feed =
+            history::start_live_feed(&tasks, database.clone(), topology, sources, epoch_renewals.clone());
         Ok(Self {
             api_keys: ApiKeys::new(database.clone(), Arc::clone(&sessions)),
             page_views: PageViews::new(database.clone(), sessions, capacity),
@@ -90,7 +94,8 @@ impl Store {
             epoch: Arc::default(),
             epoch_renewals,
             pinged: Arc::default(),
-            _tasks: Arc::new([poll, feed]),
+            tasks,
+            _handles: Arc::new([poll, feed]),
         })
     }
 
@@ -151,6 +156,11 @@ impl Store {
             *pinged = Some(sent);
         }
         Ok(())
+    }
+
+    /// The name of a task of this store that does not run because it has panicked. It is started again soon.
+    pub fn task_down(&self) -> Option<&'static str> {
+        self.tasks.down()
     }
 
     /// Applies the pending migrations and returns their names.
@@ -346,7 +356,7 @@ impl Store {
 
     /// Feeds the native time series of all histories that have one, as long as the handles are kept ([`Engine::feed_series`]).
     pub fn feed_series(&self) -> Vec<AbortOnDropHandle<()>> {
-        self.histories.iter().filter_map(Engine::feed_series).collect()
+        self.histories.iter().filter_map(|history| history.feed_series(&self.tasks)).collect()
     }
 }
 

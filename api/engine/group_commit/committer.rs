@@ -21,6 +21,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 
+use crate::tasks;
+
 /// Committers of one kind in a process. Each has one commit under way; with a few of them, some keep the
 /// server's journal busy while others wait for it.
 pub const COMMITTERS: usize = 4;
@@ -107,7 +109,7 @@ enum CommitterEvent<M: Messages> {
 pub struct Handle<M: Messages>(UnboundedSender<CommitterEvent<M>>);
 
 impl<M: Messages> Handle<M> {
-    /// Sends a new request. Returns false, and the request is lost, if the committer has panicked.
+    /// Sends a new request. Returns false, and the request is lost, if the committer has ended.
     #[must_use]
     pub fn request(&self, request: M::Request) -> bool {
         self.0.send(CommitterEvent::Request(request)).is_ok()
@@ -178,21 +180,33 @@ fn start<M: Messages, P: BatchPolicy<M>>(policy: P) -> Handle<M> {
         commits: 0,
         committing: 0,
     };
-    tokio::spawn(committer.run(inbox));
+    tasks::start("committer", committer.run(inbox));
     Handle(sender)
 }
 
 impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
     async fn run(mut self, mut inbox: UnboundedReceiver<CommitterEvent<M>>) {
         while let Some(message) = inbox.recv().await {
-            self.receive(message);
-            while let Ok(message) = inbox.try_recv() {
+            let panicked = tasks::step("committer", || {
                 self.receive(message);
-            }
-            while self.committing == 0 && !self.ready.is_empty() {
-                self.commit();
+                while let Ok(message) = inbox.try_recv() {
+                    self.receive(message);
+                }
+                while self.committing == 0 && !self.ready.is_empty() {
+                    self.commit();
+                }
+            });
+            if panicked {
+                self.give_up();
             }
         }
+    }
+
+    /// After a panic: drops the requests that wait, so that their clients are told. Commits that are under way go on.
+    fn give_up(&mut self) {
+        self.waiting.clear();
+        self.ready.clear();
+        self.busy.keys().for_each(|key| self.policy.lost(key));
     }
 
     fn receive(&mut self, message: CommitterEvent<M>) {
@@ -270,7 +284,6 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
             if let Some((batch, more)) = self.next_batch(&key) {
                 weight += more;
                 batches.push(batch);
-                self.busy.insert(key.clone(), self.commits);
                 keys.push(key);
             }
         }
@@ -278,13 +291,17 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
             return;
         }
         self.committing += 1;
+        self.busy.extend(keys.iter().map(|key| (key.clone(), self.commits)));
         let ending = AtEnd(Some(CommitterEvent::Ended { number: self.commits, keys }), own.clone());
         let turn = AtEnd(Some(CommitterEvent::Free), own.clone());
         let commit = self.policy.commit(batches, own);
-        tokio::spawn(patiently(turn, async move {
-            let _ending = ending;
-            commit.await;
-        }));
+        tasks::start(
+            "committer",
+            patiently(turn, async move {
+                let _ending = ending;
+                commit.await;
+            }),
+        );
     }
 
     /// The next batch of a key, if a client still waits for one of its requests.

@@ -48,6 +48,7 @@ use crate::group_commit::QueueClient;
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::session::Sessions;
 use crate::mongo::{COMMAND, Deadline, Result};
+use crate::tasks::KeptTasks;
 
 /// The histories of all owners that have one definition. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]
@@ -264,9 +265,9 @@ impl Engine {
 
     /// Feeds the native time series as long as the handle is kept, if the definition has one. One instance at a time does it; the others
     /// wait for their turn.
-    pub fn feed_series(&self) -> Option<AbortOnDropHandle<()>> {
+    pub(crate) fn feed_series(&self, tasks: &KeptTasks) -> Option<AbortOnDropHandle<()>> {
         self.definition().time_series.as_ref()?;
-        Some(feeder::start(Arc::clone(&self.reader.source)))
+        Some(feeder::start(tasks, Arc::clone(&self.reader.source)))
     }
 
     /// A line for each difference between the native time series and the pages, by days and groups. `read` is told how many pages each

@@ -11,7 +11,7 @@ use pagebucket_model::metric::UPLOAD_BYTES;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::problem::{ProbeProblems, Problem, ReadyProblems};
+use crate::problem::{ProbeProblems, Problem, ProblemKind, ReadyProblems};
 use crate::state::Api;
 
 /// The media type of Prometheus' text format, version 0.0.4.
@@ -48,7 +48,7 @@ pub async fn livez() -> Json<Health> {
 
 /// Check that the service is ready
 ///
-/// The service is ready if it is not stopping and its database answers.
+/// The service is ready if it is not stopping, all of its tasks run, and its database answers.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -61,6 +61,12 @@ pub async fn livez() -> Json<Health> {
 pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
     if api.leaving.load(Ordering::Relaxed) {
         return Err(Problem::stopping());
+    }
+    if let Some(task) = api.store.task_down() {
+        return Err(Problem::new(
+            ProblemKind::Internal,
+            format!("The task {task} has failed. It is started again."),
+        ));
     }
     api.store.ping(PING).await?;
     Ok(OK)

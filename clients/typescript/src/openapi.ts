@@ -260,8 +260,8 @@ export interface paths {
          *     shows them, with their totals: each customer about once a second at most, and to a slow client only the latest. The first event,
          *     `position`, only has an `id`; so has one every 15 seconds in which nothing is appended.
          *
-         *     To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: what has changed since then comes first. It ages with the log of the
-         *     database. One that is too old is 410 `position-too-old`: begin a stream without it, and then list the customers.
+         *     To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: what has changed since then comes
+         *     first. It ages with the log of the database. One that is too old is 410 `position-too-old`: begin a stream without it, and then list the customers.
          *
          *     Needs the scope `list`, for all customers.
          */
@@ -611,7 +611,7 @@ export interface paths {
         };
         /**
          * Check that the service is ready
-         * @description The service is ready if it is not stopping and its database answers.
+         * @description The service is ready if it is not stopping, all of its tasks run, and its database answers.
          *
          *     Needs no token.
          */

@@ -14,6 +14,8 @@ enum Fate {
     Refuse,
     /// Ends without an answer.
     Panic,
+    /// Ends the step of the committer that takes it.
+    PanicWhenTaken,
     /// Waits for a signal before it stores the request.
     Hold(oneshot::Receiver<()>),
 }
@@ -53,6 +55,7 @@ impl BatchPolicy<Self> for Scripted {
     }
 
     fn next_batch(&mut self, key: &u64, waiting: &mut VecDeque<TestRequest>) -> Option<(Self::Batch, usize)> {
+        assert!(!waiting.iter().any(|request| matches!(request.fate, Fate::PanicWhenTaken)), "of the test");
         Some(((*key, waiting.drain(..).filter(|request| request.ticket.take()).collect()), 1))
     }
 
@@ -71,7 +74,7 @@ impl BatchPolicy<Self> for Scripted {
                         Fate::Store => done.push(request),
                         // As after many refusals: the pause is then long enough for other commits.
                         Fate::Refuse => again.push(TestRequest { refusals: MOST_DOUBLINGS + 1, ..request }),
-                        Fate::Panic => panic!("of the test"),
+                        Fate::Panic | Fate::PanicWhenTaken => panic!("of the test"),
                         Fate::Hold(until) => {
                             until.await.unwrap();
                             done.push(request);
@@ -138,6 +141,24 @@ async fn a_commit_that_panics_frees_its_keys() {
     assert_eq!(rig.events.recv().await, Some(TestEvent::Lost(2)));
     assert_eq!(rig.events.recv().await, Some(TestEvent::Lost(3)));
     for key in [1, 2, 3] {
+        assert_eq!(rig.send(key, "after", Fate::Store).answer().await, Ok(()), "key {key}");
+    }
+    rig.queue.drain().await;
+}
+
+#[tokio::test]
+async fn a_committer_outlives_its_panics() {
+    let mut rig = Rig::new();
+    let (release, held) = rig.hold(9, "held").await;
+    let lost = [
+        rig.send(1, "a", Fate::Store),
+        rig.send(2, "b", Fate::PanicWhenTaken),
+        rig.send(3, "c", Fate::Store),
+    ];
+    release.send(()).unwrap();
+    assert_eq!(held.answer().await, Ok(()));
+    assert_eq!(join_all(lost.map(Pending::answer)).await, [Err(NoAnswer::Lost); 3]);
+    for key in [1, 2, 3, 9] {
         assert_eq!(rig.send(key, "after", Fate::Store).answer().await, Ok(()), "key {key}");
     }
     rig.queue.drain().await;

@@ -23,6 +23,7 @@ use crate::history::dedup::{Goal, confirm, keep_looked, near, scan};
 use crate::mongo::reply::{Answer, Verdict};
 use crate::mongo::session::{Unanswered, WriteCommand, durable};
 use crate::mongo::{Deadline, Error};
+use crate::tasks;
 
 /// The most statements in one command.
 const MOST_STATEMENTS: usize = 1_000;
@@ -158,7 +159,7 @@ async fn search(
         let far_behind = batch.take_far_behind(last, near(source));
         if !far_behind.is_empty() {
             let (source, committer) = (Arc::clone(source), committer.clone());
-            tokio::spawn(catch_up(source, batch.owner.clone(), far_behind, last, committer));
+            tasks::start("committer", catch_up(source, batch.owner.clone(), far_behind, last, committer));
         }
         let (owner, deadline) = (batch.owner.clone(), deadline([&batch]));
         let mut searches = batch.searches_behind(last);

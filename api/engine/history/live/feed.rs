@@ -33,6 +33,7 @@ use crate::migrations::epoch::{self, Epoch};
 use crate::mongo::change_log::{ChangeLog, LogNews};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result, Topology};
+use crate::tasks::KeptTasks;
 
 /// The server answers after this time, also if there is no change. So a stream ends within this time after its last reader.
 const AWAIT: Duration = Duration::from_secs(1);
@@ -73,27 +74,36 @@ struct Feeding {
 
 /// Waits for live readers, and feeds them as long as there are any, in a task that ends with its handle.
 pub(crate) fn start(
+    tasks: &KeptTasks,
     database: Database,
     topology: Topology,
     histories: Vec<Arc<HistoryCollection>>,
     renewals: watch::Sender<u64>,
 ) -> AbortOnDropHandle<()> {
-    let feed = Feed { database, topology, histories, renewals, epoch: Mutex::default() };
-    AbortOnDropHandle::new(tokio::spawn(async move {
-        if feed.histories.is_empty() {
-            return;
-        }
-        loop {
-            feed.until_wanted().await;
-            // What happened while there were no readers concerns none.
-            *feed.epoch.lock() = None;
-            feed.follow().await;
-            metrics::gauge!(LIVE_SILENCE).set(0.0);
-        }
-    }))
+    let feed = Arc::new(Feed { database, topology, histories, renewals, epoch: Mutex::default() });
+    tasks.keep("live-feed", move || Arc::clone(&feed).run())
 }
 
 impl Feed {
+    async fn run(self: Arc<Self>) {
+        if self.histories.is_empty() {
+            return;
+        }
+        // Readers that are there already have missed what came after a panic.
+        self.set_fed(false);
+        for history in &self.histories {
+            history.watched.look_at_all();
+            history.watched.changed.miss();
+        }
+        loop {
+            self.until_wanted().await;
+            // What happened while there were no readers concerns none.
+            *self.epoch.lock() = None;
+            self.follow().await;
+            metrics::gauge!(LIVE_SILENCE).set(0.0);
+        }
+    }
+
     async fn until_wanted(&self) {
         let mut wanted: Vec<_> = self.histories.iter().map(|history| history.watched.wanted()).collect();
         let first = select_all(wanted.iter_mut().map(|wanted| Box::pin(wanted.wait_for(|wanted| *wanted))));

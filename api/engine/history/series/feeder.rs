@@ -23,6 +23,7 @@ use super::settle::settle;
 use crate::history::collection::HistoryCollection;
 use crate::history::reads::owners::owner_ids;
 use crate::mongo::{COMMAND, Deadline, Error, NO_PRIMARY, Result, Topology};
+use crate::tasks::KeptTasks;
 
 /// How often an instance that does not feed looks for the lease.
 const LOOK: Duration = Duration::from_secs(2);
@@ -40,28 +41,30 @@ const NEAR_MILLIS: i64 = 5_000;
 const SAY: Duration = Duration::from_secs(2);
 
 /// Feeds the time series of a history as long as there is one, in a task that ends with its handle. One instance at a time does it.
-pub(crate) fn start(source: Arc<HistoryCollection>) -> AbortOnDropHandle<()> {
-    AbortOnDropHandle::new(tokio::spawn(async move {
-        if source.topology() == Topology::Standalone {
-            tracing::error!(
-                history = source.collection(),
-                "a standalone server has no change streams: the time series is not fed"
-            );
-            return;
-        }
-        let holder = ObjectId::new();
-        // When this instance last fed, or saw that another one does.
-        let (mut fed, mut pause) = (Instant::now(), AFTER_FAILURE);
-        loop {
-            let began = Instant::now();
-            let Err(error) = feed(&source, holder, &mut fed).await else { continue };
-            tracing::warn!(history = source.collection(), %error, "the time series is not fed; this is tried again");
-            report_lag(&source, fed.elapsed().as_millis() as i64);
-            let passes = fed > began || matches!(error, Error::Unavailable(_));
-            pause = if passes { AFTER_FAILURE } else { (pause * 2).min(AFTER_FAILURES) };
-            sleep(pause).await;
-        }
-    }))
+pub(crate) fn start(tasks: &KeptTasks, source: Arc<HistoryCollection>) -> AbortOnDropHandle<()> {
+    tasks.keep("series-feeder", move || feed_on(Arc::clone(&source)))
+}
+
+async fn feed_on(source: Arc<HistoryCollection>) {
+    if source.topology() == Topology::Standalone {
+        tracing::error!(
+            history = source.collection(),
+            "a standalone server has no change streams: the time series is not fed"
+        );
+        return;
+    }
+    let holder = ObjectId::new();
+    // When this instance last fed, or saw that another one does.
+    let (mut fed, mut pause) = (Instant::now(), AFTER_FAILURE);
+    loop {
+        let began = Instant::now();
+        let Err(error) = feed(&source, holder, &mut fed).await else { continue };
+        tracing::warn!(history = source.collection(), %error, "the time series is not fed; this is tried again");
+        report_lag(&source, fed.elapsed().as_millis() as i64);
+        let passes = fed > began || matches!(error, Error::Unavailable(_));
+        pause = if passes { AFTER_FAILURE } else { (pause * 2).min(AFTER_FAILURES) };
+        sleep(pause).await;
+    }
 }
 
 /// Feeds the build that is read, until that is another one, or looks for a while whether the lease is free.

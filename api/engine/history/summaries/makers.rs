@@ -16,6 +16,7 @@ use crate::history::buckets::tails::Tails;
 use crate::history::reads::owners::owner_ids;
 use crate::history::reads::reader::HistoryReader;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
+use crate::tasks;
 
 /// The most owners that wait for their tiles. Others get theirs after another answer, or from housekeeping.
 const MOST_WAITING: usize = 1_000;
@@ -42,13 +43,17 @@ impl TileMakers {
     pub(crate) fn begin(&self, reader: &HistoryReader, owner: OwnerId) {
         let Some(maker) = TileMaker::of(reader) else { return };
         let mut waiting = self.0.lock();
+        let has_panicked = waiting.task.take_if(|task| task.is_finished()).is_some();
+        if has_panicked {
+            // Not at the same owner again.
+            waiting.owners.pop_front();
+        }
         if waiting.owners.len() >= MOST_WAITING || waiting.owners.contains(&owner) {
             return;
         }
         waiting.owners.push_back(owner);
-        // It has finished if it has panicked.
-        if waiting.task.as_ref().is_none_or(JoinHandle::is_finished) {
-            waiting.task = Some(tokio::spawn(make_all(maker, Arc::clone(&self.0))));
+        if waiting.task.is_none() {
+            waiting.task = Some(tasks::start("tile-maker", make_all(maker, Arc::clone(&self.0))));
         }
     }
 }
