@@ -2,11 +2,10 @@
 //! is stored, because stored items carry their identities: it only says where to go on.
 
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use mongodb::error::Error as DriverError;
 use mongodb::options::{Acknowledgment, ReturnDocument, WriteConcern};
 use mongodb::{Collection, Database};
 
-use crate::mongo::{COMMAND, Deadline, Error, Result};
+use crate::mongo::{COMMAND, Deadline, Result};
 
 /// Name of the collection.
 pub const COLLECTION: &str = "adoptions";
@@ -54,13 +53,11 @@ impl Adoptions {
             "copied": { "$and": ["$copied", are_same] },
             "parameters": parameters,
         } }];
-        let started = within(async || {
-            self.collection()
-                .find_one_and_update(id(history, source), update.clone())
-                .upsert(true)
-                .return_document(ReturnDocument::After)
-                .write_concern(durable())
-                .await
+        let collection = self.collection();
+        let started = Deadline::within(COMMAND).retry(|| {
+            let started = collection.find_one_and_update(id(history, source), update.clone());
+            let started = started.upsert(true).return_document(ReturnDocument::After).write_concern(durable());
+            async { Ok(started.await?) }
         });
         Ok(Adoption::of(&started.await?.unwrap_or_default()))
     }
@@ -70,7 +67,12 @@ impl Adoptions {
     /// # Errors
     /// The database does not answer in time.
     pub async fn find(&self, history: &str, source: &str) -> Result<Option<Adoption>> {
-        let found = within(async || self.collection().find_one(id(history, source)).await).await?;
+        let collection = self.collection();
+        let found = Deadline::within(COMMAND).retry(|| {
+            let found = collection.find_one(id(history, source));
+            async { Ok(found.await?) }
+        });
+        let found = found.await?;
         Ok(found.as_ref().map(Adoption::of))
     }
 
@@ -82,13 +84,11 @@ impl Adoptions {
         let Adoption { runs: _, followed, copied, token } = adoption;
         let token = token.clone().map_or(Bson::Null, Bson::Document);
         let set = doc! { "followed": followed, "copied": copied, "token": token, "latest": DateTime::now() };
-        let noted = within(async || {
-            let update = doc! { "$set": set.clone() };
-            self.collection()
-                .update_one(id(history, source), update)
-                .upsert(true)
-                .write_concern(durable())
-                .await
+        let collection = self.collection();
+        let noted = Deadline::within(COMMAND).retry(|| {
+            let noted = collection.update_one(id(history, source), doc! { "$set": set.clone() });
+            let noted = noted.upsert(true).write_concern(durable());
+            async { Ok(noted.await?) }
         });
         noted.await.map(drop)
     }
@@ -115,18 +115,3 @@ fn durable() -> WriteConcern {
     WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build()
 }
 
-/// Asks until an answer comes, for as long as a command may take.
-async fn within<T>(mut ask: impl AsyncFnMut() -> Result<T, DriverError>) -> Result<T> {
-    let deadline = Deadline::within(COMMAND);
-    let mut attempts = 0;
-    loop {
-        match ask().await.map_err(Error::from) {
-            Err(Error::Unavailable(why)) if !deadline.passed() => {
-                tracing::debug!(why, "an adoption is noted again");
-                deadline.back_off(attempts).await;
-                attempts += 1;
-            }
-            ended => return ended,
-        }
-    }
-}

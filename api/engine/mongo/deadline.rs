@@ -62,6 +62,22 @@ impl Deadline {
         tokio::time::sleep(wait.min(self.remaining())).await;
     }
 
+    /// Does `work`, and again as long as the database is unavailable, until the deadline.
+    ///
+    /// # Errors
+    /// The error of the last attempt.
+    pub(crate) async fn retry<T, W: Future<Output = Result<T>>>(self, work: impl Fn() -> W) -> Result<T> {
+        let mut attempt = 0;
+        loop {
+            match work().await {
+                Err(Error::Unavailable(why)) if !self.passed() => tracing::debug!(attempt, why, "tried again"),
+                ended => return ended,
+            }
+            self.back_off(attempt).await;
+            attempt += 1;
+        }
+    }
+
     /// Waits for `work` until the deadline, then drops it and returns `None`.
     pub(crate) async fn wait_for<T>(self, work: impl Future<Output = T>) -> Option<T> {
         tokio::time::timeout_at(self.0, work).await.ok()

@@ -182,25 +182,20 @@ async fn insert(source: &HistoryCollection, registrations: Vec<Registration>) ->
         "ordered": false,
         "writeConcern": durable(deadline),
     };
-    let mut attempt = 0;
-    let Answer { verdicts, at, .. } = loop {
+    let count = registrations.len();
+    let inserted = deadline.retry(|| {
         // A frozen server never answers, and at the next attempt another server may be primary.
-        let reply = source.run(command.clone(), deadline.or_within(ATTEMPT)).await;
-        let judged = reply.and_then(|reply| {
-            judge(&reply, registrations.len(), false)
-                .map_err(|unjudged| Error::Unavailable(unjudged.to_string()))
-        });
-        let why = match judged {
-            Ok(answer) => break answer,
-            Err(Error::Unavailable(why)) if !deadline.passed() => why,
-            Err(error) => {
-                fail(registrations, &error);
-                return Vec::new();
-            }
-        };
-        tracing::debug!(attempt, why, "a registration is retried");
-        deadline.back_off(attempt).await;
-        attempt += 1;
+        let reply = source.run(command.clone(), deadline.or_within(ATTEMPT));
+        async move {
+            judge(&reply.await?, count, false).map_err(|unjudged| Error::Unavailable(unjudged.to_string()))
+        }
+    });
+    let Answer { verdicts, at, .. } = match inserted.await {
+        Ok(answer) => answer,
+        Err(error) => {
+            fail(registrations, &error);
+            return Vec::new();
+        }
     };
     source.reads.time.learn_clock(at);
     let outdated = was_outdated(at, now);

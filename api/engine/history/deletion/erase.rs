@@ -160,18 +160,8 @@ impl Erasures {
 
     /// Lifts the tombstone of an owner. Page and sequence numbers go on, so no address ever means two things.
     pub(crate) async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
-        let mut attempt = 0;
-        loop {
-            match self.reopen_once(owner, deadline).await {
-                // Perhaps it was late: the next attempt asks for the database's time.
-                Err(Error::Unavailable(why)) if !deadline.passed() => {
-                    tracing::debug!(attempt, why, "a reopening is tried again");
-                }
-                ended => return ended,
-            }
-            deadline.back_off(attempt).await;
-            attempt += 1;
-        }
+        // Perhaps it was late: the next attempt asks for the database's time.
+        deadline.retry(|| self.reopen_once(owner, deadline)).await
     }
 
     async fn reopen_once(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
