@@ -56,7 +56,8 @@ impl Adoptions {
         let collection = self.collection();
         let started = Deadline::within(COMMAND).retry(|| {
             let started = collection.find_one_and_update(id(history, source), update.clone());
-            let started = started.upsert(true).return_document(ReturnDocument::After).write_concern(durable());
+            let started =
+                started.upsert(true).return_document(ReturnDocument::After).write_concern(durable());
             async { Ok(started.await?) }
         });
         Ok(Adoption::of(&started.await?.unwrap_or_default()))
@@ -114,4 +115,3 @@ fn id(history: &str, source: &str) -> Document {
 fn durable() -> WriteConcern {
     WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build()
 }
-

@@ -95,7 +95,7 @@ impl ApiKeys {
         match answer.verdicts.first() {
             Some(Verdict::Stored) => Ok(()),
             Some(Verdict::Refused) => Err(CreateError::NameTaken),
-            other => Err(Error::Internal(format!("the record of a key was refused: {other:?}")).into()),
+            other => Err(Error::internal(format!("the record of a key was refused: {other:?}")).into()),
         }
     }
 

@@ -50,7 +50,9 @@ pub use history::{
 };
 pub use migrations::MigrationError;
 pub use mongo::log_place::LogPlace;
-pub use mongo::{ConnectError, ConnectionSettings, Corruption, Deadline, Error, Gone, Result, Topology};
+pub use mongo::{
+    ConnectError, ConnectionSettings, Corruption, Deadline, Error, Gone, Reason, Result, Topology,
+};
 /// The driver's BSON, in the version that items are made of.
 pub use mongodb::bson;
 pub use pagebucket_model as model;

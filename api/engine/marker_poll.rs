@@ -51,7 +51,7 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
     };
     let asked: Vec<_> = engines.iter().map(Engine::read_time_if_known).collect();
     let number = |history: &RawDocument| {
-        let history = Document::try_from(history).map_err(|error| Error::Internal(error.to_string()))?;
+        let history = Document::try_from(history).map_err(Error::internal)?;
         let name = history.get_str("_id").unwrap_or_default().to_owned();
         let bytes = history.get("maxItemBytes").and_then(whole_number).unwrap_or(0);
         Ok((name, histories::markers(&history), bytes))

@@ -16,4 +16,4 @@ pub mod values;
 
 pub use connection::{CommandObserver, ConnectError, ConnectionSettings, Topology};
 pub use deadline::{COMMAND, COMMIT, Deadline, NO_PRIMARY};
-pub use error::{Corruption, Error, Gone, Result};
+pub use error::{Corruption, Error, Gone, Reason, Result};

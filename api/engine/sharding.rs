@@ -85,7 +85,7 @@ async fn boundaries(database: &Database, namespace: &str) -> Result<Vec<Document
     let collection = config.collection::<Document>("collections").find_one(doc! { "_id": namespace }).await?;
     let uuid = collection.and_then(|collection| collection.get("uuid").cloned());
     let uuid =
-        uuid.ok_or_else(|| Error::Internal(format!("the cluster does not say that {namespace} is sharded")))?;
+        uuid.ok_or_else(|| Error::internal(format!("the cluster does not say that {namespace} is sharded")))?;
     let chunks = config.collection::<Document>("chunks").find(doc! { "uuid": uuid }).await?;
     let chunks: Vec<Document> = chunks.try_collect().await?;
     Ok(chunks.into_iter().filter_map(|chunk| chunk.get_document("min").cloned().ok()).collect())

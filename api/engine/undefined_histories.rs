@@ -68,9 +68,7 @@ impl UndefinedHistories {
         let command = doc! {
             "find": histories::COLLECTION, "filter": { "_id": { "$nin": names } }, "projection": { "item": 0 },
         };
-        let history = |history: &RawDocument| {
-            Document::try_from(history).map_err(|error| Error::Internal(error.to_string()))
-        };
+        let history = |history: &RawDocument| Document::try_from(history).map_err(Error::internal);
         let remembered = self.reads.find(Query::new(command, deadline), history).await?;
         if remembered.is_empty() {
             return Ok(Vec::new());
@@ -88,7 +86,7 @@ impl UndefinedHistories {
             }
             if !histories::is_complete(document) {
                 let sentence = format!("the creation of {name} is not complete: migrate the database");
-                return Err(Error::Unavailable(sentence));
+                return Err(Error::unavailable(sentence));
             }
             let engine = self.engine(&known)?;
             engine.learn_markers(

@@ -31,7 +31,7 @@ impl Patience {
 
     /// Whether another attempt may help, and there is time for it.
     pub fn allows(&self, error: &Error) -> bool {
-        matches!(error, Error::Unavailable(_)) && self.since.elapsed() < self.limit
+        error.passes() && self.since.elapsed() < self.limit
     }
 
     /// Waits until the next attempt may begin.
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn only_an_outage_is_outlasted_and_only_within_its_limit() {
-        let (away, bug) = (Error::Unavailable("no primary".to_owned()), Error::Internal("a bug".to_owned()));
+        let (away, bug) = (Error::unavailable("no primary"), Error::internal("a bug"));
         let hour = Duration::from_secs(3_600);
         let mut patience = Patience::of(hour);
         assert!(patience.allows(&away) && !patience.allows(&bug));

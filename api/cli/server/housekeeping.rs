@@ -95,7 +95,7 @@ pub(super) async fn keep(store: &Store, retentions: &Retentions, every: Duration
         // In a task of its own, because a round must not be dropped: it ends with the release of its lock.
         let (store, retentions) = (store.clone(), retentions.clone());
         let round = tokio::spawn(async move { store.run_housekeeping(&retentions).await }).await;
-        let round = round.unwrap_or_else(|panic| Err(Error::Internal(panic.to_string())));
+        let round = round.unwrap_or_else(|panic| Err(Error::internal(panic.to_string())));
         let result = match round {
             Ok(Some(Housekeeping { retired_pages, swept, waits })) => {
                 metrics::counter!(RETIRED_PAGES).increment(retired_pages);

@@ -116,7 +116,7 @@ impl HistoryCollection {
 
     /// Learns a time that a majority has. Later reads show at least its state.
     fn learnt(&self, time: Option<Timestamp>) -> Result<i64> {
-        let time = time.ok_or_else(|| Error::Unavailable("the database tells no time yet".to_owned()))?;
+        let time = time.ok_or_else(|| Error::unavailable("the database tells no time yet"))?;
         self.reads.time.learn(Some(time));
         Ok(millis(time))
     }
@@ -133,7 +133,7 @@ impl HistoryCollection {
     pub(super) async fn server_time(&self, deadline: Deadline) -> Result<i64> {
         let hello = self.run(doc! { "hello": 1 }, deadline).await?;
         let time = hello.get_datetime("localTime").map(|time| time.timestamp_millis());
-        time.map_err(|error| Error::Internal(error.to_string()))
+        time.map_err(Error::internal)
     }
 
     /// Whether nothing can come any more that relies on what was before a marker.
@@ -158,7 +158,7 @@ impl HistoryCollection {
     pub(super) async fn estimated_buckets(&self, deadline: Deadline) -> Result<u64> {
         let reply = self.run(doc! { "count": self.collection() }, deadline).await?;
         let number = reply.get("n").and_then(whole_number).and_then(|number| number.try_into().ok());
-        number.ok_or_else(|| Error::Internal(format!("the size of a collection is no number: {reply}")))
+        number.ok_or_else(|| Error::internal(format!("the size of a collection is no number: {reply}")))
     }
 
     /// Runs a write that may be repeated without harm, durably, and returns its reply.
@@ -171,7 +171,7 @@ impl HistoryCollection {
         match reply.get("writeErrors").or(reply.get("writeConcernError")) {
             // Another instance may have been faster, or a majority may be missing.
             Some(error) if tells_of_full_disk(error) => Err(Error::DiskFull),
-            Some(error) => Err(Error::Unavailable(error.to_string())),
+            Some(error) => Err(Error::unavailable(error.to_string())),
             None => {
                 self.reads.time.learn(reply.get_timestamp("operationTime").ok());
                 Ok(reply)
@@ -191,7 +191,7 @@ impl HistoryCollection {
             self.write(doc! { "update": histories::COLLECTION, "updates": [update] }, deadline).await?;
         match raised.get("n").and_then(whole_number) {
             Some(1) => Ok(()),
-            _ => Err(Error::Internal(format!(
+            _ => Err(Error::internal(format!(
                 "the database does not remember {}: migrate it",
                 self.collection()
             ))),

@@ -20,7 +20,7 @@ pub struct Epoch(i64);
 /// Reads the epoch of `database`.
 pub(crate) async fn read(database: &Database, deadline: Deadline) -> Result<Epoch> {
     let found = find(database, deadline).await?;
-    found.ok_or_else(|| Error::Internal("the database has no epoch: migrate it".to_owned()))
+    found.ok_or_else(|| Error::internal("the database has no epoch: migrate it"))
 }
 
 /// The epoch of `database`. `None` if it is missing or has another type.

@@ -26,7 +26,7 @@ pub async fn run(database: &Database, migration: &str, mut command: Document) ->
             let errors = reply.get("writeErrors").or(reply.get("writeConcernError"));
             errors.map_or(Ok(()), |error| {
                 let is_full = tells_of_full_disk(error);
-                Err(failed(if is_full { Error::DiskFull } else { Error::Internal(error.to_string()) }))
+                Err(failed(if is_full { Error::DiskFull } else { Error::internal(error.to_string()) }))
             })
         }
         // An earlier attempt has created it.

@@ -138,8 +138,8 @@ impl StreamFailure {
         match code(&error) {
             Some(code) if PLACE_LOST.contains(&code) => Self::PlaceLost(message()),
             Some(code) if NOT_ALLOWED.contains(&code) => Self::Refused(message()),
-            Some(CURSOR_NOT_FOUND) => Self::Other(Error::Unavailable(message())),
-            _ if error.contains_label(RESUMABLE) => Self::Other(Error::Unavailable(message())),
+            Some(CURSOR_NOT_FOUND) => Self::Other(Error::unavailable(message())),
+            _ if error.contains_label(RESUMABLE) => Self::Other(Error::unavailable(message())),
             _ => Self::Other(error.into()),
         }
     }
@@ -147,7 +147,7 @@ impl StreamFailure {
     /// Of an attempt to go on after a place: what will not pass lies in the place.
     fn of_resuming(error: DriverError) -> Self {
         match Self::of(error) {
-            Self::Other(Error::Internal(message)) => Self::PlaceLost(message),
+            Self::Other(Error::Internal(why)) => Self::PlaceLost(why.to_string()),
             failure => failure,
         }
     }
@@ -229,7 +229,7 @@ impl ChangeLog {
                             return Ok(LogNews::Ended);
                         }
                         Err(_elapsed) => {
-                            let silent = Error::Unavailable("the change stream does not answer".to_owned());
+                            let silent = Error::unavailable("the change stream does not answer");
                             return self.close(StreamFailure::Other(silent));
                         }
                     }

@@ -62,7 +62,7 @@ impl Deadline {
         tokio::time::sleep(wait.min(self.remaining())).await;
     }
 
-    /// Does `work`, and again as long as the database is unavailable, until the deadline.
+    /// Does `work`, and again as long as its error passes, until the deadline.
     ///
     /// # Errors
     /// The error of the last attempt.
@@ -70,7 +70,9 @@ impl Deadline {
         let mut attempt = 0;
         loop {
             match work().await {
-                Err(Error::Unavailable(why)) if !self.passed() => tracing::debug!(attempt, why, "tried again"),
+                Err(error) if error.passes() && !self.passed() => {
+                    tracing::debug!(attempt, %error, "tried again")
+                }
                 ended => return ended,
             }
             self.back_off(attempt).await;

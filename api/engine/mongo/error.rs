@@ -1,5 +1,9 @@
 //! What goes wrong with the database: not in time, deleted, or damaged.
 
+use std::borrow::Cow;
+use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
+
 use mongodb::bson::Bson;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::error::ErrorKind;
@@ -14,7 +18,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// No server answers at the moment; a later attempt may succeed. Nothing was stored.
     #[error("the database is unavailable: {0}")]
-    Unavailable(String),
+    Unavailable(#[source] Reason),
+    /// Another process has changed what was read. A later attempt reads it again. Nothing was stored.
+    #[error("another process was faster: {0}")]
+    Overtaken(&'static str),
     /// The database has no room for what it was to do. A later attempt may succeed, once there is room. Nothing was stored.
     #[error("the disk of the database is full")]
     DiskFull,
@@ -29,7 +36,16 @@ pub enum Error {
     OtherEpoch,
     /// A bug of ours, or an answer that this version does not understand.
     #[error("{0}")]
-    Internal(String),
+    Internal(#[source] Reason),
+}
+
+/// Why the database is unavailable, or why an answer is not understood.
+#[derive(Debug, Clone)]
+pub enum Reason {
+    /// In our words.
+    Words(Cow<'static, str>),
+    /// The driver's error.
+    Driver(Arc<mongodb::error::Error>),
 }
 
 /// What became of pages that are deleted.
@@ -61,9 +77,67 @@ pub struct Corruption {
 }
 
 impl Error {
+    /// [`Error::Unavailable`], for this reason.
+    pub fn unavailable(reason: impl Into<Reason>) -> Self {
+        Self::Unavailable(reason.into())
+    }
+
+    /// [`Error::Internal`], for this reason.
+    pub fn internal(reason: impl Into<Reason>) -> Self {
+        Self::Internal(reason.into())
+    }
+
     /// There was no answer within the deadline.
     pub(crate) fn no_answer() -> Self {
-        Self::Unavailable("no answer within the deadline".to_owned())
+        Self::unavailable("no answer within the deadline")
+    }
+
+    /// Whether a later attempt may succeed without a change of anything else.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Overtaken(_))
+    }
+}
+
+impl Display for Reason {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words(words) => f.write_str(words),
+            // The rest of the error is its labels and the raw bytes of the reply.
+            Self::Driver(error) => error.kind.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Reason {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Words(_) => None,
+            Self::Driver(error) => error.source(),
+        }
+    }
+}
+
+impl From<&'static str> for Reason {
+    fn from(words: &'static str) -> Self {
+        Self::Words(words.into())
+    }
+}
+
+impl From<String> for Reason {
+    fn from(words: String) -> Self {
+        Self::Words(words.into())
+    }
+}
+
+impl From<mongodb::error::Error> for Reason {
+    fn from(error: mongodb::error::Error) -> Self {
+        Self::Driver(Arc::new(error))
+    }
+}
+
+impl From<mongodb::bson::error::Error> for Reason {
+    fn from(error: mongodb::bson::error::Error) -> Self {
+        Self::Words(error.to_string().into())
     }
 }
 
@@ -136,21 +210,19 @@ const TEMPORARY: [&[i32]; 7] = [
 /// For the error of a command that stored nothing.
 impl From<mongodb::error::Error> for Error {
     fn from(error: mongodb::error::Error) -> Self {
-        // Only the kind: the rest of the error is its labels and the raw bytes of the reply.
-        let message = error.kind.to_string();
         match error.kind.as_ref() {
             ErrorKind::Command(command) if is_full_disk(command.code, &command.message) => Self::DiskFull,
             ErrorKind::Command(command) if command.code == UNAUTHORIZED => {
-                Self::Internal(missing_privilege(&command.message))
+                Self::internal(missing_privilege(&command.message))
             }
             ErrorKind::Command(command) if !TEMPORARY.iter().any(|codes| codes.contains(&command.code)) => {
-                Self::Internal(message)
+                Self::internal(error)
             }
             ErrorKind::InvalidArgument { .. }
             | ErrorKind::InvalidResponse { .. }
             | ErrorKind::Bson(_)
-            | ErrorKind::Internal { .. } => Self::Internal(message),
-            _ => Self::Unavailable(message),
+            | ErrorKind::Internal { .. } => Self::internal(error),
+            _ => Self::unavailable(error),
         }
     }
 }

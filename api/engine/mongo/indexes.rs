@@ -63,7 +63,7 @@ pub(crate) async fn expire_after(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(Error::Internal(format!("other instances keep changing the index {name} of {collection}")))
+    Err(Error::internal(format!("other instances keep changing the index {name} of {collection}")))
 }
 
 async fn run(database: &Database, commands: Vec<&Document>) -> Result<(), mongodb::error::Error> {

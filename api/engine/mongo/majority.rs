@@ -155,7 +155,7 @@ impl MonotonicReads {
                         // The database was replaced by an older state of itself, which is now the newest.
                         reads.time.newest.lock().take_if(|known| Some(*known) == newest);
                         tracing::warn!("the database is older than what it showed before; was it restored?");
-                        Error::Unavailable(error.kind.to_string())
+                        Error::unavailable(error.kind.to_string())
                     }
                     Err(error) => error.into(),
                 };
@@ -177,9 +177,9 @@ impl MonotonicReads {
             self.time.learn(time.filter(|_| level == Level::Majority));
             for document in batch.doc_slices()? {
                 let document = document.map_err(mongodb::error::Error::from)?;
-                let document = document.as_document().ok_or_else(|| {
-                    Error::Internal("a batch holds something that is not a document".to_owned())
-                })?;
+                let document = document
+                    .as_document()
+                    .ok_or_else(|| Error::internal("a batch holds something that is not a document"))?;
                 found.push(read(document)?);
             }
         }
@@ -231,10 +231,10 @@ impl Patient {
             // After a failover the cluster may never reach `after`, or refuse it because its clock was set
             // back. A majority read without `after` is as safe; at worst the next append is refused again.
             Error::Unavailable(why) | Error::Internal(why) if self.after.take().is_some() => {
-                tracing::debug!(why, "dropped afterClusterTime");
+                tracing::debug!(why = why.to_string(), "dropped afterClusterTime");
             }
             Error::Unavailable(why) if !self.patience.passed() => {
-                tracing::debug!(why, "a read is retried")
+                tracing::debug!(why = why.to_string(), "a read is retried")
             }
             error => return Err(error),
         }

@@ -152,7 +152,7 @@ impl Unanswered {
     pub fn or_unavailable(self, why: &str) -> Error {
         match self {
             Self::NotSent(error) => error,
-            Self::Unknown => Error::Unavailable(why.to_owned()),
+            Self::Unknown => Error::unavailable(why.to_owned()),
         }
     }
 }
@@ -205,7 +205,7 @@ impl Sessions {
     ) -> Result<Answer, Unanswered> {
         let WriteCommand { collection, bytes, count, ordered } = command;
         // Encoded once: each replay sends identical bytes.
-        let mut bytes = bytes.map_err(|error| Unanswered::NotSent(Error::Internal(error.to_string())))?;
+        let mut bytes = bytes.map_err(|error| Unanswered::NotSent(Error::internal(error.to_string())))?;
         let mut session = self.take().await.map_err(|error| Unanswered::NotSent(error.into()))?;
         if self.topology != Topology::Standalone {
             session.latest += 1;
@@ -226,7 +226,7 @@ impl Sessions {
                 },
                 // The same bytes are too long at every attempt.
                 Err(error) if error::code(&error).is_some_and(|code| reply::TOO_LARGE.contains(&code)) => {
-                    break Err(Unanswered::NotSent(Error::Internal(error.to_string())));
+                    break Err(Unanswered::NotSent(Error::internal(error.to_string())));
                 }
                 Err(error) if attempt == 0 && never_ran(&error) => {
                     break Err(Unanswered::NotSent(error.into()));

@@ -104,7 +104,7 @@ impl PageViews {
 fn command(path: &PagePath, span: SeriesSpan) -> Result<Document> {
     let (first, end) = Resolution::Minute
         .around(span.from(), span.to())
-        .map_err(|invalid| Error::Internal(format!("a span {invalid}")))?;
+        .map_err(|invalid| Error::internal(format!("a span {invalid}")))?;
     let filter = doc! {
         "page": path.as_str(),
         "timestamp": { "$gte": date(first), "$lt": date(end) },

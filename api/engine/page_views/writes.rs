@@ -141,7 +141,7 @@ impl PageViews {
             match verdict {
                 Verdict::Stored => done.created += 1,
                 Verdict::Refused => done.existing += 1,
-                other => Err(Error::Internal(format!("a bucket was not created: {other:?}")))?,
+                other => Err(Error::internal(format!("a bucket was not created: {other:?}")))?,
             }
         }
         Ok(done)

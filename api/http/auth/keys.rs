@@ -211,7 +211,7 @@ impl Keys {
     async fn look_up(&self, hash: KeyHash, deadline: Deadline) -> Result<LookedUp, Error> {
         let turn = Arc::clone(&self.lookups[usize::from(hash.0[0]) % LOOKUPS]).lock_owned();
         let turn = timeout(deadline.remaining(), turn).await;
-        let turn = turn.map_err(|_| Error::Unavailable("other keys are being looked up".to_owned()))?;
+        let turn = turn.map_err(|_| Error::unavailable("other keys are being looked up"))?;
         // Another request may have asked while this one waited.
         if let Some(known) = self.known(hash) {
             return Ok(known);

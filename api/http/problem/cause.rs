@@ -98,13 +98,14 @@ fn log_count_cause(cause: &CountCause) {
 
 fn log_error(error: &Error) {
     match error {
-        Error::Unavailable(why) => tracing::warn!(why, "the database is unavailable"),
+        Error::Unavailable(why) => tracing::warn!(why = why.to_string(), "the database is unavailable"),
+        Error::Overtaken(_) => tracing::info!("{error}"),
         Error::DiskFull => tracing::error!("{error}"),
         Error::Corrupt(corruption) => {
             tracing::error!(id = corruption.id, field = corruption.field, "{}", corruption.detail);
         }
         Error::OtherEpoch => tracing::info!("{error}"),
         Error::Gone(gone) => tracing::debug!(%gone, "deleted pages were asked for"),
-        Error::Internal(why) => tracing::error!(why, "internal error"),
+        Error::Internal(why) => tracing::error!(why = why.to_string(), "internal error"),
     }
 }

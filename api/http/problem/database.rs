@@ -133,6 +133,7 @@ fn items(name: &'static str, start: usize, end: usize) -> Option<(&'static str, 
 fn why(error: &Error) -> (ProblemKind, &'static str) {
     match error {
         Error::Unavailable(_) => (ProblemKind::DatabaseUnavailable, "The database does not answer."),
+        Error::Overtaken(_) => (ProblemKind::DatabaseUnavailable, "Another process has changed the same."),
         Error::DiskFull => (ProblemKind::DatabaseUnavailable, "The disk of the database is full."),
         Error::OtherEpoch => (ProblemKind::DatabaseUnavailable, "A backup was restored."),
         Error::Corrupt(_) => {
@@ -238,8 +239,8 @@ mod tests {
                     AppendCause::SecondsExhausted(pagebucket_engine::SecondsExhausted),
                     ProblemKind::HistoryExhausted,
                 ),
-                (AppendCause::Database(Error::Unavailable(driver())), ProblemKind::DatabaseUnavailable),
-                (AppendCause::Database(Error::Internal(driver())), ProblemKind::Internal),
+                (AppendCause::Database(Error::unavailable(driver())), ProblemKind::DatabaseUnavailable),
+                (AppendCause::Database(Error::internal(driver())), ProblemKind::Internal),
                 (AppendCause::Database(Error::DiskFull), ProblemKind::DatabaseUnavailable),
             ]
         }
@@ -353,8 +354,8 @@ mod tests {
             [
                 (CountCause::TooManyCounters { counters: 1_001, most: 1_000 }, ProblemKind::BodyTooLarge),
                 (CountCause::Overloaded, ProblemKind::Overloaded),
-                (CountCause::Database(Error::Unavailable(words())), ProblemKind::DatabaseUnavailable),
-                (CountCause::Database(Error::Internal(words())), ProblemKind::Internal),
+                (CountCause::Database(Error::unavailable(words())), ProblemKind::DatabaseUnavailable),
+                (CountCause::Database(Error::internal(words())), ProblemKind::Internal),
             ]
         }
 

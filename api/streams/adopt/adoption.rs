@@ -214,7 +214,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
                 LogNews::Opened { resumed: true } => return Ok(log),
                 LogNews::Opened { resumed: false } => break,
                 LogNews::PlaceLost => self.begin_again(),
-                LogNews::Refused(why) => return Err(SourceError::from(Error::Internal(why)).into()),
+                LogNews::Refused(why) => return Err(SourceError::from(Error::internal(why)).into()),
                 LogNews::Ended => return Err(SourceError::Invalidated.into()),
                 LogNews::Changes(_) | LogNews::Quiet => {}
             }

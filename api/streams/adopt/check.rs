@@ -164,7 +164,7 @@ impl Checked {
         compared: Result<Result<Compared, Error>, tokio::task::JoinError>,
         watch: &mut impl AdoptionWatch,
     ) -> Result<(), Stop> {
-        let compared = compared.map_err(|error| Error::Internal(error.to_string()))??;
+        let compared = compared.map_err(|error| Error::internal(error.to_string()))??;
         let Compared { found, lines } = compared;
         self.same += found.same;
         self.differences += found.differences;

@@ -193,7 +193,7 @@ async fn next(log: &mut ChangeLog, patience: &Patience) -> Result<Vec<RawDocumen
             Ok(LogNews::Ended) => break,
             // What was gathered is copied with all else.
             Ok(LogNews::PlaceLost | LogNews::Opened { resumed: false }) => return Err(SourceError::Expired),
-            Ok(LogNews::Refused(why)) => return Err(Error::Internal(why).into()),
+            Ok(LogNews::Refused(why)) => return Err(Error::internal(why).into()),
             Err(error) => patience.after(error).await?,
         }
     }

@@ -236,7 +236,7 @@ fn passing(cause: &AppendCause, keyed: bool) -> Result<&'static str, Option<RowR
         AppendCause::Overloaded | AppendCause::ClientOverloaded | AppendCause::Late => {
             Ok("too many appends are waiting")
         }
-        AppendCause::Database(Error::Unavailable(_)) => Ok("it does not answer"),
+        AppendCause::Database(Error::Unavailable(_) | Error::Overtaken(_)) => Ok("it does not answer"),
         AppendCause::Database(Error::DiskFull) => Ok("its disk is full"),
         AppendCause::SecondsExhausted(_) => Err(Some(RowRefusal::HistoryExhausted)),
         AppendCause::KeyReused => Err(Some(RowRefusal::KeyReused)),

@@ -147,7 +147,7 @@ impl Appender {
         // A future of its own, so that the memory of who waits holds no second copy of the request.
         async move {
             if !taken {
-                let ended = Error::Internal("a committer has ended".to_owned());
+                let ended = Error::internal("a committer has ended");
                 return Err(AppendError::after(placed, 0, ended));
             }
             // Without an answer, what was placed before is still there.
@@ -246,9 +246,9 @@ impl Appender {
         let (attempts, read) = (0, self.source.read_time_if_known());
         let registration = Registration { owner, id, proposed, keeps, deadline, attempts, read, answer };
         if registrar.send(registration).is_err() {
-            return Err(Error::Internal("a registrar has ended".to_owned()));
+            return Err(Error::internal("a registrar has ended"));
         }
-        let unavailable = || Error::Unavailable("a key was not registered in time".to_owned());
+        let unavailable = || Error::unavailable("a key was not registered in time");
         deadline.wait_for(answered).await.and_then(Result::ok).ok_or_else(unavailable)?
     }
 }

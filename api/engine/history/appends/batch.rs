@@ -189,7 +189,7 @@ impl Batch {
                 // If several requests are merged, the cause cannot be assigned to one: each is then sent alone.
                 if let [_] = again[..] {
                     let cause =
-                        || Error::Internal(format!("the validator refuses our own bucket: {detail}")).into();
+                        || Error::internal(format!("the validator refuses our own bucket: {detail}")).into();
                     again.drain(..).for_each(|request| request.fail(0, cause()));
                 }
                 again.iter_mut().for_each(|request| request.alone = true);

@@ -196,7 +196,7 @@ async fn catch_up(
     }
     while requests.iter().any(|request| request.is_behind(last)) {
         for request in requests.extract_if(.., |request| request.ticket.deadline().passed()) {
-            request.fail(0, Error::Unavailable("the search did not end in time".to_owned()).into());
+            request.fail(0, Error::unavailable("the search did not end in time").into());
         }
         let Some(deadline) = requests.iter().map(|request| request.ticket.deadline()).max() else { return };
         let of = source.of(&owner, deadline);

@@ -118,7 +118,7 @@ fn half(queue: &Queue) -> usize {
 
 /// The error of an upload that was stopped.
 pub(crate) fn stopped() -> Error {
-    Error::Unavailable("an upload was stopped".to_owned())
+    Error::unavailable("an upload was stopped")
 }
 
 #[cfg(test)]

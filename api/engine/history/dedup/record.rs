@@ -145,7 +145,7 @@ pub fn find<'a>(
 /// A field has a value that the validator forbids.
 pub fn read(document: &RawDocument) -> Result<(RecordId, Record)> {
     parse(document)
-        .ok_or_else(|| Error::Internal(format!("the record of an idempotency key is damaged: {document:?}")))
+        .ok_or_else(|| Error::internal(format!("the record of an idempotency key is damaged: {document:?}")))
 }
 
 fn parse(document: &RawDocument) -> Option<(RecordId, Record)> {

@@ -187,7 +187,7 @@ async fn insert(source: &HistoryCollection, registrations: Vec<Registration>) ->
         // A frozen server never answers, and at the next attempt another server may be primary.
         let reply = source.run(command.clone(), deadline.or_within(ATTEMPT));
         async move {
-            judge(&reply.await?, count, false).map_err(|unjudged| Error::Unavailable(unjudged.to_string()))
+            judge(&reply.await?, count, false).map_err(|unjudged| Error::unavailable(unjudged.to_string()))
         }
     });
     let Answer { verdicts, at, .. } = match inserted.await {
@@ -204,7 +204,7 @@ async fn insert(source: &HistoryCollection, registrations: Vec<Registration>) ->
         match verdict {
             Verdict::Stored if !outdated => registration.succeed(true, Some(now)),
             Verdict::Stored | Verdict::Refused | Verdict::NotRun => existing.push(registration),
-            Verdict::Malformed(detail) => registration.fail(Error::Internal(detail)),
+            Verdict::Malformed(detail) => registration.fail(Error::internal(detail)),
         }
     }
     existing
@@ -242,7 +242,7 @@ async fn touch(source: &HistoryCollection, registrations: Vec<Registration>) -> 
                 registration.attempts += 1;
                 again.push(registration);
             }
-            verdict => registration.fail(Error::Internal(format!("a record was refused: {verdict:?}"))),
+            verdict => registration.fail(Error::internal(format!("a record was refused: {verdict:?}"))),
         }
     }
     read(source, found).await;
@@ -263,7 +263,7 @@ async fn read(source: &HistoryCollection, mut found: Vec<Registration>) {
             match records.get(&registration.id).cloned() {
                 Some(proposed) => Registration { proposed, ..registration }.succeed(false, None),
                 // The record was just touched, so it exists unless an operator has removed it meanwhile.
-                None => registration.fail(Error::Unavailable("a record was not found".to_owned())),
+                None => registration.fail(Error::unavailable("a record was not found")),
             }
         }
         found = others;

@@ -81,7 +81,7 @@ pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut KeySearch], goal: Goal) 
                 // that it is filled.
                 if !std::mem::replace(&mut doubted, true) {
                     let words = format!("owner {} has changed while it was read", of.owner);
-                    patient.after(Error::Unavailable(words)).await?;
+                    patient.after(Error::unavailable(words)).await?;
                     continue;
                 }
                 let (id, page) = (format!("{}_", of.owner), format!("page {}", scan.first_page()));
@@ -97,7 +97,7 @@ pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut KeySearch], goal: Goal) 
             }
             // A new primary may not know yet that a majority has what the old primary has shown.
             let shown = format!("owner {} is visible up to {}, not {last}", of.owner, scan.looked);
-            patient.after(Error::Unavailable(shown)).await?;
+            patient.after(Error::unavailable(shown)).await?;
         }
     };
     searches.iter_mut().zip(scan.searches).for_each(|(search, found)| **search = found);
@@ -139,7 +139,7 @@ impl ItemScan<'_> {
     /// Checks that the next page is not deleted: its items can no longer be compared.
     async fn check(&self) -> Result<()> {
         let page = PageNumber::new(self.first_page());
-        let page = page.map_err(|_| Error::Internal("a search has come to no page".to_owned()))?;
+        let page = page.map_err(|_| Error::internal("a search has come to no page"))?;
         marker::check(self.of, page).await
     }
 

@@ -191,7 +191,7 @@ impl Erasures {
         let lifted = source.write(delete, deadline).await?;
         // If it was not there any more, another instance has lifted it, has begun the erasure again, or has found a late page.
         if lifted.get("n").and_then(whole_number) != Some(1) && self::tombstone(of).await?.is_some() {
-            return Err(Error::Unavailable(format!("the tombstone of {owner} has changed meanwhile")));
+            return Err(Error::Overtaken("the tombstone of the owner has changed"));
         }
         erasure.into_iter().for_each(|erasure| erasure.write(of, true));
         source.raise_markers(deadline).await?;
@@ -382,6 +382,5 @@ async fn use_up(of: OfOwner<'_>, tombstone: &Marker, (first_page, second): Numbe
     if of.update(any_erasure, used, doc! { "_id": 1 }).await? {
         return Ok(());
     }
-    let ended = format!("another instance has come to the end of the erasure of {}", of.owner);
-    Err(Error::Unavailable(ended))
+    Err(Error::Overtaken("another instance has come to the end of the erasure"))
 }

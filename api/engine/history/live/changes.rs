@@ -64,7 +64,7 @@ pub(crate) async fn from_now(histories: &[Arc<HistoryCollection>]) -> Result<Log
         history.look_at_clock(Deadline::within(NO_PRIMARY)).await?;
     }
     let newest = histories.iter().filter_map(|history| history.reads.time.newest()).min();
-    newest.map(LogStart::At).ok_or_else(|| Error::Unavailable("the database tells no time yet".to_owned()))
+    newest.map(LogStart::At).ok_or_else(|| Error::unavailable("the database tells no time yet"))
 }
 
 /// What an insert or an update has written to a bucket, if it is small: the bucket, or the fields that were set.

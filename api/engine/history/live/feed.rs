@@ -324,7 +324,7 @@ impl Feed {
     /// Reads the epoch, and the tails of all watched owners, if they may have missed something.
     async fn look_at_all(&self, tails: bool) -> Result<()> {
         match self.look_at_epoch().await {
-            Err(Error::Unavailable(why)) => return Err(Error::Unavailable(why)),
+            Err(error @ Error::Unavailable(_)) => return Err(error),
             // The user may not read it: streams go on without.
             Err(error) => tracing::debug!(%error, "the epoch was not read"),
             Ok(()) => {}
@@ -354,7 +354,7 @@ async fn read_tails(history: &HistoryCollection) -> Result<()> {
         match tail {
             Ok(Some(tail)) => history.watched.seen(owner, (tail.second, tail.count)),
             Ok(None) => {}
-            Err(Error::Unavailable(why)) => return Err(Error::Unavailable(why)),
+            Err(error @ Error::Unavailable(_)) => return Err(error),
             Err(_) => history.watched.look(owner),
         }
         Ok(())

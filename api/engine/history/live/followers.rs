@@ -102,7 +102,7 @@ impl Followers {
             ChangeSource::Stream => {}
             ChangeSource::None => return Err(FollowError::NotAvailable),
             ChangeSource::Interrupted => {
-                return Err(Error::Unavailable("there is no change stream now".to_owned()).into());
+                return Err(Error::unavailable("there is no change stream now").into());
             }
         }
         // A bulletin of earlier readers does not lead to what is noted now.
@@ -227,7 +227,7 @@ async fn first(log: &mut ChangeLog) -> Result<Vec<RawDocumentBuf>, FollowError> 
 }
 
 fn lost() -> Error {
-    Error::Unavailable("a reader of all owners has lost its place".to_owned())
+    Error::unavailable("a reader of all owners has lost its place")
 }
 
 /// Sends what a log has up to a place. Each owner comes once, unless there are more than a bulletin has.

@@ -186,7 +186,7 @@ impl LiveReader {
             }
             read_from = None;
             if self.room.changed().await.is_err() {
-                return Err(Error::Unavailable("the room of a live reader was closed".to_owned()));
+                return Err(Error::unavailable("the room of a live reader was closed"));
             }
         }
     }
@@ -203,7 +203,7 @@ impl LiveReader {
         let (after, end) = (self.at, Position::end_of(bucket.totals()));
         if Position::before(bucket.first_seq()) > after || end <= after {
             let page = bucket.page();
-            return Err(Error::Internal(format!("page {page} is not the one after item {}", after.get())));
+            return Err(Error::internal(format!("page {page} is not the one after item {}", after.get())));
         }
         self.at = end;
         Ok(LivePage { bucket, after, committed: self.committed })

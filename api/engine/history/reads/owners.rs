@@ -49,7 +49,7 @@ impl HistoryReader {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
             let vanished =
-                || Error::Unavailable(format!("the history of {id} was found, but cannot be read now"));
+                || Error::unavailable(format!("the history of {id} was found, but cannot be read now"));
             let tail = match tails.of(&id) {
                 // Its pages are being deleted.
                 Err(Error::Gone(_)) => continue,

@@ -98,7 +98,7 @@ async fn greatest(source: &HistoryCollection) -> Result<i64> {
 }
 
 fn dropped() -> Error {
-    Error::Unavailable("the time series was dropped meanwhile".to_owned())
+    Error::Overtaken("the time series was dropped")
 }
 
 /// Creates the collection of a build, and its document last: a feeder needs it. A collection that is there
@@ -132,7 +132,7 @@ async fn create(source: &HistoryCollection, build: &BuildName, series: &TimeSeri
     }
     upsert(source, &build.id(), doc! { "$setOnInsert": insert }).await?;
     let state = build.state(source, Deadline::within(COMMAND)).await?;
-    state.ok_or_else(|| Error::Unavailable(format!("{} was deleted meanwhile", build.id())))
+    state.ok_or_else(dropped)
 }
 
 fn seconds_of(days: u32) -> i64 {
@@ -150,7 +150,7 @@ async fn refuse_foreign(source: &HistoryCollection) -> Result<()> {
     match listed(source).await? {
         // It is left of a build that the database does not remember: a restore does not always replace all.
         Some(Listed::View { on, .. }) if on.starts_with(&format!("{name}_")) => Ok(()),
-        Some(_) => Err(Error::Internal(format!(
+        Some(_) => Err(Error::internal(format!(
             "the collection {name} exists, and pagebucket has not created it: rename or drop it"
         ))),
         None => Ok(()),
@@ -215,7 +215,7 @@ impl Rebuild {
         let reply =
             source.write(doc! { "update": COLLECTION, "updates": [swap] }, Deadline::within(COMMAND)).await?;
         if reply.get("n").and_then(whole_number) != Some(1) {
-            return Err(Error::Unavailable("another rebuild has begun meanwhile".to_owned()));
+            return Err(Error::Overtaken("another rebuild has begun"));
         }
         drop_late(&source).await
     }

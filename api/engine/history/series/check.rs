@@ -96,7 +96,7 @@ pub(crate) async fn check(
     // Also of pages that were read before.
     if !before.still_counts(source, Deadline::within(within)).await? {
         let sentence = "owners were erased, or copied, while the time series was compared";
-        return Err(Error::Unavailable(sentence.to_owned()));
+        return Err(Error::unavailable(sentence.to_owned()));
     }
     let measured = measured.lock().clone();
     let (measured, strangers) = measured;
@@ -156,7 +156,7 @@ async fn until_fed(source: &HistoryCollection, within: Duration) -> Result<Serie
         if patience.passed() {
             let sentence =
                 "the time series is behind, and is compared only when it is not: does a server run?";
-            return Err(Error::Unavailable(sentence.to_owned()));
+            return Err(Error::unavailable(sentence.to_owned()));
         }
         sleep(LOOK).await;
     }

@@ -242,7 +242,7 @@ impl BuildName {
 
     /// The term is over.
     pub(crate) fn lost() -> Error {
-        Error::Unavailable("another instance feeds the time series now".to_owned())
+        Error::Overtaken("another instance feeds the time series")
     }
 
     /// Gives the lease back.
@@ -338,5 +338,5 @@ fn one(id: &str) -> Document {
 }
 
 pub(crate) fn owned(document: &RawDocument) -> Result<Document> {
-    Document::try_from(document).map_err(|error| Error::Internal(error.to_string()))
+    Document::try_from(document).map_err(Error::internal)
 }

@@ -76,7 +76,7 @@ impl FeedStream {
         let resumed = loop {
             match log.next().await? {
                 LogNews::Opened { resumed } => break resumed,
-                LogNews::Refused(why) => return Err(Error::Internal(why)),
+                LogNews::Refused(why) => return Err(Error::internal(why)),
                 LogNews::PlaceLost | LogNews::Ended | LogNews::Changes(_) | LogNews::Quiet => {}
             }
         };
@@ -100,7 +100,7 @@ impl FeedStream {
 }
 
 fn ended() -> Error {
-    Error::Unavailable("the change stream is at its end".to_owned())
+    Error::unavailable("the change stream is at its end")
 }
 
 async fn read(source: Arc<HistoryCollection>, mut log: ChangeLog, tell: mpsc::Sender<Result<FeedNews>>) {
@@ -156,7 +156,7 @@ async fn collect(source: &HistoryCollection, log: &mut ChangeLog) -> Result<Feed
                     "a time series has lost its place in the changes: all owners are looked at"
                 );
             }
-            Ok(LogNews::Refused(why)) => return Err(Error::Internal(why)),
+            Ok(LogNews::Refused(why)) => return Err(Error::internal(why)),
             Err(error) => return Err(error),
         }
         if news.owners.len() >= MOST_OWNERS {

@@ -22,7 +22,7 @@ use super::round::{Positions, Round, most_owners};
 use super::settle::settle;
 use crate::history::collection::HistoryCollection;
 use crate::history::reads::owners::owner_ids;
-use crate::mongo::{COMMAND, Deadline, Error, NO_PRIMARY, Result, Topology};
+use crate::mongo::{COMMAND, Deadline, NO_PRIMARY, Result, Topology};
 use crate::tasks::KeptTasks;
 
 /// How often an instance that does not feed looks for the lease.
@@ -61,7 +61,7 @@ async fn feed_on(source: Arc<HistoryCollection>) {
         let Err(error) = feed(&source, holder, &mut fed).await else { continue };
         tracing::warn!(history = source.collection(), %error, "the time series is not fed; this is tried again");
         report_lag(&source, fed.elapsed().as_millis() as i64);
-        let passes = fed > began || matches!(error, Error::Unavailable(_));
+        let passes = fed > began || error.passes();
         pause = if passes { AFTER_FAILURE } else { (pause * 2).min(AFTER_FAILURES) };
         sleep(pause).await;
     }

@@ -132,7 +132,7 @@ impl Generations<'_> {
         let current = reply.get_document("value").ok().and_then(|value| value.get("current"));
         current
             .and_then(whole_number)
-            .ok_or_else(|| Error::Internal(format!("a generation was not raised: {reply}")))
+            .ok_or_else(|| Error::internal(format!("a generation was not raised: {reply}")))
     }
 
     /// Says for which tombstone the generation of an owner was raised.

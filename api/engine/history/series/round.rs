@@ -306,7 +306,7 @@ async fn insert_once(
 ) -> Result<()> {
     let deadline = Deadline::within(COMMAND);
     let head = doc! { "insert": build.collection(), "ordered": false, "writeConcern": durable(deadline) };
-    let mut command = RawDocumentBuf::try_from(&head).map_err(|error| Error::Internal(error.to_string()))?;
+    let mut command = RawDocumentBuf::try_from(&head).map_err(Error::internal)?;
     command.append(cstr!("documents"), documents);
     let database = source.reads.database.clone();
     // The driver does not repeat such a command.
@@ -317,10 +317,10 @@ async fn insert_once(
 /// Whether an answer says that all is stored, at a majority.
 fn confirm(source: &HistoryCollection, reply: &Document, count: i64) -> Result<()> {
     if let Some(error) = reply.get("writeErrors").or(reply.get("writeConcernError")) {
-        return Err(Error::Unavailable(error.to_string()));
+        return Err(Error::unavailable(error.to_string()));
     }
     if reply.get("n").and_then(whole_number) != Some(count) {
-        return Err(Error::Unavailable(format!("{count} measurements were to be inserted: {reply}")));
+        return Err(Error::unavailable(format!("{count} measurements were to be inserted: {reply}")));
     }
     source.reads.time.learn(reply.get_timestamp("operationTime").ok());
     Ok(())

@@ -90,13 +90,13 @@ pub(super) struct SeriesSnapshot {
 impl SeriesSnapshot {
     /// What counts now.
     pub(super) async fn take(source: &HistoryCollection, deadline: Deadline) -> Result<Self> {
-        let missing = || Error::Unavailable("the time series of the history is not made yet".to_owned());
+        let missing = || Error::unavailable("the time series of the history is not made yet");
         let builds = Builds::of(source, deadline).await?.ok_or_else(missing)?;
         let build = builds.current(source);
         // First: a change after this is noticed.
         let state = build.state(source, deadline).await?.ok_or_else(missing)?;
         if !source.definition.time_series.as_ref().is_some_and(|series| state.is_of(series)) {
-            return Err(Error::Unavailable("the time series is of another definition".to_owned()));
+            return Err(Error::unavailable("the time series is of another definition"));
         }
         let up_to = state.progress.up_to.filter(|_| state.progress.scanned);
         let (raises, expire_after_days) = (state.raises, state.expire_after_days);
@@ -253,7 +253,7 @@ pub(crate) async fn summarise(
             return page;
         }
     }
-    Err(Error::Unavailable("owners are erased, or copied, one after the other".to_owned()).into())
+    Err(Error::unavailable("owners are erased, or copied, one after the other").into())
 }
 
 async fn read_windows(

@@ -93,7 +93,7 @@ async fn copy(source: &HistoryCollection, build: &BuildName, term: i64, announce
         let command = doc! { "find": build.collection(), "filter": filter, "batchSize": i32::MAX };
         let read = move |measurement: &RawDocument| {
             let copy = with_generation(measurement, to);
-            copy.ok_or_else(|| Error::Internal("a measurement cannot be read".to_owned()))
+            copy.ok_or_else(|| Error::internal("a measurement cannot be read"))
         };
         let found = source.reads.find(Query::new(command, Deadline::within(COMMAND)), read).await?;
         insert(source, build, found).await?;

@@ -84,8 +84,7 @@ impl Verifier {
         let from = scan.after.as_ref().unwrap_or(&prefix);
         let range = doc! { "_id": { "$gte": from, "$lte": after(&prefix) } };
         let command = at_most(collection, range, MOST + 1, doc! { "_id": 1 });
-        let whole =
-            |tile: &RawDocument| Document::try_from(tile).map_err(|error| Error::Internal(error.to_string()));
+        let whole = |tile: &RawDocument| Document::try_from(tile).map_err(Error::internal);
         let reads = &self.reader.source.reads;
         let found = reads.find(Query::new(command, deadline.or_within(COMMAND)), whole).await?;
         let is_last = found.len() <= MOST;
