@@ -1,5 +1,6 @@
 //! Pages, sequence numbers, and how they follow from each other.
 
+use bson::Bson;
 use serde::Serialize;
 
 use super::Invalid;
@@ -70,6 +71,18 @@ impl PageSize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display)]
 #[serde(transparent)]
 pub struct PageNumber(u64);
+
+impl From<PageNumber> for Bson {
+    fn from(page: PageNumber) -> Self {
+        Self::Int64(page.0 as i64)
+    }
+}
+
+impl From<Seq> for Bson {
+    fn from(seq: Seq) -> Self {
+        Self::Int64(seq.0 as i64)
+    }
+}
 
 impl PageNumber {
     /// The first page of every history.

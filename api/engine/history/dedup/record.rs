@@ -108,9 +108,7 @@ fn fixed(record: &Record) -> Document {
 
 /// Stores the addresses of the items. Every attempt that finds the items stores the same addresses.
 pub fn set_outcome(query: Document, ranges: &[SeqRange]) -> Document {
-    let range = |range: &SeqRange| {
-        Bson::from(doc! { "first": range.first.get() as i64, "last": range.last.get() as i64 })
-    };
+    let range = |range: &SeqRange| Bson::from(doc! { "first": range.first, "last": range.last });
     let ranges: Vec<Bson> = ranges.iter().map(range).collect();
     doc! {
         "q": query,

@@ -73,7 +73,7 @@ pub(crate) async fn clear_place(of: OfOwner<'_>) -> Result<Numbers> {
     let tombstone = doc! {
         "_id": id, of.source.owner_field(): owner_bson(of.owner), "page": TOMBSTONE, "count": 0,
         "first": DateTime::from_millis(0), "last": DateTime::from_millis(0), "history": [],
-        "firstPage": numbers.0.get() as i64, "second": numbers.1 as i64,
+        "firstPage": numbers.0, "second": numbers.1 as i64,
         "since": fence::now(of.source.topology()), "erased": "$$NOW", "swept": false,
     };
     if !of.update(seen.clone(), vec![doc! { "$replaceWith": tombstone }], doc! { "_id": 1 }).await? {

@@ -184,7 +184,7 @@ impl Erasures {
             write(of, read, place, tombstone, more).await?;
         }
         let mut as_read = the_tombstone(owner, &tombstone);
-        as_read.insert("firstPage", tombstone.first_page.get() as i64);
+        as_read.insert("firstPage", tombstone.first_page);
         as_read.insert("second", tombstone.second as i64);
         let tombstone = doc! { "q": of.filter(as_read), "limit": 1 };
         let delete = doc! { "delete": source.collection(), "deletes": [tombstone] };
@@ -243,7 +243,7 @@ async fn forget_projections(of: OfOwner<'_>, tombstone: &Marker) -> Result<()> {
 fn reopening(tombstone: &Marker) -> Document {
     doc! {
         "page": 1_i64, "count": 0, "swept": true, "since": { "$type": "date" },
-        "firstPage": { "$lte": tombstone.first_page.get() as i64 },
+        "firstPage": { "$lte": tombstone.first_page },
     }
 }
 
@@ -308,7 +308,7 @@ async fn write(
         "last": DateTime::from_millis(0),
         // A marker with an item fails the validator.
         "history": { "$cond": [Fence::until(source.topology(), until).is_open(), [], [0]] },
-        "firstPage": { "$max": ["$firstPage", marker.first_page.get() as i64] },
+        "firstPage": { "$max": ["$firstPage", marker.first_page] },
         "second": { "$max": ["$second", marker.second as i64] },
         "since": { "$ifNull": ["$since", fence::now(source.topology())] },
     };
@@ -377,7 +377,7 @@ async fn delete_numbered(of: OfOwner<'_>, tombstone: &Marker) -> Result<bool> {
 
 /// Has the tombstone say that these numbers are used. Pages may be deleted then: none that is opened later has their numbers.
 async fn use_up(of: OfOwner<'_>, tombstone: &Marker, (first_page, second): Numbers) -> Result<()> {
-    let used = doc! { "$max": { "firstPage": first_page.get() as i64, "second": second as i64 } };
+    let used = doc! { "$max": { "firstPage": first_page, "second": second as i64 } };
     let any_erasure = doc! { "_id": tombstone_id(of.owner), "swept": tombstone.swept };
     if of.update(any_erasure, used, doc! { "_id": 1 }).await? {
         return Ok(());

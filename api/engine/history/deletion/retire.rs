@@ -198,7 +198,7 @@ async fn beginnings(
 /// Deletes the next pages before the first that stays. `None` if there are none; 0 if it is too early.
 async fn delete(of: OfOwner<'_>, marker: Option<Marker>) -> Result<Option<u64>> {
     let Some(marker) = marker.filter(|marker| !marker.swept) else { return Ok(None) };
-    let before = doc! { "$gt": 1_i64, "$lt": marker.first_page.get() as i64 };
+    let before = doc! { "$gt": 1_i64, "$lt": marker.first_page };
     let found = pages(of, doc! { "page": before }, MOST_PAGES).await?;
     let (Some(first), Some(last)) = (found.first(), found.last()) else {
         // Page 1 is deleted with its marker, and an earlier attempt may have ended after the pages. Until then a tile may come late.
@@ -207,14 +207,14 @@ async fn delete(of: OfOwner<'_>, marker: Option<Marker>) -> Result<Option<u64>> 
         }
         tiles::forget(of, marker.first_page).await?;
         // So that later walks need not look.
-        let this = doc! { "page": 1_i64, "firstPage": marker.first_page.get() as i64 };
+        let this = doc! { "page": 1_i64, "firstPage": marker.first_page };
         of.update(this, doc! { "$set": { "swept": true } }, of.source.by_page()).await?;
         return Ok(None);
     };
     if !of.source.is_aged(marker.since) {
         return Ok(Some(0));
     }
-    of.delete([doc! { "page": { "$gte": first.get() as i64, "$lte": last.get() as i64 } }]).await?;
+    of.delete([doc! { "page": { "$gte": first, "$lte": last } }]).await?;
     // Also of page 1, whose place the marker has.
     tiles::forget(of, last.next()).await?;
     Ok(Some(found.len() as u64))
@@ -238,7 +238,7 @@ async fn first_kept(
     for _ in 0..MOST_COMMANDS {
         let next = by_pages.min(PageNumber::new(end.get() + MOST_PAGES).unwrap_or(by_pages));
         let young = doc! {
-            "page": { "$gte": end.get() as i64, "$lt": next.get() as i64 },
+            "page": { "$gte": end, "$lt": next },
             "last": { "$gte": DateTime::from_millis(oldest) },
             "count": { "$gt": 0 },
         };
@@ -256,7 +256,7 @@ async fn mark(of: OfOwner<'_>, first: PageNumber, tail: Tail) -> Result<()> {
     let set = doc! {
         "count": 0,
         "history": [],
-        "firstPage": { "$max": ["$firstPage", first.get() as i64] },
+        "firstPage": { "$max": ["$firstPage", first] },
         "second": { "$max": ["$second", tail.second as i64] },
         "since": fence::now(of.source.topology()),
     };

@@ -294,7 +294,7 @@ impl Room {
     /// The page with this number and those after it, at most `most`: adjacent, and full except the last page of the history.
     async fn pages_from(&self, first: PageNumber, most: usize) -> Result<Vec<Bucket>> {
         let of = self.source.of(&self.watched.owner, Deadline::within(COMMAND));
-        let command = of.at_most(doc! { "page": { "$gte": first.get() as i64 } }, most);
+        let command = of.at_most(doc! { "page": { "$gte": first } }, most);
         let found = find(of, command, None).await?;
         let mut expected = first;
         for (place, bucket) in found.iter().enumerate() {

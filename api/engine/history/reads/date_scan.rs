@@ -160,7 +160,7 @@ impl DateScan {
         if let Some(to) = self.dates.to() {
             filter.insert("first", doc! { "$lt": date(to) });
         }
-        filter.insert("page", doc! { "$gte": low.get() as i64, "$lte": high.get() as i64 });
+        filter.insert("page", doc! { "$gte": low, "$lte": high });
         doc! {
             "find": source.collection(),
             "filter": filter,

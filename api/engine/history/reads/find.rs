@@ -44,7 +44,7 @@ fn page(of: OfOwner<'_>, page: PageNumber, tail: Option<Tail>) -> Document {
 
 /// The command that finds a page by its number, wherever it is.
 fn by_number(of: OfOwner<'_>, page: PageNumber) -> Document {
-    of.at_most(doc! { "page": page.get() as i64 }, 1)
+    of.at_most(doc! { "page": page }, 1)
 }
 
 /// The command that finds these pages, in ascending order whatever their order here: at most [`HistoryCollection::most_buckets`].
@@ -53,7 +53,7 @@ pub(crate) fn pages(of: OfOwner<'_>, pages: &[PageNumber]) -> Document {
     if let [only] = pages {
         return page(of, *only, None);
     }
-    let numbers: Vec<_> = pages.iter().map(|page| page.get() as i64).collect();
+    let numbers: Vec<_> = pages.to_vec();
     of.at_most(doc! { "page": { "$in": numbers } }, pages.len())
 }
 

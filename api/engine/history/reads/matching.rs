@@ -146,7 +146,7 @@ impl Candidates {
                 doc! { "$gte": low as i64, "$lte": high as i64 }
             }
             PagesToExamine::Chosen(pages) => {
-                doc! { "$in": pages.iter().map(|page| page.get() as i64).collect::<Vec<_>>() }
+                doc! { "$in": pages.to_vec() }
             }
         };
         condition.insert("page", pages);

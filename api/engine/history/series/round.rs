@@ -207,7 +207,7 @@ impl Round<'_> {
         let condition = |(owner, first, tail): &(OwnerId, PageNumber, Tail)| {
             let last = (first.get() + most - 1).min(tail.page.get());
             let mut condition = self.source.owned_by(owner);
-            condition.insert("page", doc! { "$gte": first.get() as i64, "$lte": last as i64 });
+            condition.insert("page", doc! { "$gte": first, "$lte": last as i64 });
             condition.insert("since", doc! { "$exists": false });
             Bson::from(condition)
         };
@@ -250,7 +250,7 @@ impl Round<'_> {
         deadline: Deadline,
     ) -> Result<Option<PageNumber>> {
         let mut filter = self.source.owned_by(owner);
-        filter.insert("page", doc! { "$gte": from.get() as i64 });
+        filter.insert("page", doc! { "$gte": from });
         filter.insert("since", doc! { "$exists": false });
         let mut command = at_most(self.source.collection(), filter, 1, self.source.by_page());
         command.insert("projection", doc! { "page": 1 });

@@ -236,7 +236,7 @@ impl DateSearch<'_> {
         let mut filter = source.owned_by(of.owner);
         filter.insert("count", source.page_size().get() as i32);
         filter.extend(condition(dates, latest));
-        filter.insert("page", doc! { "$gte": low.get() as i64, "$lte": high.get() as i64 });
+        filter.insert("page", doc! { "$gte": low, "$lte": high });
         let sort = match order {
             Order::Ascending => doc! { "first": 1, "page": 1 },
             // The index backwards.
@@ -297,7 +297,7 @@ async fn pages_by_number(
     pages: &[PageNumber],
 ) -> Result<Vec<(i64, PageNumber)>> {
     let mut filter = condition(dates, None);
-    let numbers: Vec<_> = pages.iter().map(|page| page.get() as i64).collect();
+    let numbers: Vec<_> = pages.to_vec();
     filter.insert("page", doc! { "$in": numbers });
     let mut command = of.at_most(filter, pages.len());
     command.insert("projection", doc! { "_id": 0, "page": 1, "first": 1, "last": 1 });

@@ -87,7 +87,7 @@ impl TileMaker {
             let (history, owner) = (of.source.collection(), of.owner);
             tracing::warn!(history, %owner, %tile, "pages are retired whose summary is too long to be kept");
         }
-        made.document.insert("firstPage", first.get() as i64);
+        made.document.insert("firstPage", first);
         self.store(of, made).await?;
         metrics::counter!(TILES, "result" => "kept").increment(1);
         Ok(true)
