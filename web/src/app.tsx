@@ -91,7 +91,7 @@ function View({ address: { place, query }, catalog }: { address: Address; catalo
   const definition = ofOwners.find(({ items }) => items === place.items);
   if (!definition) return <Unknown what={place.items} />;
   if (place.view === "history") return <HistoryView definition={definition} owner={place.owner} query={query} />;
-  return <ItemView definition={definition} owner={place.owner} seq={place.seq} />;
+  return <ItemView definition={definition} owner={place.owner} seq={place.seq} query={query} />;
 }
 
 function Unknown({ what }: { what: string }) {

@@ -1,4 +1,4 @@
-// Numbers, moments and files as people read them. Moments are those of UTC.
+// Numbers, moments and files as people read them.
 
 const grouped = new Intl.NumberFormat("en");
 
@@ -6,9 +6,14 @@ export function number(value: number): string {
   return grouped.format(value);
 }
 
-/** `1 trade`, `24 trades`: of a name in the plural. */
-export function count(value: number, plural: string): string {
-  return `${number(value)} ${value === 1 ? singular(plural) : plural}`;
+/** `1 trade`, `24 trades`: of the name of a history. */
+export function count(value: number, name: string): string {
+  return `${number(value)} ${value === 1 ? singular(plural(name)) : plural(name)}`;
+}
+
+/** What the items of a history are called together: `trades`, but `audit items`. */
+export function plural(name: string): string {
+  return name.endsWith("s") ? name : `${name} items`;
 }
 
 export function singular(plural: string): string {
@@ -16,9 +21,33 @@ export function singular(plural: string): string {
   return plural.replace(/(?<=[sxz]|sh|ch)es$|s$/, "");
 }
 
-/** `2026-11-24 13:43:51.757`, without fractions that are zero. */
-export function moment(text: string): string {
-  return text.replace("T", " ").replace(/(\.000)?Z$/, "");
+/** `2026-11-24 13:43:51.757`, without fractions that are zero: of UTC, or as the clocks of a zone show it. */
+export function moment(text: string, zone = "UTC"): string {
+  const inUtc = text.replace("T", " ").replace(/(\.000)?Z$/, "");
+  if (zone === "UTC") return inUtc;
+  const at = new Date(text);
+  return Number.isNaN(at.getTime()) ? inUtc : clocksOf(zone).format(at) + inUtc.slice(19);
+}
+
+const clocks = new Map<string, Intl.DateTimeFormat>();
+
+function clocksOf(zone: string): Intl.DateTimeFormat {
+  // Swedish is written as ISO 8601 is.
+  if (!clocks.has(zone)) clocks.set(zone, new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "medium" }));
+  return clocks.get(zone)!;
+}
+
+/** The instant at which the clocks of the browser's zone, or of UTC, show a time of a day. Empty if there is no such time. */
+export function instantOf(day: string, time: string, zone: string): string {
+  const at = new Date(`${day}T${time}${zone === "UTC" ? "Z" : ""}`);
+  return Number.isNaN(at.getTime()) ? "" : at.toISOString().replace(".000Z", "Z");
+}
+
+/** The day after, or before, as many days as this. */
+export function dayFrom(day: string, days: number): string {
+  const at = new Date(`${day}T00:00:00Z`);
+  at.setUTCDate(at.getUTCDate() + days);
+  return Number.isNaN(at.getTime()) ? day : at.toISOString().slice(0, 10);
 }
 
 export function milliseconds(time: number): string {
@@ -36,10 +65,7 @@ export function fromInstant(text: string): string {
 
 /** The end of a span as an instant: a day is part of it. */
 export function toInstant(text: string): string {
-  if (!isDay(text)) return text;
-  const next = new Date(`${text}T00:00:00Z`);
-  next.setUTCDate(next.getUTCDate() + 1);
-  return Number.isNaN(next.getTime()) ? text : `${next.toISOString().slice(0, 10)}T00:00:00Z`;
+  return isDay(text) && dayFrom(text, 1) !== text ? `${dayFrom(text, 1)}T00:00:00Z` : text;
 }
 
 export function isDay(text: string): boolean {

@@ -47,10 +47,10 @@ try {
     const visitor = await Visitor.of(browser, service.baseUrl, { viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
     const page = await visitor.open(path);
     await page.getByRole("heading", { level: 1 }).waitFor();
-    if (path.startsWith(history)) await page.locator("[data-live=stream]").waitFor();
+    if (path.startsWith(history) && name !== "item") await page.locator("[data-live=stream]").waitFor();
     if (name === "chart") await page.locator(".plot canvas").waitFor();
     await page.waitForFunction(
-      () => document.querySelector("table, form, canvas") && !document.querySelector("main .loading, [aria-busy=true]"),
+      () => document.querySelector("table, form, canvas, dl.item") && !document.querySelector("main .loading, [aria-busy=true]"),
     );
     if (name === "form") {
       await page.getByRole("button", { name: "Fill in the example" }).click();
@@ -69,6 +69,8 @@ try {
   await take("start", "/");
   await take("history", `${history}?page=400&order=asc`, { height: 860 });
   await take("chart", `${history}?_tab=chart&_measure=ohlc:price&by=1d&tz=UTC&ticker=MDB&from=2025-08-01`);
+  await take("item", `${history}/4321`);
+  await take("selection", `${history}?ticker=MDB&from=2025-08-01&to=2025-08-31`, { height: 860 });
   await take("form", "/explorer/rooms/kitchen/messages?_tab=append", { height: 860 });
   await take("mobile", `${history}?page=400&order=asc`, { width: 390, height: 844 });
   await take("dark", history, { dark: true });

@@ -75,7 +75,7 @@ export class Visitor {
   }
 
   static async of(browser: Browser, baseUrl: string, options: BrowserContextOptions = {}): Promise<Visitor> {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, timezoneId: "UTC", ...options });
     context.setDefaultTimeout(PATIENCE);
     return new Visitor(context, baseUrl);
   }

@@ -2,7 +2,7 @@
 
 import type { SummaryPoint } from "@pagebucket/client";
 import type { Definition, Summaries } from "../api/catalog";
-import { count, number } from "../format";
+import { count, moment, number } from "../format";
 import { plain } from "../parts/text";
 import type { Drawing, Series } from "./input";
 import { MOST_SERIES } from "./of-items";
@@ -129,8 +129,7 @@ function valueWords(point: SummaryPoint, { member, property, words }: Measure): 
 
 /** The beginning of a span, as its zone writes it. */
 function spanWords(start: string, length: string, zone: string): string {
-  // Swedish is written as ISO 8601 is.
-  const local = new Date(start).toLocaleString("sv-SE", { timeZone: zone });
+  const local = moment(start, zone);
   if (length === "1M") return local.slice(0, -12);
   if (length === "1w") return `week of ${local.slice(0, -9)}`;
   return length === "1d" ? local.slice(0, -9) : local.slice(0, -3);

@@ -9,7 +9,7 @@ import { announce } from "../parts/announce";
 import { Curl, curlOf } from "../parts/curl";
 import { Problem } from "../parts/problem";
 import { Text } from "../parts/text";
-import type { TabProps } from "../views/history";
+import type { TabProps } from "./tab";
 import { changed, emptyOf, requestOf, storeDraft, storedDraft, typedOf, valueOf, type Draft, type Typed } from "./draft";
 import { Field } from "./field";
 

@@ -6,7 +6,7 @@ import { isNumeric } from "../api/schema";
 import { measuresOf } from "../chart/of-summaries";
 import { Choice } from "../parts/choice";
 import { plain } from "../parts/text";
-import type { TabProps } from "../views/history";
+import type { TabProps } from "./tab";
 import { ItemChart } from "./item-chart";
 import { addressOfHistory } from "./parameters";
 import { Selection } from "./selection";

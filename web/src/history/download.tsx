@@ -1,26 +1,33 @@
-// Items as a file: those that are shown, or all.
+// Items as a file: those that are shown, all, or a selection, which the browser reads window by window.
 
 import { all } from "@pagebucket/client";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Definition } from "../api/catalog";
 import { historyOf, type Item } from "../api/read";
 import { BASE, service, signedIn } from "../api/service";
-import { csvRow, fromInstant, toInstant } from "../format";
+import { count, csvRow, fromInstant, number, plural, toInstant } from "../format";
 import { Menu } from "../parts/menu";
 import { Problem } from "../parts/problem";
 import type { Parameters } from "./parameters";
+import { searched, type Found } from "./search";
+import { progressWords } from "./view-state";
 
 interface Props {
   definition: Definition;
   owner: string;
   parameters: Parameters;
   items: Item[];
+  /** The number of the history's items by now. */
+  total: number;
 }
+
+/** More of a selection is not taken along: it is in the memory of the browser. */
+const MOST = 100_000;
 
 const TYPES = { csv: "text/csv", ndjson: "application/x-ndjson" };
 type Format = keyof typeof TYPES;
 
-export function Download({ definition, owner, parameters, items }: Props) {
+export function Download({ definition, owner, parameters, items, total }: Props) {
   const [error, setError] = useState<unknown>();
   const { from, to } = parameters;
   const span = new URLSearchParams({ ...(from ? { from: fromInstant(from) } : {}), ...(to ? { to: toInstant(to) } : {}) });
@@ -43,6 +50,7 @@ export function Download({ definition, owner, parameters, items }: Props) {
       setError(error);
     }
   };
+  const unfiltered = Object.keys(parameters.filters).length > 0 ? ", unfiltered" : "";
   return (
     <Menu name="Download">
       {formats.map((format) => (
@@ -57,13 +65,67 @@ export function Download({ definition, owner, parameters, items }: Props) {
             download={nameOf(format)}
             onClick={(event) => fetchAll(event, format)}
           >
-            {query ? "all of this span" : "all"}
+            {(query ? "all of this span" : "all") + unfiltered}
           </a>
         </div>
       ))}
-      {Object.keys(parameters.filters).length > 0 && <p class="quiet">Exports know no filters: “all” has all values.</p>}
+      {Object.keys(parameters.filters).length > 0 && <Selected {...{ definition, owner, parameters, total, formats }} />}
       {error !== undefined && <Problem error={error} />}
     </Menu>
+  );
+}
+
+interface SelectedProps extends Omit<Props, "items"> {
+  formats: Format[];
+}
+
+/** A selection by values: exports have no filters yet. */
+function Selected({ definition, owner, parameters, total, formats }: SelectedProps) {
+  const [found, setFound] = useState<Found>();
+  const [state, setState] = useState<{ error?: unknown; words?: string }>({});
+  const reading = useRef<AbortController>(undefined);
+  useEffect(() => () => reading.current?.abort(), []);
+  const { after: _, before: __, ...whole } = { ...parameters, order: "asc" as const };
+  const take = async (format: Format) => {
+    const controller = new AbortController();
+    reading.current = controller;
+    setState({});
+    try {
+      let last: Found | undefined;
+      for await (const found of searched(historyOf(definition, owner), whole, MOST, controller.signal)) setFound((last = found));
+      const items = last?.items ?? [];
+      save([text(format, definition, owner, items)], format, `${definition.items}-${owner}-selected.${format}`);
+      const more = last?.ahead ? `: more follow after number ${number(items.at(-1)!.seq)}` : "";
+      setState({ words: `${count(items.length, definition.items)} saved${more}` });
+    } catch (error) {
+      setState(controller.signal.aborted ? { words: "stopped: nothing was saved" } : { error });
+    }
+    reading.current = undefined;
+    setFound(undefined);
+  };
+  return (
+    <>
+      <div class="row">
+        <strong>Selected</strong>
+        {formats.map((format) => (
+          <button key={format} type="button" class="small" disabled={reading.current !== undefined} onClick={() => take(format)}>
+            all that is selected, {format.toUpperCase()}
+          </button>
+        ))}
+        {reading.current && (
+          <button type="button" class="small" onClick={() => reading.current?.abort()}>
+            Stop
+          </button>
+        )}
+      </div>
+      <p class="quiet" role="status">
+        {state.words ??
+          (found
+            ? `${count(found.items.length, definition.items)}, ${progressWords({ order: "asc" }, found, total)}`
+            : `The browser reads it window by window, at most ${number(MOST)} ${plural(definition.items)}.`)}
+      </p>
+      {state.error !== undefined && <Problem error={state.error} />}
+    </>
   );
 }
 

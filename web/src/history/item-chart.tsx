@@ -13,7 +13,8 @@ import { Curl, curlOf } from "../parts/curl";
 import { useLoaded } from "../parts/loaded";
 import { Problem } from "../parts/problem";
 import { plain } from "../parts/text";
-import type { TabProps } from "../views/history";
+import { useZone } from "../parts/zone";
+import type { TabProps } from "./tab";
 import { addressOfHistory, isSelection, pathOf, selectionQuery, type Parameters } from "./parameters";
 
 const AMOUNTS = [100, 1000, 10_000];
@@ -37,6 +38,7 @@ export function ItemChart({ measure, children, ...props }: Props) {
   const { definition, owner, parameters, asked } = props;
   const { order, page, filters, from, to } = parameters;
   const most = parameters.most ?? 1000;
+  const zone = useZone();
   const history = useMemo(() => historyOf(definition, owner), [definition, owner]);
   const [progress, setProgress] = useState(0);
   const key = JSON.stringify([from, to, filters, order, page, most]);
@@ -52,11 +54,12 @@ export function ItemChart({ measure, children, ...props }: Props) {
     const source = {
       definition,
       items,
+      zone,
       addressOfItem: (seq: number) => addressOf([definition.owners, owner, definition.items, seq]),
       addressOfSpan: (from: string, to: string) => addressOfHistory(definition, owner, { from, to, filters, order: "asc" }),
     };
     return measure === undefined ? countsOf(source, unit as Unit) : valuesOf(source, measure, split);
-  }, [items, measure, split, unit]);
+  }, [items, measure, split, unit, zone]);
   const choose = (change: Partial<Parameters>) => go(at(change), { replace: true });
   const path = pathOf(history.path, { limit: "100", ...selectionQuery(parameters), ...cursorOf(parameters, definition.pageSize) });
   return (

@@ -3,14 +3,7 @@
 import { useLayoutEffect, useState } from "preact/hooks";
 import { go } from "../address";
 import { number } from "../format";
-
-/** Where the four steps lead, in the order of reading. A step that leads nowhere is not offered. */
-export interface Steps {
-  first?: string | undefined;
-  previous?: string | undefined;
-  next?: string | undefined;
-  last?: string | undefined;
-}
+import type { Order, Steps } from "./view-state";
 
 const NAMES = ["first", "previous", "next", "last"] as const;
 const SIGNS = { first: "⇤", previous: "←", next: "→", last: "⇥" };
@@ -18,7 +11,7 @@ const KEYS: Record<string, (typeof NAMES)[number]> = { Home: "first", ArrowLeft:
 const SHOWN_KEYS = { first: "Home", previous: "Left", next: "Right", last: "End" };
 
 /** Keys step while no field and no other part with keys of its own has the focus. */
-export function useKeys(steps: Steps): void {
+export function useKeys(steps: Steps<string>): void {
   // Keys lead where the buttons do from the moment that these are shown. A plain effect would come a frame later.
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -37,7 +30,7 @@ export function useKeys(steps: Steps): void {
   });
 }
 
-export function StepButtons({ steps, words }: { steps: Steps; words: Record<keyof Steps, string> }) {
+export function StepButtons({ steps, words }: { steps: Steps<string>; words: Record<keyof Steps<string>, string> }) {
   return (
     <span class="group">
       {NAMES.map((name) => {
@@ -62,7 +55,9 @@ export function StepButtons({ steps, words }: { steps: Steps; words: Record<keyo
 }
 
 export interface PageChoiceProps {
-  page: number;
+  /** Without a number: the newest items. */
+  page: number | undefined;
+  order: Order;
   first: number;
   last: number;
   /** The address of a page. */
@@ -70,10 +65,12 @@ export interface PageChoiceProps {
 }
 
 /** Any page, by its number or by a slider. */
-export function PageChoice({ page, first, last, addressOf }: PageChoiceProps) {
+export function PageChoice({ page, order, first, last, addressOf }: PageChoiceProps) {
   const [slid, setSlid] = useState<number>();
   const [typed, setTyped] = useState<string>();
-  const shown = slid ?? page;
+  const shown = slid ?? page ?? last;
+  // The slider goes the way of the steps: down the list.
+  const turned = (page: number) => (order === "asc" ? page : first + last - page);
   const choose = (chosen: number) => {
     setSlid(undefined);
     setTyped(undefined);
@@ -85,7 +82,7 @@ export function PageChoice({ page, first, last, addressOf }: PageChoiceProps) {
       class="pages"
       onSubmit={(event) => {
         event.preventDefault();
-        choose(Number(typed ?? page));
+        choose(Number(typed ?? page ?? 0));
       }}
     >
       <label>
@@ -95,7 +92,8 @@ export function PageChoice({ page, first, last, addressOf }: PageChoiceProps) {
           class="short"
           min={first}
           max={last}
-          value={typed ?? shown}
+          placeholder="newest"
+          value={typed ?? slid ?? page ?? ""}
           onInput={(event) => setTyped(event.currentTarget.value)}
           onChange={() => typed !== undefined && choose(Number(typed))}
         />
@@ -108,9 +106,9 @@ export function PageChoice({ page, first, last, addressOf }: PageChoiceProps) {
           aria-valuetext={`page ${shown} of ${last}`}
           min={first}
           max={last}
-          value={shown}
-          onInput={(event) => setSlid(Number(event.currentTarget.value))}
-          onChange={(event) => choose(Number(event.currentTarget.value))}
+          value={turned(shown)}
+          onInput={(event) => setSlid(turned(Number(event.currentTarget.value)))}
+          onChange={(event) => choose(turned(Number(event.currentTarget.value)))}
         />
       )}
     </form>

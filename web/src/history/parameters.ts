@@ -20,6 +20,10 @@ export interface Parameters {
   /** Where the window of a span or of filters begins. */
   after?: number;
   before?: number;
+  /** Items in a view. Without it, as many as a page has. */
+  rows?: number;
+  /** The number of an item that is marked. */
+  mark?: number;
   /** Whether items that are appended are shown as they come. */
   live: boolean;
   /** Of a chart of summaries: the length of its spans, their time zone, and what its items are grouped by. */
@@ -33,12 +37,16 @@ export interface Parameters {
   most?: number;
 }
 
+/** How many rows a view may have: the service answers at most 100 items that are not a page. */
+export const ROWS = [10, 25, 50, 100];
+
 export function readParameters(query: URLSearchParams, { filters, summaries }: Definition): Parameters {
   const tab = query.get("_tab");
   const whole = (name: string, as = name) => {
     const value = query.get(as) ?? "";
     return /^\d{1,16}$/.test(value) ? { [name]: Number(value) } : {};
   };
+  const rows = Number(query.get("_rows"));
   const text = (name: string, as = name) => (query.get(as) ? { [name]: query.get(as)! } : {});
   const given = filters.map(({ name }) => [name, query.getAll(name)] as const).filter(([, values]) => values.length > 0);
   return {
@@ -50,6 +58,8 @@ export function readParameters(query: URLSearchParams, { filters, summaries }: D
     ...whole("after"),
     ...whole("before"),
     ...whole("most", "_most"),
+    ...whole("mark", "_mark"),
+    ...(ROWS.includes(rows) ? { rows } : {}),
     ...text("from"),
     ...text("to"),
     // Elsewhere these may be filters.
@@ -65,8 +75,11 @@ export function isSelection({ from, to, filters }: Parameters): boolean {
   return Boolean(from || to || Object.keys(filters).length);
 }
 
-export function addressOfHistory({ owners, items }: Definition, owner: string, parameters: Partial<Parameters>): string {
-  const { tab, order, page, from, to, filters = {}, after, before, live, measure, by, split, most } = parameters;
+/** Parameters of another view. Those that are left out, or undefined, are as without a word about them. */
+export type Change = { [Name in keyof Parameters]?: Parameters[Name] | undefined };
+
+export function addressOfHistory({ owners, items }: Definition, owner: string, parameters: Change): string {
+  const { tab, order, page, from, to, filters = {}, after, before, live, measure, by, split, most, rows, mark } = parameters;
   const { length, zone, group } = parameters;
   const plain: Record<string, Parameter> = {
     page,
@@ -83,6 +96,8 @@ export function addressOfHistory({ owners, items }: Definition, owner: string, p
     _by: by,
     _split: split,
     _most: most,
+    _rows: rows,
+    _mark: mark,
     _live: live === false ? "off" : undefined,
   };
   return addressOf([owners, owner, items], { ...plain, ...filters });

@@ -13,7 +13,8 @@ import { Curl, curlOf } from "../parts/curl";
 import { useLoaded } from "../parts/loaded";
 import { Failure } from "../parts/problem";
 import { plain } from "../parts/text";
-import type { TabProps } from "../views/history";
+import { useZone } from "../parts/zone";
+import type { TabProps } from "./tab";
 import { addressOfHistory, isSelection, pathOf, type Parameters } from "./parameters";
 
 /** More points are not loaded: that is more than a screen can show. */
@@ -51,7 +52,8 @@ export function SummaryChart({ measure, children, ...props }: Props) {
   const history = useMemo(() => historyOf(definition, owner), [definition, owner]);
   // All points are of one moment, whatever is appended meanwhile.
   const [asOf, setAsOf] = useState(total);
-  const zone = parameters.zone ?? OWN_ZONE;
+  const shownZone = useZone();
+  const zone = parameters.zone ?? shownZone;
   const group = groups.find((name) => name === parameters.group);
   const wanted = lengths.find((length) => length === parameters.length);
   const [progress, setProgress] = useState(0);
@@ -80,7 +82,6 @@ export function SummaryChart({ measure, children, ...props }: Props) {
     return summaryChart({ definition, points: data.points, measure, group, length: data.length, zone: shownIn, addressOfPoint });
   }, [data, measure.id, group, zone]);
   const choose = (change: Partial<Parameters>) => go(at(change), { replace: true });
-  const zones = [...new Set([OWN_ZONE, "UTC", zone])];
   return (
     <>
       <div class="toolbar row">
@@ -99,13 +100,6 @@ export function SummaryChart({ measure, children, ...props }: Props) {
             onValue={(group) => choose({ group })}
           />
         )}
-        <Choice
-          label="in"
-          name="Time zone"
-          value={zone}
-          options={zones.map((name) => [name, plain(name)])}
-          onValue={(zone) => choose({ zone })}
-        />
         {total > asOf && (
           <button type="button" class="small" onClick={() => setAsOf(total)}>
             {number(total - asOf)} new: draw again
@@ -127,14 +121,6 @@ export function SummaryChart({ measure, children, ...props }: Props) {
       )}
     </>
   );
-}
-
-/** The time zone of this browser. */
-const OWN_ZONE = ownZone();
-
-function ownZone(): string {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return !zone || zone === "Etc/UTC" ? "UTC" : zone;
 }
 
 /** Whether this browser can write moments in a zone that an address names. */

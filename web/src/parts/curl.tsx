@@ -14,7 +14,8 @@ export function curlOf(path: string, body?: string, key?: string): string {
   return `curl -sS${token}${data} ${quoted(BASE + path)}`;
 }
 
-export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
+/** `name` is what a screen reader calls it, if the label alone does not say what is copied. */
+export function CopyButton({ text, label = "Copy", name }: { text: string; label?: string; name?: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     try {
@@ -29,7 +30,7 @@ export function CopyButton({ text, label = "Copy" }: { text: string; label?: str
     setTimeout(() => setCopied(false), 1500);
   };
   return (
-    <button type="button" class="small" onClick={copy}>
+    <button type="button" class="small" aria-label={name} onClick={copy}>
       {copied ? "Copied" : label}
     </button>
   );

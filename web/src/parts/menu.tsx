@@ -1,13 +1,16 @@
 // A sheet that a button opens. Escape and a click elsewhere close it.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 export function Menu({ name, children }: { name: string; children: ComponentChildren }) {
   const menu = useRef<HTMLDetailsElement>(null);
+  // What was never opened is not made. What goes on in a menu goes on when it is closed.
+  const [isMade, setIsMade] = useState(false);
   useEffect(() => {
-    const leave = ({ target }: Event) => {
-      if (menu.current && !menu.current.contains(target as Node)) menu.current.open = false;
+    // What was clicked may be gone by now: the path says where it was.
+    const leave = (event: Event) => {
+      if (menu.current && !event.composedPath().includes(menu.current)) menu.current.open = false;
     };
     addEventListener("click", leave);
     return () => removeEventListener("click", leave);
@@ -18,9 +21,9 @@ export function Menu({ name, children }: { name: string; children: ComponentChil
     menu.current!.querySelector("summary")!.focus();
   };
   return (
-    <details ref={menu} class="menu" onKeyDown={press}>
+    <details ref={menu} class="menu" onKeyDown={press} onToggle={() => setIsMade(true)}>
       <summary>{name}</summary>
-      <div class="sheet">{children}</div>
+      <div class="sheet">{isMade && children}</div>
     </details>
   );
 }

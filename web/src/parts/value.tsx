@@ -1,13 +1,13 @@
 // A value of an item, whatever it is.
 
-import { moment } from "../format";
 import type { Schema } from "../api/schema";
 import { Text } from "./text";
+import { Time } from "./zone";
 
 /** An instant as the service writes it. */
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-export function Value({ of: value, schema = {}, lines = false }: { of: unknown; schema?: Schema; lines?: boolean }) {
+export function Value({ of: value, schema = {} }: { of: unknown; schema?: Schema }) {
   if (value === undefined)
     return (
       <span class="none" aria-label="none">
@@ -16,7 +16,7 @@ export function Value({ of: value, schema = {}, lines = false }: { of: unknown; 
     );
   if (typeof value === "string") {
     const isInstant = schema.format === "date-time" && INSTANT.test(value);
-    return isInstant ? <time dateTime={value}>{moment(value)}</time> : <Text of={value} lines={lines} />;
+    return isInstant ? <Time of={value} /> : <Text of={value} lines />;
   }
   if (Array.isArray(value)) {
     if (value.length === 0) return <span class="none">empty</span>;

@@ -11,24 +11,12 @@ import { ChartTab } from "../history/chart";
 import { ItemsTab } from "../history/items";
 import { useGrowth, type Growth } from "../history/growth";
 import { addressOfHistory, readParameters, type Parameters, type Tab } from "../history/parameters";
-import { count, number, singular } from "../format";
+import type { TabProps } from "../history/tab";
+import { count, number, plural, singular } from "../format";
 import { CurlRow, curlOf } from "../parts/curl";
 import { useLoaded } from "../parts/loaded";
 import { Gone, Problem } from "../parts/problem";
 import { Text } from "../parts/text";
-
-export interface TabProps {
-  definition: Definition;
-  owner: string;
-  parameters: Parameters;
-  /** The history as it was when it was opened. */
-  summary: Summary;
-  growth: Growth;
-  /** The number of its items by now. */
-  total: number;
-  /** The commands of what the view has asked for whatever its tab. */
-  asked: string[];
-}
 
 export function HistoryView({ definition, owner, query }: { definition: Definition; owner: string; query: URLSearchParams }) {
   const parameters = readParameters(query, definition);
@@ -39,11 +27,12 @@ export function HistoryView({ definition, owner, query }: { definition: Definiti
   const total = Math.max(summary?.totalItems ?? 0, growth.position);
   const toPage = (page: number) => addressOfHistory(definition, owner, { page, order: "asc" });
   const gone = loaded.error instanceof GoneError ? loaded.error : growth.error instanceof GoneError ? growth.error : undefined;
-  const asked = [ownerPath(definition.owners, owner), ...(summary && parameters.live ? [`${history.path}/live?after=${summary.totalItems}`] : [])].map((path) => curlOf(path));
+  const live = `# This one goes on until it is stopped:\n# ${curlOf(`${history.path}/live?after=${summary?.totalItems}`)}`;
+  const asked = [curlOf(ownerPath(definition.owners, owner)), ...(summary && parameters.live ? [live] : [])];
   const isErased = gone !== undefined && gone.firstPage === undefined;
   return (
     <>
-      <div class="head">
+      <div class="head history">
         <div>
           <h1>
             {definition.title} <span class="quiet">of {singular(definition.owners)}</span> <Text of={owner} />
@@ -129,7 +118,7 @@ function Tabs({ definition, owner, parameters }: { definition: Definition; owner
   ];
   if (may("append")) tabs.push(["append", "Append"]);
   return (
-    <nav class="tabs" aria-label={`Views of these ${definition.items}`}>
+    <nav class="tabs" aria-label={`Views of these ${plural(definition.items)}`}>
       {tabs.map(([tab, name]) => (
         <a
           key={tab}

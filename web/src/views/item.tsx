@@ -4,29 +4,48 @@ import { item as readItem } from "@pagebucket/client";
 import { useMemo } from "preact/hooks";
 import { addressOf } from "../address";
 import type { Definition } from "../api/catalog";
-import { historyOf, type Item } from "../api/read";
+import { historyOf, ownerPath, summaries, type Item, type Summary } from "../api/read";
+import { ItemDetails } from "../history/item-details";
 import { addressOfHistory } from "../history/parameters";
 import { StepButtons, useKeys } from "../history/pager";
-import { number, singular } from "../format";
-import { CopyButton, Curl, curlOf } from "../parts/curl";
+import { itemSteps, stepWords, type Order, type Steps } from "../history/view-state";
+import { number, plural, singular } from "../format";
+import { Curl, curlOf } from "../parts/curl";
 import { useLoaded } from "../parts/loaded";
 import { Failure } from "../parts/problem";
 import { Text } from "../parts/text";
-import { Value } from "../parts/value";
+import { ZoneChoice } from "../parts/zone";
 
-export function ItemView({ definition, owner, seq }: { definition: Definition; owner: string; seq: string }) {
-  const { owners, items, columns } = definition;
+interface Props {
+  definition: Definition;
+  owner: string;
+  seq: string;
+  query: URLSearchParams;
+}
+
+export function ItemView({ definition, owner, seq, query }: Props) {
+  const { owners, items } = definition;
   const history = useMemo(() => historyOf(definition, owner), [definition, owner]);
-  const at = (seq: number) => addressOf([owners, owner, items, seq]);
+  const order: Order = query.get("order") === "asc" ? "asc" : "desc";
+  const at = (seq: number | undefined) =>
+    seq === undefined ? undefined : addressOf([owners, owner, items, seq], { order: order === "asc" ? order : undefined });
   const place = Number(seq);
   const isPlace = Number.isSafeInteger(place) && place > 0;
   const path = `${history.path}/${place}`;
   // Another text is the address of something else, or of nothing.
   const loaded = useLoaded(isPlace ? path : undefined, (signal) => readItem(history, place, { signal }));
-  const steps = { previous: isPlace && place > 1 ? at(place - 1) : undefined, next: isPlace && loaded.data ? at(place + 1) : undefined };
+  // Where the history begins and ends: no step leads out of it.
+  const summary = useLoaded(isPlace ? path : undefined, (signal) => summaries(definition, owner, signal));
+  const { firstSeq, totalItems } = (summary.data?.[items] as Summary | undefined) ?? {};
+  // The number of its page is of the answer, and not stored with it.
+  const { page, ...item } = (loaded.data ?? {}) as Item & { page?: number };
+  const leads = itemSteps(order, place, firstSeq, totalItems);
+  const steps: Steps<string> = isPlace
+    ? { first: at(leads.first), previous: at(leads.previous), next: at(leads.next), last: at(leads.last) }
+    : {};
   useKeys(steps);
-  const item = loaded.data as (Item & { page: number }) | undefined;
-  const permanent = new URL(isPlace ? at(place) : "", location.href).href;
+  const name = plural(items);
+  const newest = <a href={addressOfHistory(definition, owner, {})}>The newest {name}</a>;
   return (
     <>
       <div class="head">
@@ -36,46 +55,26 @@ export function ItemView({ definition, owner, seq }: { definition: Definition; o
         </h1>
       </div>
       <div class="toolbar row">
-        <StepButtons steps={steps} words={{ first: "", previous: "older", next: "newer", last: "" }} />
-        {item && (
-          <a class="button" href={addressOfHistory(definition, owner, { page: item.page, order: "asc" })}>
-            Page {number(item.page)}
+        <StepButtons steps={steps} words={stepWords(order)} />
+        {page !== undefined && (
+          <a class="button" href={addressOfHistory(definition, owner, { page, order, mark: item.seq })}>
+            Page {number(page)}
           </a>
         )}
         <span class="row end">
-          <CopyButton text={permanent} label="Copy the permanent link" />
-          {isPlace && <Curl commands={[curlOf(path)]} />}
+          <ZoneChoice />
+          {isPlace && <Curl commands={[curlOf(path), curlOf(ownerPath(owners, owner))]} />}
         </span>
       </div>
       {!isPlace && (
         <p class="empty" role="alert">
-          The number of one of the {items} is a whole number from 1 on. <a href={addressOfHistory(definition, owner, {})}>The newest {items}</a>
+          The number of one of the {name} is a whole number from 1 on. {newest}
         </p>
       )}
-      <Failure error={loaded.error} href={(page) => addressOfHistory(definition, owner, { page, order: "asc" })}>
-        <p>
-          <a href={addressOfHistory(definition, owner, {})}>The newest {items}</a>
-        </p>
+      <Failure error={loaded.error} href={(page) => addressOfHistory(definition, owner, { page, order })}>
+        <p>{newest}</p>
       </Failure>
-      {item && (
-        <dl class="card item">
-          {columns.map(({ name, schema }) => (
-            <div key={name}>
-              <dt>
-                <Text of={name} />
-                {schema.description && (
-                  <span class="hint">
-                    <Text of={schema.description} />
-                  </span>
-                )}
-              </dt>
-              <dd>
-                <Value of={item[name]} schema={schema} lines />
-              </dd>
-            </div>
-          ))}
-        </dl>
-      )}
+      {page !== undefined && <ItemDetails definition={definition} owner={owner} item={item} />}
     </>
   );
 }

@@ -72,3 +72,13 @@ function isAtEnd(order: "asc" | "desc"): boolean {
   if (!table) return true;
   return order === "desc" ? table.top > -20 : table.bottom < innerHeight + 20;
 }
+
+/** Shows the items that wait. */
+export function Held({ hidden, order, show }: { hidden: number; order: "asc" | "desc"; show: () => void }) {
+  if (hidden === 0) return null;
+  return (
+    <button type="button" class="pill" onClick={show}>
+      {hidden} new: show {order === "asc" ? "below" : "above"}
+    </button>
+  );
+}

@@ -1,0 +1,139 @@
+// A page of a history. Without a number, the newest items and what is appended.
+
+import { list, page as readPage } from "@pagebucket/client";
+import { useMemo, useRef, useState } from "preact/hooks";
+import { historyOf, type Item } from "../api/read";
+import { may } from "../api/service";
+import { number, plural } from "../format";
+import { useLoaded } from "../parts/loaded";
+import { Failure } from "../parts/problem";
+import { Held, useHeld } from "./held";
+import { PageChoice, useKeys } from "./pager";
+import { addressOfHistory, type Change } from "./parameters";
+import type { TabProps } from "./tab";
+import { ItemTable } from "./table";
+import { Toolbar, type ReaderProps } from "./toolbar";
+import { arrivedOnPage, fillOf, pageView, type Steps } from "./view-state";
+
+export function PageOfItems(props: TabProps & ReaderProps) {
+  const { definition, owner, parameters, summary, growth, total } = props;
+  const { pageSize, items: name } = definition;
+  const { order, page: wanted, rows = pageSize } = parameters;
+  const history = useMemo(() => historyOf(definition, owner), [definition, owner]);
+  // What is appended does not lead away from what is read: the newest items are those at the time of their choice.
+  const newestAt = useRef(total);
+  const followed = useRef(false);
+  if (wanted === undefined && !followed.current) newestAt.current = total;
+  followed.current = wanted === undefined;
+  // The service answers at most 100 items that are not a page.
+  const view = pageView({
+    wanted,
+    order,
+    rows: wanted === undefined ? Math.min(rows, 100) : rows,
+    total,
+    newestAt: newestAt.current,
+    firstSeq: summary.firstSeq,
+  });
+  const { after, end, page, first, last } = view;
+  const isEmpty = total === 0 && wanted === undefined;
+  const isStoredPage = wanted !== undefined && rows === pageSize;
+  // A window of what was there at some moment never changes: the browser keeps it.
+  const asOf = wanted === undefined ? newestAt.current : end <= total ? end : undefined;
+  const path = isStoredPage
+    ? `${history.path}/pages/${page}`
+    : `${history.path}?after=${after}&limit=${Math.min(rows, 100)}${asOf === undefined ? "" : `&asOf=${asOf}`}`;
+  const [turn, setTurn] = useState(0);
+  const key = `${owner} ${wanted === undefined ? "newest" : ""} ${isStoredPage ? page : `${after} ${rows}`} ${turn}`;
+  const loaded = useLoaded(isEmpty ? undefined : key, async (signal): Promise<Item[]> => {
+    const { items } = await (isStoredPage ? readPage(history, page, { signal }) : list(history, path, { signal }));
+    return items as Item[];
+  });
+  const stored = loaded.data;
+  const until = stored?.at(-1)?.seq ?? Math.max(summary.totalItems, after);
+  const isCurrent = isEmpty || loaded.key === key;
+  const growthHere = isCurrent && until < end ? arrivedOnPage(growth.arrived, until, end) : { arrived: [], missed: false };
+  const readAgain = () => {
+    if (wanted === undefined) newestAt.current = total;
+    setTurn(turn + 1);
+  };
+  const { shown, hidden, show } = useHeld({ ...growthHere, order, name, key, after: until, onTooMany: readAgain });
+  // What came while the newest items were shown may be of later pages.
+  const ascending = [...(stored ?? []), ...(isCurrent ? shown.filter(({ seq }) => seq <= end) : [])];
+  const items = order === "asc" ? ascending : ascending.toReversed();
+  const at = (change: Change) => addressOfHistory(definition, owner, { order, rows: parameters.rows, live: parameters.live, ...change });
+  const to = (target: number | "newest" | undefined) => (target === undefined ? undefined : at(target === "newest" ? {} : { page: target }));
+  const steps: Steps<string> = {
+    first: to(view.steps.first),
+    previous: to(view.steps.previous),
+    next: to(view.steps.next),
+    last: to(view.steps.last),
+  };
+  useKeys(steps);
+  const beyond = wanted === undefined ? 0 : Math.max(total - Math.max(summary.totalItems, end), 0);
+  const lastSeq = ascending.at(-1)?.seq;
+  return (
+    <>
+      <Toolbar {...props} steps={steps} usualRows={pageSize} items={items} paths={isEmpty ? [] : [path]}>
+        {!isEmpty && <PageChoice page={wanted} order={order} first={first} last={last} addressOf={(page) => at({ page })} />}
+        {lastSeq !== undefined && <State isNewest={wanted === undefined} lastSeq={lastSeq} rows={rows} />}
+        {beyond > 0 && (
+          <a class="tag fresh" href={at({})}>
+            {number(beyond)} new
+          </a>
+        )}
+      </Toolbar>
+      <Failure error={loaded.error} href={(page) => at({ page, rows: undefined })}>
+        <button type="button" onClick={loaded.again}>
+          Try again
+        </button>
+      </Failure>
+      <Held hidden={hidden} order={order} show={show} />
+      {items.length > 0 && loaded.error === undefined && (
+        <ItemTable
+          {...props}
+          items={items}
+          newSince={until}
+          busy={loaded.loading}
+          caption={wanted === undefined ? `The newest ${plural(name)}` : `Page ${number(page)} of the ${plural(name)}`}
+        />
+      )}
+      {items.length === 0 && !loaded.loading && loaded.error === undefined && <Nothing {...props} />}
+    </>
+  );
+}
+
+function State({ isNewest, lastSeq, rows }: { isNewest: boolean; lastSeq: number; rows: number }) {
+  const { page, held } = fillOf(lastSeq, rows);
+  const which = isNewest ? `page ${number(page)} ` : "";
+  return held === rows ? (
+    <span class="tag final" title="A full page never changes: browsers keep it">
+      {which}final
+    </span>
+  ) : (
+    <span class="tag growing" title="What is appended comes here">
+      {which}growing, {held} of {rows}
+    </span>
+  );
+}
+
+function Nothing({ definition, owner, parameters, total }: TabProps) {
+  const name = plural(definition.items);
+  if (total > 0)
+    return (
+      <p class="empty">
+        No {name} are here. <a href={addressOfHistory(definition, owner, { ...parameters, page: undefined })}>The newest {name}</a>
+      </p>
+    );
+  return (
+    <div class="empty">
+      <p>There are no {name} yet.</p>
+      {may("append") && (
+        <p>
+          <a class="button" href={addressOfHistory(definition, owner, { ...parameters, tab: "append" })}>
+            Append the first
+          </a>
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,86 @@
+// Reads a selection window by window. A request examines a bounded number of pages, so a rare value takes many of them.
+
+import { list } from "@pagebucket/client";
+import { useEffect, useState } from "preact/hooks";
+import type { AnyHistory, Item } from "../api/read";
+import { pathOf, selectionQuery, type Parameters } from "./parameters";
+import { withWindow, type Cursor, type Links, type Search } from "./view-state";
+
+/** The service answers at most so many items at once. */
+const MOST_IN_WINDOW = 100;
+
+/** What has been found, and the paths of the requests so far. */
+export interface Found extends Search<Item> {
+  paths: string[];
+}
+
+/** Reads on until there are `most` items or everything is examined. Tells what there is after each window. */
+export async function* searched(
+  history: AnyHistory,
+  parameters: Parameters,
+  most: number,
+  signal: AbortSignal,
+  begun?: Found,
+): AsyncGenerator<Found, void> {
+  const { order, after, before } = parameters;
+  const begin = { order, ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) };
+  for (let found = begun; ; ) {
+    const limit = Math.min(most - (found?.items.length ?? 0), MOST_IN_WINDOW);
+    if (limit <= 0 || (found && found.ahead === undefined)) return;
+    const path = windowPath(history.path, parameters, limit, found?.ahead ?? begin);
+    const { items, links } = await list(history, path, { signal });
+    found = { ...withWindow(begin, found, { items: items as Item[], links: links as Links }), paths: [...(found?.paths ?? []), path] };
+    yield found;
+  }
+}
+
+function windowPath(path: string, parameters: Parameters, limit: number, { after, before }: Cursor): string {
+  return pathOf(path, {
+    ...selectionQuery(parameters),
+    limit: String(limit),
+    ...(after === undefined ? {} : { after: String(after) }),
+    ...(before === undefined ? {} : { before: String(before) }),
+  });
+}
+
+interface State {
+  /** What it was asked for. */
+  key: string;
+  found: Found | undefined;
+  isRunning: boolean;
+  error: unknown;
+}
+
+/** A search that goes on by itself until there are `rows` items, and can be stopped. It begins again when the key changes. */
+export function useSearch(key: string, history: AnyHistory, parameters: Parameters, rows: number) {
+  const [state, setState] = useState<State>({ key, found: undefined, isRunning: true, error: undefined });
+  const [turn, setTurn] = useState({ key, number: 0, stopped: false });
+  const isCurrent = state.key === key;
+  const isStopped = turn.key === key && turn.stopped;
+  useEffect(() => {
+    if (isStopped) return;
+    const controller = new AbortController();
+    const { signal } = controller;
+    const begun = isCurrent ? state.found : undefined;
+    const read = async () => {
+      for await (const found of searched(history, parameters, rows, signal, begun)) {
+        if (signal.aborted) return;
+        setState({ key, found, isRunning: true, error: undefined });
+      }
+      setState((now) => ({ ...now, isRunning: false }));
+    };
+    read().catch((error) => !signal.aborted && setState((now) => ({ key, found: now.key === key ? now.found : undefined, isRunning: false, error })));
+    return () => controller.abort();
+  }, [key, turn]);
+  const set = (stopped: boolean) => () => setTurn({ key, number: turn.number + 1, stopped });
+  return {
+    /** While the first window of another search is on its way, that before it. */
+    found: state.found,
+    isCurrent,
+    isRunning: !isStopped && (!isCurrent || state.isRunning),
+    isStopped,
+    error: isCurrent ? state.error : undefined,
+    stop: set(true),
+    goOn: set(false),
+  };
+}

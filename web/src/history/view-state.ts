@@ -1,0 +1,217 @@
+// What a view of items derives from its address, from the answers of the service and from what is appended meanwhile: which numbers
+// it shows, where its steps lead, and what has come. These are functions of their arguments: `test/view-state.test.ts` needs no browser.
+
+export type Order = "asc" | "desc";
+
+/** Where a window begins. Without a number it begins at the end that its order shows first. */
+export interface Cursor {
+  after?: number;
+  before?: number;
+}
+
+export interface Links {
+  first?: string;
+  prev?: string;
+  next?: string;
+  last?: string;
+}
+
+/** Where the four steps lead, in the order of reading. A step that leads nowhere is not offered. */
+export interface Steps<To> {
+  first?: To | undefined;
+  previous?: To | undefined;
+  next?: To | undefined;
+  last?: To | undefined;
+}
+
+type Ends<To> = Record<"oldest" | "older" | "newer" | "newest", To | undefined>;
+
+/** Steps go down the list: to older items where the newest stand first. */
+export function stepsOf<To>(order: Order, { oldest, older, newer, newest }: Ends<To>): Steps<To> {
+  return order === "asc"
+    ? { first: oldest, previous: older, next: newer, last: newest }
+    : { first: newest, previous: newer, next: older, last: oldest };
+}
+
+/** What the steps are called. */
+export function stepWords(order: Order): Record<keyof Steps<string>, string> {
+  return stepsOf(order, { oldest: "oldest", older: "older", newer: "newer", newest: "newest" }) as Record<keyof Steps<string>, string>;
+}
+
+/** The steps from one item to its neighbours. What is not known yet leads nowhere. */
+export function itemSteps(order: Order, seq: number, firstSeq: number | undefined, total: number | undefined): Steps<number> {
+  return stepsOf(order, {
+    oldest: firstSeq !== undefined && seq > firstSeq ? firstSeq : undefined,
+    older: firstSeq !== undefined && seq > firstSeq ? seq - 1 : undefined,
+    newer: total !== undefined && seq < total ? seq + 1 : undefined,
+    newest: total !== undefined && seq < total ? total : undefined,
+  });
+}
+
+// Pages
+
+export interface PageView {
+  /** Shows the items after this number, up to `end`, which is `Infinity` for the newest. */
+  after: number;
+  end: number;
+  /** The number of the page. The newest items belong to the last one, and may belong to that before it. */
+  page: number;
+  /** The first and the last page that there are. */
+  first: number;
+  last: number;
+  steps: Steps<number | "newest">;
+}
+
+interface PageChoice {
+  /** The number of the page. Without it, the newest items: as many as a page has. */
+  wanted: number | undefined;
+  order: Order;
+  /** Items on a page. */
+  rows: number;
+  /** The last number of the history by now, and when the newest items were chosen. */
+  total: number;
+  newestAt: number;
+  /** The first number that is not deleted. */
+  firstSeq: number;
+}
+
+export function pageView({ wanted, order, rows, total, newestAt, firstSeq }: PageChoice): PageView {
+  const pageOf = (seq: number) => Math.max(Math.ceil(seq / rows), 1);
+  const last = pageOf(total);
+  const first = Math.min(pageOf(firstSeq), last);
+  if (wanted === undefined) {
+    const after = Math.max(newestAt - rows, firstSeq - 1, 0);
+    // Older ones begin on the page that has the item before these.
+    const hasOlder = after >= firstSeq;
+    const ends = { oldest: hasOlder ? first : undefined, older: hasOlder ? pageOf(after) : undefined, newer: undefined, newest: undefined };
+    return { after, end: Infinity, page: last, first, last, steps: stepsOf(order, ends) };
+  }
+  const steps = stepsOf<number | "newest">(order, {
+    oldest: wanted > first ? first : undefined,
+    older: wanted > first ? Math.min(wanted - 1, last) : undefined,
+    newer: wanted < last ? wanted + 1 : undefined,
+    newest: "newest",
+  });
+  return { after: (wanted - 1) * rows, end: wanted * rows, page: wanted, first, last, steps };
+}
+
+/** How far the page of the last item is filled. */
+export function fillOf(lastSeq: number, rows: number): { page: number; held: number } {
+  return { page: Math.ceil(lastSeq / rows), held: ((lastSeq - 1) % rows) + 1 };
+}
+
+/** What has come that belongs to a page, of which the items up to `until` are shown as they were stored. */
+export function arrivedOnPage<Item extends { seq: number }>(arrived: Item[], until: number, end: number) {
+  return {
+    arrived: arrived.filter(({ seq }) => seq > until && seq <= end),
+    /** Whether others have come before those that are known. */
+    missed: (arrived[0]?.seq ?? 0) > until + 1,
+  };
+}
+
+// Selections: windows of items of a span of time, or with given values
+
+/** The cursor of a link of the service. `after=0` is one: the beginning. */
+export function cursorOf(link: string): Cursor {
+  const query = new URL(link, "http://service").searchParams;
+  const whole = (name: keyof Cursor) => (query.has(name) ? { [name]: Number(query.get(name)) } : {});
+  return { ...whole("after"), ...whole("before") };
+}
+
+/** Where a search began. */
+export interface Begin extends Cursor {
+  order: Order;
+}
+
+/** What a search has found so far. */
+export interface Search<Item> {
+  /** In the order of the search's view. */
+  items: Item[];
+  /** Where it goes on. Without it, everything in its direction is examined. */
+  ahead?: Cursor | undefined;
+  /** Where another search looks in the other direction. */
+  back?: Cursor | undefined;
+  /** The cursor of the end of its order. */
+  last?: Cursor | undefined;
+}
+
+/** Whether a search goes towards newer items: from `after` on, towards older ones from `before` on. */
+export function goesToNewer({ order, after, before }: Begin): boolean {
+  return after !== undefined || (before === undefined && order === "asc");
+}
+
+/** A search with one more window. */
+export function withWindow<Item extends { seq: number }>(
+  begin: Begin,
+  search: Search<Item> | undefined,
+  { items, links }: { items: Item[]; links: Links },
+): Search<Item> {
+  const isForwards = goesToNewer(begin) === (begin.order === "asc");
+  const [ahead, back] = isForwards ? [links.next, links.prev] : [links.prev, links.next];
+  const cursor = (link: string | undefined) => (link === undefined ? undefined : cursorOf(link));
+  const before = search?.items ?? [];
+  return {
+    items: isForwards ? [...before, ...items] : [...items, ...before],
+    ahead: cursor(ahead),
+    back: search ? search.back : cursor(back),
+    last: cursor(links.last),
+  };
+}
+
+export function searchSteps(begin: Begin, search: Search<unknown> | undefined): Steps<Cursor> {
+  const isForwards = goesToNewer(begin) === (begin.order === "asc");
+  const [next, previous] = isForwards ? [search?.ahead, search?.back] : [search?.back, search?.ahead];
+  const isFirst = begin.before === undefined && (begin.order === "asc" ? !begin.after : begin.after === undefined);
+  return {
+    first: isFirst ? undefined : {},
+    previous: isFirst ? undefined : previous,
+    next,
+    last: next && search?.last,
+  };
+}
+
+/** Whether a search shows the newest end of the history, where what is appended belongs. */
+export function isAtNewest(begin: Begin, search: Search<unknown> | undefined): boolean {
+  return search !== undefined && (goesToNewer(begin) ? search.ahead : search.back) === undefined;
+}
+
+/** How far a search is, in words. */
+export function progressWords(begin: Begin, search: Search<unknown> | undefined, total: number): string {
+  const number = new Intl.NumberFormat("en").format;
+  if (search === undefined) return "";
+  if (search.ahead === undefined) return "everything in this direction is examined";
+  const { after, before = 1 } = search.ahead;
+  if (after !== undefined) return `examined to number ${number(after)} of ${number(total)}`;
+  return `examined from number ${number(begin.before === undefined ? total : begin.before - 1)} down to ${number(before)}`;
+}
+
+/** How much of what a search may examine is examined: from 0 to 1. */
+export function progressOf(begin: Begin, search: Search<unknown> | undefined, total: number): number {
+  if (search === undefined) return 0;
+  const { ahead } = search;
+  if (ahead === undefined) return 1;
+  const start = goesToNewer(begin) ? (begin.after ?? 0) : (begin.before ?? total + 1);
+  const way = goesToNewer(begin) ? total - start : start - 1;
+  return way <= 0 ? 0 : Math.min(Math.abs((ahead.after ?? ahead.before ?? start) - start) / way, 1);
+}
+
+/** What has come that belongs to a selection, which was first asked for when the history had `begun` items. */
+export function arrivedInSearch<Item extends { seq: number }>(
+  arrived: Item[],
+  found: Item[],
+  begun: number,
+  isSelected: (item: Item) => boolean,
+) {
+  const known = new Set(found.map(({ seq }) => seq));
+  return {
+    // Earlier ones are of this window or of others.
+    arrived: arrived.filter((item) => item.seq > begun && !known.has(item.seq) && isSelected(item)),
+    missed: (arrived[0]?.seq ?? 0) > begun + 1,
+  };
+}
+
+/** Whether a text is in one of the values of an item, whatever the case of its letters. */
+export function hasText(value: unknown, text: string): boolean {
+  if (typeof value === "object" && value !== null) return Object.values(value).some((one) => hasText(one, text));
+  return value !== undefined && String(value).toLowerCase().includes(text.toLowerCase());
+}
