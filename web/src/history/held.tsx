@@ -52,7 +52,7 @@ export function useHeld({ arrived, order, name, key, after, missed = false, onTo
   useLayoutEffect(() => {
     if (!stick.current) return;
     stick.current = false;
-    document.querySelector("table.items tr:last-child")?.scrollIntoView({ block: "nearest" });
+    document.querySelector("table.items tbody tr:last-child")?.scrollIntoView({ block: "nearest" });
   }, [lastShown]);
   useEffect(() => {
     const look = () => isAtEnd(order) && release();

@@ -149,10 +149,9 @@ function isRight(schema: Schema | undefined): string {
   return schema && isNumeric(schema) ? "right" : "";
 }
 
-/** In which zone moments are shown, where it is not UTC. */
+/** In which zone moments are shown. */
 function Zone() {
-  const zone = useZone();
-  return zone === "UTC" ? null : <span class="zone"> {zone}</span>;
+  return <span class="zone"> {useZone()}</span>;
 }
 
 /** A value that a click chooses by, if the definition has a filter for it. */
