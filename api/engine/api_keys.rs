@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
+use mongodb::Collection;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{Acknowledgment, WriteConcern};
-use mongodb::{Collection, Database};
 use pagebucket_model::domain::{Instant, Scope, Scopes};
 
 use crate::mongo::majority::{MonotonicReads, Query, at_most};
@@ -73,8 +73,8 @@ pub struct ApiKeys {
 }
 
 impl ApiKeys {
-    pub(super) fn new(database: Database, sessions: Arc<Sessions>) -> Self {
-        Self { reads: MonotonicReads::of(database), sessions }
+    pub(super) fn new(reads: MonotonicReads, sessions: Arc<Sessions>) -> Self {
+        Self { reads, sessions }
     }
 
     /// Stores the record of a new key, durably on a majority.

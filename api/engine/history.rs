@@ -114,6 +114,7 @@ pub use appends::request::{AppendCause, AppendError, AppendProgress, AppendTerms
 pub use appends::statement::{SecondsExhausted, next_second};
 pub use buckets::bucket_id::BucketId;
 pub use buckets::document::{Bucket, StoredItem};
+pub(super) use collection::DatabaseAccess;
 pub(super) use dedup::{RECORDS, keep_for as keep_keys_for};
 pub use deletion::erase::{Erasure, Reopening};
 pub(super) use deletion::erased_keys::ScanTurn;
@@ -121,6 +122,7 @@ pub use deletion::erasure_log::{ErasureLine, LoggedErasure};
 pub use deletion::replay::Replay;
 pub use deletion::retention_clock::Doubt;
 pub use deletion::retire::{Retention, Retired};
+pub(super) use engine::StoreContext;
 pub use engine::{Engine, SeriesRebuild};
 pub use identity::ItemKey;
 pub(super) use live::feed::start as start_live_feed;

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 use tokio::time::sleep;
@@ -20,18 +19,17 @@ use crate::tasks::KeptTasks;
 /// Asks once, and then again and again, in a task that ends with its handle.
 pub(super) async fn start(
     tasks: &KeptTasks,
-    database: Database,
+    reads: MonotonicReads,
     engines: Vec<Engine>,
     ages: Ages,
 ) -> AbortOnDropHandle<()> {
-    let reads = Arc::new(MonotonicReads::of(database));
     // The first answer tells the database's time, the second what held after it.
     for _ in 0..2 {
         ask(&reads, &engines).await;
     }
     let engines = Arc::new(engines);
     tasks.keep("marker-poll", move || {
-        let (reads, engines) = (Arc::clone(&reads), Arc::clone(&engines));
+        let (reads, engines) = (reads.clone(), Arc::clone(&engines));
         async move {
             loop {
                 sleep(ages.poll).await;
@@ -59,12 +57,11 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
     match reads.find(Query::new(command, deadline), number).await {
         Ok(found) => {
             // A standalone server tells no time in its answers, and some sets do not at their beginning.
-            if reads.time.newest().is_none() {
-                for engine in engines {
-                    if let Err(error) = engine.look_at_clock(deadline).await {
-                        tracing::debug!(%error, "the database's time is not known");
-                    }
-                }
+            if reads.time.newest().is_none()
+                && let Some(engine) = engines.first()
+                && let Err(error) = engine.look_at_clock(deadline).await
+            {
+                tracing::debug!(%error, "the database's time is not known");
             }
             for (engine, asked) in engines.iter().zip(asked) {
                 let known = found.iter().find(|(name, ..)| **name == *engine.definition().name);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::doc;
-use pagebucket_model::definition::{Definition, Definitions};
+use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{Clock, ReadPreference};
 use tokio::sync::{Mutex, OnceCell, watch};
 use tokio::time::Instant;
@@ -15,11 +15,12 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::adoptions::Adoptions;
 use crate::api_keys::ApiKeys;
 use crate::capacity::Capacity;
-use crate::history::{self, AppendQueue, Engine, Retention, ScanTurn};
+use crate::history::{self, AppendQueue, DatabaseAccess, Engine, Retention, ScanTurn, StoreContext};
 use crate::housekeeping::{self, Housekeeping};
 use crate::migrations::epoch::{self, Epoch};
 use crate::migrations::histories::{self, KnownHistory};
 use crate::migrations::{self, Migration, MigrationError};
+use crate::mongo::majority::MonotonicReads;
 use crate::mongo::session::Sessions;
 use crate::mongo::{
     COMMAND, ConnectError, ConnectionSettings, Corruption, Deadline, Error, Topology, indexes,
@@ -66,31 +67,37 @@ impl Store {
     ) -> Result<Self, ConnectError> {
         let (client, topology) = connection.open().await?;
         let database = client.database(&connection.database);
-        let sessions = Arc::new(Sessions::new(client, topology));
-        let appends = AppendQueue::new(capacity);
-        let scan_turn = ScanTurn::default();
-        let engine = |definition: &Arc<Definition>| {
-            let (definition, database) = (Arc::clone(definition), database.clone());
-            Engine::new(definition, database, &sessions, &clock, &appends, capacity, &scan_turn)
+        let access = DatabaseAccess {
+            reads: MonotonicReads::of(database.clone()),
+            sessions: Arc::new(Sessions::new(client, topology)),
+            clock,
+            server_clock: Arc::default(),
+            ages: capacity.ages,
         };
-        let histories: Vec<_> = definitions.iter().map(engine).collect();
-        let unserved =
-            UndefinedHistories::new(database.clone(), &sessions, &clock, &appends, &scan_turn, capacity);
+        let (reads, sessions) = (access.reads.clone(), Arc::clone(&access.sessions));
+        let context = StoreContext {
+            access,
+            appends: AppendQueue::new(capacity),
+            scan_turn: ScanTurn::default(),
+            catalog_owners: capacity.catalog_owners,
+        };
+        let histories: Vec<_> =
+            definitions.iter().map(|definition| Engine::new(Arc::clone(definition), &context)).collect();
         let tasks = KeptTasks::default();
-        let poll = marker_poll::start(&tasks, database.clone(), histories.clone(), capacity.ages).await;
+        let poll = marker_poll::start(&tasks, reads.clone(), histories.clone(), capacity.ages).await;
         let sources = histories.iter().map(|engine| Arc::clone(&engine.reader().source)).collect();
         let epoch_renewals = watch::Sender::default();
         let feed =
             history::start_live_feed(&tasks, database.clone(), topology, sources, epoch_renewals.clone());
         Ok(Self {
-            api_keys: ApiKeys::new(database.clone(), Arc::clone(&sessions)),
-            page_views: PageViews::new(database.clone(), sessions, capacity),
+            api_keys: ApiKeys::new(reads.clone(), Arc::clone(&sessions)),
+            page_views: PageViews::new(reads, sessions, capacity),
             database,
             topology,
             definitions,
             histories,
-            unserved,
-            appends,
+            appends: context.appends.clone(),
+            unserved: UndefinedHistories::new(context),
             epoch: Arc::default(),
             epoch_renewals,
             pinged: Arc::default(),

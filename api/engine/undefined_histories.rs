@@ -4,53 +4,30 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 use pagebucket_model::definition::Definitions;
-use pagebucket_model::domain::Clock;
 use parking_lot::Mutex;
 
 use super::group_commit::COMMITTERS;
-use super::history::{AppendQueue, Engine, ScanTurn};
+use super::history::{Engine, StoreContext};
 use super::migrations::histories::{self, KnownHistory};
-use crate::capacity::Capacity;
-use crate::mongo::majority::{MonotonicReads, Query};
-use crate::mongo::session::Sessions;
+use crate::mongo::majority::Query;
 use crate::mongo::{Deadline, Error, Result};
 
 /// What the engines of such histories are made from.
 #[derive(Clone, Debug)]
 pub(super) struct UndefinedHistories {
-    reads: MonotonicReads,
-    sessions: Arc<Sessions>,
-    clock: Clock,
-    appends: AppendQueue,
-    scan_turn: ScanTurn,
-    capacity: Capacity,
+    context: StoreContext,
     /// By name. They are kept because an erasure goes on where its engine was.
     engines: Arc<Mutex<BTreeMap<String, Engine>>>,
 }
 
 impl UndefinedHistories {
-    pub(super) fn new(
-        database: Database,
-        sessions: &Arc<Sessions>,
-        clock: &Clock,
-        appends: &AppendQueue,
-        scan_turn: &ScanTurn,
-        capacity: Capacity,
-    ) -> Self {
-        Self {
-            reads: MonotonicReads::of(database),
-            sessions: Arc::clone(sessions),
-            clock: clock.clone(),
-            appends: appends.clone(),
-            scan_turn: scan_turn.clone(),
-            // Nothing is appended.
-            capacity: Capacity { catalog_owners: COMMITTERS, ..capacity },
-            engines: Arc::default(),
-        }
+    pub(super) fn new(mut context: StoreContext) -> Self {
+        // Nothing is appended.
+        context.catalog_owners = COMMITTERS;
+        Self { context, engines: Arc::default() }
     }
 
     /// The engines of the histories that are not `defined`: of all of them, or of those of a collection of owners.
@@ -69,11 +46,11 @@ impl UndefinedHistories {
             "find": histories::COLLECTION, "filter": { "_id": { "$nin": names } }, "projection": { "item": 0 },
         };
         let history = |history: &RawDocument| Document::try_from(history).map_err(Error::internal);
-        let remembered = self.reads.find(Query::new(command, deadline), history).await?;
+        let remembered = self.context.access.reads.find(Query::new(command, deadline), history).await?;
         if remembered.is_empty() {
             return Ok(Vec::new());
         }
-        let database = self.reads.database.clone();
+        let database = self.context.access.reads.database.clone();
         let collections = deadline.read(async move { Ok(database.list_collection_names().await?) }).await?;
         let collections: HashSet<_> = collections.into_iter().collect();
         let mut engines = Vec::new();
@@ -92,7 +69,7 @@ impl UndefinedHistories {
             engine.learn_markers(
                 histories::markers(document),
                 engine.read_time_if_known(),
-                self.reads.time.newest(),
+                self.context.access.reads.time.newest(),
             );
             engines.push(engine);
         }
@@ -103,10 +80,7 @@ impl UndefinedHistories {
         if let Some(engine) = self.engines.lock().get(&known.name) {
             return Ok(engine.clone());
         }
-        let (definition, database) = (Arc::new(known.definition()?), self.reads.database.clone());
-        let (sessions, clock, appends) = (&self.sessions, &self.clock, &self.appends);
-        let engine =
-            Engine::new(definition, database, sessions, clock, appends, self.capacity, &self.scan_turn);
+        let engine = Engine::new(Arc::new(known.definition()?), &self.context);
         Ok(self.engines.lock().entry(known.name.clone()).or_insert(engine).clone())
     }
 }

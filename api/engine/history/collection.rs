@@ -9,7 +9,6 @@ pub(super) mod watched;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mongodb::Database;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
 use pagebucket_model::definition::{Definition, Owner};
@@ -30,6 +29,17 @@ use crate::mongo::{Deadline, Error, Result, Topology};
 /// The most bytes of buckets in one reply. The server ends a batch at 16 MB.
 const MOST_BYTES: usize = 12_000_000;
 
+/// How all histories of a store reach the database. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct DatabaseAccess {
+    pub(crate) reads: MonotonicReads,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) clock: Clock,
+    /// The server's clock, for the fence.
+    pub(crate) server_clock: Arc<ServerClock>,
+    pub(crate) ages: Ages,
+}
+
 /// Where the histories of one definition are, and how they are read and written.
 #[derive(Debug)]
 pub(crate) struct HistoryCollection {
@@ -38,7 +48,7 @@ pub(crate) struct HistoryCollection {
     pub(super) sessions: Arc<Sessions>,
     pub(super) clock: Clock,
     /// The server's clock, for the fence.
-    pub(super) server_clock: ServerClock,
+    pub(super) server_clock: Arc<ServerClock>,
     /// What is known of the markers of deleted pages.
     pub(super) markers: Markers,
     /// What the database says that an item may take: another instance may have raised it.
@@ -48,19 +58,14 @@ pub(crate) struct HistoryCollection {
 }
 
 impl HistoryCollection {
-    pub(super) fn new(
-        definition: Arc<Definition>,
-        database: Database,
-        sessions: &Arc<Sessions>,
-        clock: &Clock,
-        ages: Ages,
-    ) -> Self {
+    pub(super) fn new(definition: Arc<Definition>, access: DatabaseAccess) -> Self {
+        let DatabaseAccess { reads, sessions, clock, server_clock, ages } = access;
         Self {
             definition,
-            reads: MonotonicReads::of(database),
-            sessions: Arc::clone(sessions),
-            clock: clock.clone(),
-            server_clock: ServerClock::default(),
+            reads,
+            sessions,
+            clock,
+            server_clock,
             markers: Markers::new(ages),
             known_item_bytes: AtomicUsize::default(),
             watched: Arc::default(),

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mongodb::Database;
 use mongodb::bson::Timestamp;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{
-    Clock, DateRange, IdempotencyKey, Instant, Limit, OwnerId, PageNumber, Position, ReadPreference, Seq,
-    Totals,
+    DateRange, IdempotencyKey, Instant, Limit, OwnerId, PageNumber, Position, ReadPreference, Seq, Totals,
 };
 use pagebucket_model::item::{Draft, Item};
 use tokio_util::task::AbortOnDropHandle;
@@ -22,7 +20,7 @@ use super::appends::queue::{AppendQueue, Waiting};
 use super::appends::request::{AppendError, AppendProgress, AppendTerms, Appended};
 use super::buckets::document::Bucket;
 use super::collection::fence::ReadTime;
-use super::collection::{HistoryCollection, millis};
+use super::collection::{DatabaseAccess, HistoryCollection, millis};
 use super::deletion::erase::{Erasure, Erasures, Reopening};
 use super::deletion::erased_keys::ScanTurn;
 use super::deletion::erased_late::LateErasures;
@@ -43,10 +41,8 @@ use super::summaries::makers::{TileMakers, TileWalk};
 use super::summaries::scan::{SummaryQuery, SummaryScan};
 use super::verify::verifier::Verifier;
 use super::verify::{CollectionScan, Finding, Mended, Records, Scanned, TileFinding, TileScan, lost};
-use crate::capacity::Capacity;
 use crate::group_commit::QueueClient;
 use crate::mongo::log_place::LogPlace;
-use crate::mongo::session::Sessions;
 use crate::mongo::{COMMAND, Deadline, Result};
 use crate::tasks::KeptTasks;
 
@@ -57,6 +53,16 @@ pub struct Engine {
     shared: Arc<Shared>,
     /// Whose appends these are, if clients share the queue.
     client: Option<QueueClient>,
+}
+
+/// What all histories of a store share. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoreContext {
+    pub(crate) access: DatabaseAccess,
+    pub(crate) appends: AppendQueue,
+    pub(crate) scan_turn: ScanTurn,
+    /// Owners whose last page is remembered, for each history.
+    pub(crate) catalog_owners: usize,
 }
 
 #[derive(Debug)]
@@ -73,18 +79,11 @@ struct Shared {
 }
 
 impl Engine {
-    pub(crate) fn new(
-        definition: Arc<Definition>,
-        database: Database,
-        sessions: &Arc<Sessions>,
-        clock: &Clock,
-        queue: &AppendQueue,
-        capacity: Capacity,
-        scan_turn: &ScanTurn,
-    ) -> Self {
-        let source = Arc::new(HistoryCollection::new(definition, database, sessions, clock, capacity.ages));
-        let appender = Arc::new(Appender::new(Arc::clone(&source), queue.clone(), capacity.catalog_owners));
-        let erasures = Erasures::new(Arc::clone(&source), scan_turn.clone());
+    pub(crate) fn new(definition: Arc<Definition>, context: &StoreContext) -> Self {
+        let source = Arc::new(HistoryCollection::new(definition, context.access.clone()));
+        let queue = context.appends.clone();
+        let appender = Arc::new(Appender::new(Arc::clone(&source), queue, context.catalog_owners));
+        let erasures = Erasures::new(Arc::clone(&source), context.scan_turn.clone());
         let reader = HistoryReader::new(source);
         let (late_erasures, retirement) = (LateErasures::default(), Retirement::new(reader.clone()));
         let shared = Shared {

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::SelectionCriteria;
@@ -34,8 +33,7 @@ pub struct PageViews {
 }
 
 impl PageViews {
-    pub(crate) fn new(database: Database, sessions: Arc<Sessions>, capacity: Capacity) -> Self {
-        let reads = MonotonicReads::of(database);
+    pub(crate) fn new(reads: MonotonicReads, sessions: Arc<Sessions>, capacity: Capacity) -> Self {
         Self::over(CommitterContext { reads, sessions, concern: durable }, capacity)
     }
 

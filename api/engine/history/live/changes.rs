@@ -60,11 +60,15 @@ pub(super) fn written_if_small() -> Document {
 /// Where a log of the changes of these histories begins: at a time that a majority has. Later reads of all of them show at least its
 /// state.
 pub(crate) async fn from_now(histories: &[Arc<HistoryCollection>]) -> Result<LogStart> {
-    for history in histories {
-        history.look_at_clock(Deadline::within(NO_PRIMARY)).await?;
-    }
-    let newest = histories.iter().filter_map(|history| history.reads.time.newest()).min();
-    newest.map(LogStart::At).ok_or_else(|| Error::unavailable("the database tells no time yet"))
+    // They share what is known of the database's time.
+    let Some(history) = histories.first() else { return Err(Error::internal("a log of no history")) };
+    history.look_at_clock(Deadline::within(NO_PRIMARY)).await?;
+    history
+        .reads
+        .time
+        .newest()
+        .map(LogStart::At)
+        .ok_or_else(|| Error::unavailable("the database tells no time yet"))
 }
 
 /// What an insert or an update has written to a bucket, if it is small: the bucket, or the fields that were set.
