@@ -53,12 +53,13 @@ impl Adoptions {
             "copied": { "$and": ["$copied", are_same] },
             "parameters": parameters,
         } }];
-        let collection = self.collection();
-        let started = Deadline::within(COMMAND).retry(|| {
-            let started = collection.find_one_and_update(id(history, source), update.clone());
-            let started =
-                started.upsert(true).return_document(ReturnDocument::After).write_concern(durable());
-            async { Ok(started.await?) }
+        let deadline = Deadline::within(COMMAND);
+        let started = deadline.retry(|| {
+            let (collection, id, update) = (self.collection(), id(history, source), update.clone());
+            deadline.read(async move {
+                let started = collection.find_one_and_update(id, update).upsert(true);
+                Ok(started.return_document(ReturnDocument::After).write_concern(durable()).await?)
+            })
         });
         Ok(Adoption::of(&started.await?.unwrap_or_default()))
     }
@@ -68,10 +69,10 @@ impl Adoptions {
     /// # Errors
     /// The database does not answer in time.
     pub async fn find(&self, history: &str, source: &str) -> Result<Option<Adoption>> {
-        let collection = self.collection();
-        let found = Deadline::within(COMMAND).retry(|| {
-            let found = collection.find_one(id(history, source));
-            async { Ok(found.await?) }
+        let deadline = Deadline::within(COMMAND);
+        let found = deadline.retry(|| {
+            let (collection, id) = (self.collection(), id(history, source));
+            deadline.read(async move { Ok(collection.find_one(id).await?) })
         });
         let found = found.await?;
         Ok(found.as_ref().map(Adoption::of))
@@ -85,11 +86,13 @@ impl Adoptions {
         let Adoption { runs: _, followed, copied, token } = adoption;
         let token = token.clone().map_or(Bson::Null, Bson::Document);
         let set = doc! { "followed": followed, "copied": copied, "token": token, "latest": DateTime::now() };
-        let collection = self.collection();
-        let noted = Deadline::within(COMMAND).retry(|| {
-            let noted = collection.update_one(id(history, source), doc! { "$set": set.clone() });
-            let noted = noted.upsert(true).write_concern(durable());
-            async { Ok(noted.await?) }
+        let deadline = Deadline::within(COMMAND);
+        let noted = deadline.retry(|| {
+            let (collection, id, set) = (self.collection(), id(history, source), set.clone());
+            deadline.read(async move {
+                let noted = collection.update_one(id, doc! { "$set": set }).upsert(true);
+                Ok(noted.write_concern(durable()).await?)
+            })
         });
         noted.await.map(drop)
     }

@@ -12,10 +12,11 @@ use mongodb::error::{ErrorKind, WriteFailure};
 use mongodb::options::WriteConcern;
 use mongodb::{Collection, Database};
 use tokio::time::{Instant, sleep};
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::error::MigrationError;
 use crate::mongo::Result;
+use crate::tasks;
 
 /// The collection of the applied migrations' records and of the lock.
 pub const COLLECTION: &str = "migrations";
@@ -36,7 +37,8 @@ pub struct Lock {
     collection: Collection<Document>,
     id: &'static str,
     owner: ObjectId,
-    renewal: AbortOnDropHandle<()>,
+    /// Ends the renewals when it is dropped.
+    renewals: DropGuard,
 }
 
 impl Lock {
@@ -63,13 +65,14 @@ impl Lock {
         if !try_take(&collection, id, owner).await? {
             return Ok(None);
         }
-        let renewal = AbortOnDropHandle::new(tokio::spawn(renew(collection.clone(), id, owner)));
-        Ok(Some(Self { collection, id, owner, renewal }))
+        let released = CancellationToken::new();
+        tasks::start("lock-renewal", renew(collection.clone(), id, owner, released.clone()));
+        Ok(Some(Self { collection, id, owner, renewals: released.drop_guard() }))
     }
 
     /// Releases the lock at once. If this fails, the lock becomes free when the lease ends.
     pub async fn release(self) {
-        self.renewal.abort();
+        drop(self.renewals);
         let mine = doc! { "_id": self.id, "owner": self.owner };
         if let Err(error) = self.collection.delete_one(mine).write_concern(WriteConcern::majority()).await {
             tracing::warn!(%error, id = self.id, "a lock was not released; it becomes free when its lease ends");
@@ -102,9 +105,8 @@ fn claim(owner: ObjectId) -> Document {
     doc! { "$set": { "owner": owner, "until": until } }
 }
 
-async fn renew(collection: Collection<Document>, id: &str, owner: ObjectId) {
-    loop {
-        sleep(LEASE / 3).await;
+async fn renew(collection: Collection<Document>, id: &str, owner: ObjectId, released: CancellationToken) {
+    while released.run_until_cancelled(sleep(LEASE / 3)).await.is_some() {
         let renewed = collection.update_one(doc! { "_id": id, "owner": owner }, vec![claim(owner)]).await;
         if let Err(error) = renewed {
             tracing::warn!(%error, id, "the lease of a lock was not renewed");

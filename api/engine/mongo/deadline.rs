@@ -88,9 +88,13 @@ impl Deadline {
     /// Starts `work` as a separate task. The future waits for it until the deadline, and is `None` if the deadline
     /// passes or the work panics.
     ///
-    /// The driver's futures must not be dropped before they end, and both a deadline and a client that
-    /// disconnects would drop them. A separate task always runs to its end. It starts at once, so that its
-    /// memory is not part of the future, too.
+    /// The driver's futures must be polled to their ends, as its README asks (RUST-937): a deadline and a
+    /// client that disconnects would drop them. A separate task always runs to its end. It starts at once, so
+    /// that its memory is not part of the future, too.
+    ///
+    /// Every command that may store something keeps this rule. Two futures that only read are dropped: that of
+    /// a kept task ([`KeptTasks`](crate::tasks::KeptTasks)) when its store is dropped, and the answer that a
+    /// change log waits for, whose connection is given up with it ([`ChangeLog`](super::change_log::ChangeLog)).
     pub(crate) fn spawn<T: Send + 'static>(
         self,
         work: impl Future<Output = T> + Send + 'static,
