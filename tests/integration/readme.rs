@@ -1,6 +1,7 @@
-//! The README's session with curl, run as printed; what it says of `compose.yaml`; and what the image is built from.
+//! The README's session with curl, run as printed; what it says of `compose.yaml`; what the image is built from; and that
+//! what docs link to and name is there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tokio::process::Command;
@@ -120,5 +121,65 @@ async fn the_image_gets_all_that_it_copies() {
     for source in copied {
         let is_admitted = admitted.iter().any(|admitted| Path::new(source).starts_with(admitted));
         assert!(is_admitted && root.join(source).exists(), "{source}");
+    }
+}
+
+/// All pages of `docs`, and the README, by their paths.
+fn pages(root: &Path) -> Vec<PathBuf> {
+    let (mut pages, mut directories) = (vec![root.join("README.md")], vec![root.join("docs")]);
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+/// Whether a page has a heading, or an element, of this anchor.
+fn has_anchor(page: &str, anchor: &str) -> bool {
+    let slug = |heading: &str| -> String {
+        let kept = |letter: &char| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_');
+        heading.trim().to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")
+    };
+    let mut headings = page.lines().filter(|line| line.starts_with('#'));
+    headings.any(|line| slug(line.trim_start_matches('#')) == anchor)
+        || page.contains(&format!("id=\"{anchor}\""))
+}
+
+#[test]
+async fn links_of_docs_lead_somewhere() {
+    for page in pages(Path::new(env!("CARGO_MANIFEST_DIR"))) {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        let targets =
+            text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+        for target in targets.filter(|target| !target.contains("://") && !target.contains(' ')) {
+            let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let there = if path.is_empty() { page.clone() } else { page.with_file_name("").join(path) };
+            assert!(there.exists(), "{}: {target}", page.display());
+            if !anchor.is_empty() {
+                let there = std::fs::read_to_string(there).expect("a page");
+                assert!(has_anchor(&there, anchor), "{}: {target}", page.display());
+            }
+        }
+    }
+}
+
+#[test]
+async fn docs_name_sources_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let places = ["api/", "benches/", "clients/", "examples/", "migrations/", "scripts/", "tests/", "web/"];
+    for page in ["docs/architecture.md", "docs/changing.md"] {
+        let text = std::fs::read_to_string(root.join(page)).expect("a page");
+        let marked = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+        let is_path = |marked: &&str| {
+            places.iter().any(|place| marked.starts_with(place)) && !marked.contains([' ', '{', '*', '…'])
+        };
+        let missing: Vec<_> = marked.filter(is_path).filter(|path| !root.join(path).exists()).collect();
+        assert!(missing.is_empty(), "{page}: {missing:?}");
     }
 }

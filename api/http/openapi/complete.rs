@@ -28,7 +28,7 @@ pub fn without_null(template: &mut Value) {
 
 /// Completes the document: what all reads answer, bounds of integers, schemas of headers, examples.
 pub fn complete(document: &mut Value) {
-    tell_reads(document);
+    add_read_headers(document);
     // The headers of the same name are alike in all answers.
     let schemas: Map<String, Value> = embedded(include_str!("headers.json"));
     each_operation(document, &mut |operation| {
@@ -44,7 +44,7 @@ pub fn complete(document: &mut Value) {
             }
         });
     });
-    tell_rates(document);
+    add_rate_headers(document);
     document["components"]["schemas"]["TextStream"] =
         json!({ "type": "string", "description": "Text without a bound of its length." });
     each_schema(document, &mut bound_integer);
@@ -62,7 +62,7 @@ pub fn complete(document: &mut Value) {
 }
 
 /// Adds what all reads of JSON under `/v1` answer: how long the database took and, if their answers have tags, 304.
-fn tell_reads(document: &mut Value) {
+fn add_read_headers(document: &mut Value) {
     let timing = "`db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if \
                   none was looked up.";
     let unchanged = "`If-None-Match` names the current state: the client's copy is still valid.";
@@ -90,7 +90,7 @@ fn tell_reads(document: &mut Value) {
 }
 
 /// Adds the headers of a server with rate limits to every answer to clients that are limited, unless the server failed.
-fn tell_rates(document: &mut Value) {
+fn add_rate_headers(document: &mut Value) {
     let rates: Map<String, Value> = embedded(include_str!("rates.json"));
     let mut limits = false;
     each_operation(document, &mut |operation| {

@@ -114,7 +114,7 @@ fn header(status: u16) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The file has the members that not every problem has, and the `detail` of a problem with faults, by slug.
+/// The file has, by slug, the extra members of each problem's example, and the `detail` of a problem with faults.
 fn example(kind: ProblemKind) -> Value {
     let mut examples: BTreeMap<String, Map<String, Value>> = embedded(include_str!("examples.json"));
     let members = examples.remove(kind.spec().slug).unwrap_or_default();
