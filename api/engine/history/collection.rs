@@ -184,6 +184,56 @@ impl HistoryCollection {
         }
     }
 
+    /// Runs updates, each with `q` and `u`, that may be repeated without harm. Returns whether exactly one document was
+    /// found by them.
+    ///
+    /// # Errors
+    /// See [`Self::write`].
+    pub(super) async fn update(
+        &self,
+        collection: &str,
+        updates: impl IntoIterator<Item = Document>,
+        deadline: Deadline,
+    ) -> Result<bool> {
+        let updates: Vec<_> = updates.into_iter().collect();
+        let reply = self.write(doc! { "update": collection, "updates": updates }, deadline).await?;
+        Ok(reply.get("n").and_then(whole_number) == Some(1))
+    }
+
+    /// Updates one document, which may be repeated without harm. Returns it as it is then; `None` if there is none.
+    ///
+    /// # Errors
+    /// See [`Self::write`].
+    pub(super) async fn find_and_update(
+        &self,
+        collection: &str,
+        query: Document,
+        update: impl Into<Bson>,
+        deadline: Deadline,
+    ) -> Result<Option<Document>> {
+        let command = doc! { "findAndModify": collection, "query": query, "update": update, "new": true };
+        let mut reply = self.write(command, deadline).await?;
+        Ok(match reply.remove("value") {
+            Some(Bson::Document(document)) => Some(document),
+            _ => None,
+        })
+    }
+
+    /// Deletes the documents for which one of the filters holds, found by their `_id`.
+    ///
+    /// # Errors
+    /// See [`Self::write`].
+    pub(super) async fn delete(
+        &self,
+        collection: &str,
+        filters: impl IntoIterator<Item = Document>,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let delete = |filter| doc! { "q": filter, "limit": 0, "hint": { "_id": 1 } };
+        let deletes: Vec<_> = filters.into_iter().map(delete).collect();
+        self.write(doc! { "delete": collection, "deletes": deletes }, deadline).await.map(drop)
+    }
+
     /// Raises the number of markers of this history, before or after one is written.
     ///
     /// # Errors
@@ -192,15 +242,11 @@ impl HistoryCollection {
         let update = doc! { "q": { "_id": self.collection() }, "u": { "$inc": { "markers": 1_i64 } } };
         // This instance waits for no answer to its own question.
         self.markers.raised();
-        let raised =
-            self.write(doc! { "update": histories::COLLECTION, "updates": [update] }, deadline).await?;
-        match raised.get("n").and_then(whole_number) {
-            Some(1) => Ok(()),
-            _ => Err(Error::internal(format!(
-                "the database does not remember {}: migrate it",
-                self.collection()
-            ))),
+        if self.update(histories::COLLECTION, [update], deadline).await? {
+            return Ok(());
         }
+        let why = format!("the database does not remember {}: migrate it", self.collection());
+        Err(Error::internal(why))
     }
 
     /// The name of the collection.
@@ -284,9 +330,7 @@ impl OfOwner<'_> {
         hint: Document,
     ) -> Result<bool> {
         let update = doc! { "q": self.filter(condition), "u": change, "hint": hint };
-        let command = doc! { "update": self.source.collection(), "updates": [update] };
-        let reply = self.source.write(command, self.deadline).await?;
-        Ok(reply.get("n").and_then(whole_number) == Some(1))
+        self.source.update(self.source.collection(), [update], self.deadline).await
     }
 
     /// Deletes the buckets for which one of the conditions holds. They name pages.

@@ -62,7 +62,9 @@ pub(crate) async fn clear_place(of: OfOwner<'_>) -> Result<Numbers> {
     if let Some(other) = by_page.filter(|found| !found.get_str("_id").is_ok_and(|found| found == id)) {
         warn(of, &other, "page", "is a tombstone's, and its _id is not");
         numbers = used(&other, of.owner);
-        delete(of, vec![of.filter(seen(&other, &["_id", "page"]))]).await?;
+        of.source
+            .delete(of.source.collection(), [of.filter(seen(&other, &["_id", "page"]))], of.deadline)
+            .await?;
     }
     let Some(damaged) = by_id else { return Ok(numbers) };
     warn(of, &damaged, "_id", "is a tombstone's, and other fields are not");
@@ -77,7 +79,7 @@ pub(crate) async fn clear_place(of: OfOwner<'_>) -> Result<Numbers> {
         "since": fence::now(of.source.topology()), "erased": "$$NOW", "swept": false,
     };
     if !of.update(seen.clone(), vec![doc! { "$replaceWith": tombstone }], doc! { "_id": 1 }).await? {
-        delete(of, vec![seen]).await?;
+        of.source.delete(of.source.collection(), [seen], of.deadline).await?;
     }
     Ok(numbers)
 }
@@ -124,7 +126,7 @@ impl Left {
     /// The database does not answer in time.
     pub(crate) async fn delete(self, of: OfOwner<'_>) -> Result<bool> {
         let all = self.deletes.len() < MOST;
-        delete(of, self.deletes).await?;
+        of.source.delete(of.source.collection(), self.deletes, of.deadline).await?;
         Ok(all)
     }
 }
@@ -203,15 +205,6 @@ fn seen(bucket: &RawDocument, fields: &[&str]) -> Document {
         ((*field).to_owned(), value.map_or(doc! { "$exists": false }, |value| doc! { "$eq": value }).into())
     };
     fields.iter().map(value).collect()
-}
-
-async fn delete(of: OfOwner<'_>, these: Vec<Document>) -> Result<()> {
-    let delete = |this| doc! { "q": this, "limit": 0, "hint": { "_id": 1 } };
-    let deletes: Vec<_> = these.into_iter().map(delete).collect();
-    of.source
-        .write(doc! { "delete": of.source.collection(), "deletes": deletes }, of.deadline)
-        .await
-        .map(drop)
 }
 
 fn warn(of: OfOwner<'_>, bucket: &RawDocument, field: &str, why: &str) {

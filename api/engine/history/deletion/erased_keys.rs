@@ -153,8 +153,7 @@ async fn delete_records(
     let condition =
         doc! { "_id": { "$gte": from, "$lte": to }, "touched": { "$lte": DateTime::from_millis(began) } };
     let these: Document = owners.clone().into_iter().chain(condition).collect();
-    let delete = doc! { "q": these, "limit": 0, "hint": { "_id": 1 } };
-    source.write(doc! { "delete": RECORDS, "deletes": [delete] }, deadline).await?;
+    source.delete(RECORDS, [these], deadline).await?;
     Ok(next)
 }
 

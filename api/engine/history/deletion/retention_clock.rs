@@ -185,7 +185,7 @@ async fn remember(
     let leapt = leapt.map_or(Bson::Null, |leapt| DateTime::from_millis(leapt).into());
     let new = doc! { "$set": { "certain": DateTime::from_millis(certain), "leapt": leapt } };
     let update = doc! { "q": { "_id": ID }, "u": new, "upsert": true };
-    source.write(doc! { "update": COLLECTION, "updates": [update] }, deadline).await.map(drop)
+    source.update(COLLECTION, [update], deadline).await.map(drop)
 }
 
 fn hours(millis: i64) -> i64 {

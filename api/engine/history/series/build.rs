@@ -12,7 +12,6 @@ use super::former::{discard, drop_late, forget_generations, numbers};
 use super::generations;
 use super::public::{Listed, drop_collection, listed, make, publish};
 use crate::history::collection::HistoryCollection;
-use crate::mongo::values::whole_number;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// Whether the database lacks the time series that a definition asks for.
@@ -141,8 +140,7 @@ fn seconds_of(days: u32) -> i64 {
 
 async fn upsert(source: &HistoryCollection, id: &str, change: impl Into<Bson>) -> Result<()> {
     let update = doc! { "q": { "_id": id }, "u": change, "upsert": true };
-    let command = doc! { "update": COLLECTION, "updates": [update] };
-    source.write(command, Deadline::within(COMMAND)).await.map(drop)
+    source.update(COLLECTION, [update], Deadline::within(COMMAND)).await.map(drop)
 }
 
 async fn refuse_foreign(source: &HistoryCollection) -> Result<()> {
@@ -178,11 +176,9 @@ impl Rebuild {
         }
         // Before any page is read: an erasure that does not see it has written its tombstone before.
         let next = next_number(greatest(&source).await?);
-        let command = doc! {
-            "findAndModify": COLLECTION, "query": { "_id": source.collection() }, "new": true,
-            "update": [{ "$set": { "latest": &next, "building": next } }],
-        };
-        source.write(command, deadline()).await?;
+        let latest = vec![doc! { "$set": { "latest": &next, "building": next } }];
+        let begun = doc! { "q": { "_id": source.collection() }, "u": latest };
+        source.update(COLLECTION, [begun], deadline()).await?;
         let builds = Builds::of(&source, deadline()).await?.ok_or_else(dropped)?;
         let build = BuildName::of(&source, builds.latest);
         create(&source, &build, &series).await?;
@@ -212,9 +208,7 @@ impl Rebuild {
             "q": { "_id": source.collection(), "building": build.number, "current": builds.current },
             "u": { "$set": { "current": build.number }, "$unset": { "building": "" } },
         };
-        let reply =
-            source.write(doc! { "update": COLLECTION, "updates": [swap] }, Deadline::within(COMMAND)).await?;
-        if reply.get("n").and_then(whole_number) != Some(1) {
+        if !source.update(COLLECTION, [swap], Deadline::within(COMMAND)).await? {
             return Err(Error::Overtaken("another rebuild has begun"));
         }
         drop_late(&source).await
@@ -238,6 +232,6 @@ pub(crate) async fn remove(source: &HistoryCollection) -> Result<bool> {
     // Last: until then erasures look for builds. The greatest number stays.
     let update =
         doc! { "q": { "_id": source.collection() }, "u": { "$unset": { "current": "", "building": "" } } };
-    source.write(doc! { "update": COLLECTION, "updates": [update] }, deadline()).await?;
+    source.update(COLLECTION, [update], deadline()).await?;
     Ok(true)
 }

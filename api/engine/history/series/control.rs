@@ -157,15 +157,10 @@ impl BuildName {
     ) -> Result<Option<BuildState>> {
         let free = doc! { "$expr": { "$lt": ["$until", "$$NOW"] } };
         let set = doc! { "holder": holder, "term": { "$add": ["$term", 1_i64] }, "until": until() };
-        let command = doc! {
-            "findAndModify": COLLECTION,
-            "query": { "_id": self.id(), "$or": [{ "holder": holder }, free] },
-            "update": [{ "$set": set }],
-            "new": true,
-        };
-        let reply = source.write(command, deadline).await?;
+        let query = doc! { "_id": self.id(), "$or": [{ "holder": holder }, free] };
+        let taken = source.find_and_update(COLLECTION, query, vec![doc! { "$set": set }], deadline).await?;
         let kind = source.definition.owner.kind;
-        reply.get_document("value").ok().map(|document| BuildState::read(document, kind)).transpose()
+        taken.map(|document| BuildState::read(&document, kind)).transpose()
     }
 
     /// Announces a batch, and notes that the one before is confirmed and how far the feeder has come. Renews the lease. Returns
@@ -189,6 +184,7 @@ impl BuildName {
             "upTo": optional(up_to.map(|up_to| DateTime::from_millis(up_to).into())),
             "batch": { "$literal": batch },
         };
+        // Without the batch, which may be long.
         let command = doc! {
             "findAndModify": COLLECTION,
             "query": { "_id": self.id(), "term": term },
@@ -204,7 +200,7 @@ impl BuildName {
     /// Says that a generation has changed: readers that have begun read again.
     pub(crate) async fn note_raise(&self, source: &HistoryCollection, deadline: Deadline) -> Result<()> {
         let update = doc! { "q": { "_id": self.id() }, "u": { "$inc": { "raises": 1_i64 } } };
-        source.write(doc! { "update": COLLECTION, "updates": [update] }, deadline).await.map(drop)
+        source.update(COLLECTION, [update], deadline).await.map(drop)
     }
 
     /// Renews the lease.
@@ -214,11 +210,7 @@ impl BuildName {
     async fn renew(&self, source: &HistoryCollection, term: i64, deadline: Deadline) -> Result<()> {
         let update =
             doc! { "q": { "_id": self.id(), "term": term }, "u": [{ "$set": { "until": until() } }] };
-        let reply = source.write(doc! { "update": COLLECTION, "updates": [update] }, deadline).await?;
-        match reply.get("n").and_then(whole_number) {
-            Some(1) => Ok(()),
-            _ => Err(Self::lost()),
-        }
+        if source.update(COLLECTION, [update], deadline).await? { Ok(()) } else { Err(Self::lost()) }
     }
 
     /// Does what may take longer than a lease lasts, and renews it meanwhile.
@@ -253,7 +245,7 @@ impl BuildName {
         deadline: Deadline,
     ) -> Result<()> {
         let update = doc! { "q": { "_id": self.id(), "term": term }, "u": { "$set": { "until": DateTime::from_millis(0) } } };
-        source.write(doc! { "update": COLLECTION, "updates": [update] }, deadline).await.map(drop)
+        source.update(COLLECTION, [update], deadline).await.map(drop)
     }
 }
 

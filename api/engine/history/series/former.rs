@@ -42,10 +42,8 @@ pub(super) async fn numbers(source: &HistoryCollection) -> Result<BTreeSet<i64>>
 
 /// Drops a build, and what is remembered of it.
 pub(super) async fn discard(source: &HistoryCollection, build: &BuildName) -> Result<()> {
-    let delete = doc! { "q": { "_id": build.id() }, "limit": 1 };
-    let deadline = || Deadline::within(COMMAND);
     // First: its feeder stops.
-    source.write(doc! { "delete": COLLECTION, "deletes": [delete] }, deadline()).await?;
+    source.delete(COLLECTION, [doc! { "_id": build.id() }], Deadline::within(COMMAND)).await?;
     forget_generations(source, &build.id()).await?;
     // The public name belongs to the view.
     if build.is_public() { Ok(()) } else { drop_collection(source, &build.collection()).await }
@@ -55,6 +53,5 @@ pub(super) async fn discard(source: &HistoryCollection, build: &BuildName) -> Re
 pub(super) async fn forget_generations(source: &HistoryCollection, of: &str) -> Result<()> {
     // `0` follows `/` in ASCII.
     let range = doc! { "_id": { "$gte": format!("{of}/"), "$lt": format!("{of}0") } };
-    let delete = doc! { "delete": generations::COLLECTION, "deletes": [{ "q": range, "limit": 0 }] };
-    source.write(delete, Deadline::within(COMMAND)).await.map(drop)
+    source.delete(generations::COLLECTION, [range], Deadline::within(COMMAND)).await
 }

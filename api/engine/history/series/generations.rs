@@ -87,20 +87,15 @@ impl Generations<'_> {
                 "upsert": true,
             }
         };
-        let updates: Vec<_> = owners.map(update).collect();
-        self.source.write(doc! { "update": COLLECTION, "updates": updates }, self.deadline).await.map(drop)
+        self.source.update(COLLECTION, owners.map(update), self.deadline).await.map(drop)
     }
 
     /// Gives out a number for a copy of an owner whose generation is `current`. `None` if the generation has changed, or the term is over.
     pub(super) async fn give_out(self, owner: &OwnerId, current: i64, term: i64) -> Result<Option<i64>> {
-        let command = doc! {
-            "findAndModify": COLLECTION,
-            "query": { "_id": self.id(owner), "current": current, "term": term },
-            "update": { "$inc": { "next": 1_i64 } },
-            "new": true,
-        };
-        let reply = self.source.write(command, self.deadline).await?;
-        Ok(reply.get_document("value").ok().and_then(|value| value.get("next")).and_then(whole_number))
+        let query = doc! { "_id": self.id(owner), "current": current, "term": term };
+        let next = doc! { "$inc": { "next": 1_i64 } };
+        let given = self.source.find_and_update(COLLECTION, query, next, self.deadline).await?;
+        Ok(given.and_then(|given| given.get("next").and_then(whole_number)))
     }
 
     /// Lets another generation count. Returns whether it does: the generation may have changed, or the term may be over.
@@ -109,9 +104,7 @@ impl Generations<'_> {
             "q": { "_id": self.id(owner), "current": from, "term": term },
             "u": { "$set": { "current": to } },
         };
-        let reply =
-            self.source.write(doc! { "update": COLLECTION, "updates": [update] }, self.deadline).await?;
-        Ok(reply.get("n").and_then(whole_number) == Some(1))
+        self.source.update(COLLECTION, [update], self.deadline).await
     }
 
     /// Makes an unused generation the current one, so that the owner has no measurements, and has the owner fed again. Returns its number.
@@ -138,14 +131,14 @@ impl Generations<'_> {
     /// Says for which tombstone the generation of an owner was raised.
     pub(super) async fn forgotten(self, owner: &OwnerId, since: DateTime) -> Result<()> {
         let update = doc! { "q": { "_id": self.id(owner) }, "u": { "$set": { "forgotten": since } } };
-        self.source.write(doc! { "update": COLLECTION, "updates": [update] }, self.deadline).await.map(drop)
+        self.source.update(COLLECTION, [update], self.deadline).await.map(drop)
     }
 
     /// Says that an owner is fed again, unless its generation has changed.
     pub(super) async fn fed(self, owner: &OwnerId, current: i64) -> Result<()> {
         let update =
             doc! { "q": { "_id": self.id(owner), "current": current }, "u": { "$unset": { "pending": "" } } };
-        self.source.write(doc! { "update": COLLECTION, "updates": [update] }, self.deadline).await.map(drop)
+        self.source.update(COLLECTION, [update], self.deadline).await.map(drop)
     }
 
     /// Deletes the measurements of these owners that do not count any more. A copy that is being made has a greater generation, and stays.

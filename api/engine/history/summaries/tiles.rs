@@ -319,9 +319,5 @@ pub(crate) async fn delete(
     ids: impl Into<Bson>,
     deadline: Deadline,
 ) -> Result<()> {
-    let delete = doc! { "q": { "_id": ids.into() }, "limit": 0, "hint": { "_id": 1 } };
-    source
-        .write(doc! { "delete": collection, "deletes": [delete] }, deadline.or_within(COMMAND))
-        .await
-        .map(drop)
+    source.delete(collection, [doc! { "_id": ids.into() }], deadline.or_within(COMMAND)).await
 }
