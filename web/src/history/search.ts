@@ -4,7 +4,7 @@ import { list } from "@pagebucket/client";
 import { useEffect, useState } from "preact/hooks";
 import type { AnyHistory, Item } from "../api/read";
 import { pathOf, selectionQuery, type Parameters } from "./parameters";
-import { withWindow, type Cursor, type Links, type Search } from "./view-state";
+import { withWindow, type Begin, type Cursor, type Links, type Search } from "./view-state";
 
 /** The service answers at most so many items at once. */
 const MOST_IN_WINDOW = 100;
@@ -22,8 +22,7 @@ export async function* searched(
   signal: AbortSignal,
   begun?: Found,
 ): AsyncGenerator<Found, void> {
-  const { order, after, before } = parameters;
-  const begin = { order, ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) };
+  const begin = beginOf(parameters);
   for (let found = begun; ; ) {
     const limit = Math.min(most - (found?.items.length ?? 0), MOST_IN_WINDOW);
     if (limit <= 0 || (found && found.ahead === undefined)) return;
@@ -32,6 +31,10 @@ export async function* searched(
     found = { ...withWindow(begin, found, { items: items as Item[], links: links as Links }), paths: [...(found?.paths ?? []), path] };
     yield found;
   }
+}
+
+export function beginOf({ order, after, before }: Parameters): Begin {
+  return { order, ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) };
 }
 
 function windowPath(path: string, parameters: Parameters, limit: number, { after, before }: Cursor): string {
@@ -62,14 +65,16 @@ export function useSearch(key: string, history: AnyHistory, parameters: Paramete
     const controller = new AbortController();
     const { signal } = controller;
     const begun = isCurrent ? state.found : undefined;
+    setState((now) => (now.key === key ? { ...now, isRunning: true, error: undefined } : now));
     const read = async () => {
       for await (const found of searched(history, parameters, rows, signal, begun)) {
         if (signal.aborted) return;
         setState({ key, found, isRunning: true, error: undefined });
       }
-      setState((now) => ({ ...now, isRunning: false }));
+      if (!signal.aborted) setState((now) => ({ ...now, isRunning: false }));
     };
-    read().catch((error) => !signal.aborted && setState((now) => ({ key, found: now.key === key ? now.found : undefined, isRunning: false, error })));
+    const fail = (error: unknown) => (now: State) => ({ key, found: now.key === key ? now.found : undefined, isRunning: false, error });
+    read().catch((error) => !signal.aborted && setState(fail(error)));
     return () => controller.abort();
   }, [key, turn]);
   const set = (stopped: boolean) => () => setTurn({ key, number: turn.number + 1, stopped });
@@ -78,7 +83,6 @@ export function useSearch(key: string, history: AnyHistory, parameters: Paramete
     found: state.found,
     isCurrent,
     isRunning: !isStopped && (!isCurrent || state.isRunning),
-    isStopped,
     error: isCurrent ? state.error : undefined,
     stop: set(true),
     goOn: set(false),

@@ -7,7 +7,7 @@ import { Failure } from "../parts/problem";
 import { Held, useHeld } from "./held";
 import { useKeys } from "./pager";
 import { addressOfHistory, isSelected, pathOf, selectionQuery } from "./parameters";
-import { useSearch } from "./search";
+import { beginOf, useSearch } from "./search";
 import type { TabProps } from "./tab";
 import { ItemTable } from "./table";
 import { Toolbar, type ReaderProps } from "./toolbar";
@@ -27,7 +27,7 @@ export function SelectedItems(props: TabProps & ReaderProps) {
   if (begun.current.key !== key) begun.current = { key, total };
   const found = search.found;
   const stored = found?.items ?? [];
-  const begin = { order, ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) };
+  const begin = beginOf(parameters);
   const growthHere =
     search.isCurrent && isAtNewest(begin, found)
       ? arrivedInSearch(growth.arrived, stored, begun.current.total, (item) => isSelected(item, parameters, definition))

@@ -179,7 +179,8 @@ export function isAtNewest(begin: Begin, search: Search<unknown> | undefined): b
 export function progressWords(begin: Begin, search: Search<unknown> | undefined, total: number): string {
   const number = new Intl.NumberFormat("en").format;
   if (search === undefined) return "";
-  if (search.ahead === undefined) return "everything in this direction is examined";
+  const isWhole = begin.before === undefined && !begin.after;
+  if (search.ahead === undefined) return isWhole ? "everything is examined" : "everything in this direction is examined";
   const { after, before = 1 } = search.ahead;
   if (after !== undefined) return `examined to number ${number(after)} of ${number(total)}`;
   return `examined from number ${number(begin.before === undefined ? total : begin.before - 1)} down to ${number(before)}`;
