@@ -13,6 +13,9 @@ import { ItemTable } from "./table";
 import { Toolbar, type ReaderProps } from "./toolbar";
 import { arrivedInSearch, isAtNewest, progressOf, progressWords, searchSteps, type Cursor, type Steps } from "./view-state";
 
+/** Requests of a search that begins again by itself. */
+const SHORT = 3;
+
 export function SelectedItems(props: TabProps & ReaderProps) {
   const { definition, owner, parameters, growth, total } = props;
   const { order, after, before } = parameters;
@@ -32,8 +35,10 @@ export function SelectedItems(props: TabProps & ReaderProps) {
     search.isCurrent && isAtNewest(begin, found)
       ? arrivedInSearch(growth.arrived, stored, begun.current.total, (item) => isSelected(item, parameters, definition))
       : { arrived: [], missed: false };
-  // Those between are looked for again, when the search has ended.
-  if (search.isRunning) growthHere.missed = false;
+  // Those between are looked for again. A search of many requests begins again only when the reader says so.
+  const isLong = (found?.paths.length ?? 0) > SHORT;
+  const hasMissed = growthHere.missed && !search.isRunning;
+  growthHere.missed = hasMissed && !isLong;
   const onTooMany = () => setTurn(turn + 1);
   const { shown, hidden, show } = useHeld({ ...growthHere, order, name: definition.items, key, onTooMany });
   const items = order === "asc" ? [...stored, ...shown] : [...shown.toReversed(), ...stored];
@@ -56,6 +61,11 @@ export function SelectedItems(props: TabProps & ReaderProps) {
             </>
           )}
         </span>
+        {hasMissed && isLong && (
+          <button type="button" class="small" onClick={onTooMany}>
+            Many more have come: look again
+          </button>
+        )}
       </Toolbar>
       {search.isCurrent && found?.ahead !== undefined && found.items.length < rows && (
         <div class="note search row">
