@@ -46,15 +46,15 @@ pub async fn run(uri: &str, database: &str) -> Result<(), Box<dyn Error>> {
             notes.append_once(ann.clone(), key, drafts, &canonical(body), now, within()).await?;
         println!("{:?}, stored before: {}", progress.ranges(), progress.is_replayed());
     }
-    let history = notes.history(ann.clone(), within()).await?;
+    let history = notes.reads().history(ann.clone(), within()).await?;
     println!("{} items on {} pages", history.totals().items(), history.totals().pages());
-    let page = notes.page(&ann, PageNumber::FIRST, within()).await?.ok_or("it has a first page")?;
+    let page = notes.reads().page(&ann, PageNumber::FIRST, within()).await?.ok_or("it has a first page")?;
     page.items().for_each(|item| println!("{}: {:?}", item.seq, item.document().get_str("text")));
     // The item nearest to the end, on whatever page it is.
     let window = Window { cursor: Cursor::End, limit: Limit::new(1)? };
     for (bucket, seq) in history.window(window, within()).await? {
         println!("the newest: {seq}, on page {} of {} items", bucket.page(), bucket.count());
     }
-    let findings = notes.verify(&ann, Duration::from_secs(10), &mut async |_pages| {}).await?;
+    let findings = notes.verifier().verify(&ann, Duration::from_secs(10), &mut async |_pages| {}).await?;
     if findings.is_empty() { Ok(()) } else { Err(format!("{findings:?}").into()) }
 }

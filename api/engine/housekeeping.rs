@@ -69,12 +69,12 @@ pub(super) async fn keep(
 }
 
 async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Housekeeping) -> Result<()> {
-    if retention.is_none() && !engine.may_have_lost_pages() {
+    if retention.is_none() && !engine.reads().may_have_lost_pages() {
         return Ok(());
     }
     let round = Deadline::within(ROUND);
     let mut failed = Ok(());
-    let unswept = engine.unswept(Deadline::within(COMMAND)).await;
+    let unswept = engine.erasures().unswept(Deadline::within(COMMAND)).await;
     let owners = unswept.unwrap_or_else(|error| {
         failed = Err(error);
         Vec::new()
@@ -138,7 +138,7 @@ async fn retire(
     let (mut deleted, until) = (0, Deadline::within(ROUND));
     let mut doubt = None;
     while !until.passed() {
-        let retired = engine.retire(retention, Deadline::within(COMMAND)).await?;
+        let retired = engine.retirement().retire(retention, Deadline::within(COMMAND)).await?;
         if let (None, Some(doubt)) = (doubt, retired.doubt) {
             let history = round.history;
             tracing::warn!(history, %doubt, "no page is retired by its date in this round");
@@ -161,7 +161,7 @@ async fn retire(
 async fn erase(engine: &Engine, owner: &OwnerId, round: Deadline) -> Result<Erasure> {
     let mut erasure = Erasure::Erasing;
     while erasure == Erasure::Erasing && !round.passed() {
-        erasure = engine.go_on_erasing(owner, Deadline::within(COMMAND)).await?;
+        erasure = engine.erasures().go_on(owner, Deadline::within(COMMAND)).await?;
     }
     Ok(erasure)
 }

@@ -9,15 +9,15 @@
 //! | find the histories of a definition | [`Store::history`] |
 //! | append items, or the same request twice without harm, by its key | [`Engine::append`], [`Engine::append_once`] |
 //! | append items only if the history has the total that was seen | [`AppendTerms::expected`] |
-//! | read a page, or the list of owners | [`Engine::page`], [`Engine::owners`] |
-//! | read totals, and any pages of one moment | [`Engine::history`], [`History::totals`], [`History::pages`] |
+//! | read a page, or the list of owners | [`HistoryReader::page`], [`HistoryReader::owners`] |
+//! | read totals, and any pages of one moment | [`HistoryReader::history`], [`History::totals`], [`History::pages`] |
 //! | read the items beside a cursor, on whatever pages they are | [`History::window`] |
 //! | find items of a span of time, or with given values, or both | [`History::dated`], [`History::matching`] |
-//! | read all items, part by part | [`Engine::export`] |
+//! | read all items, part by part | [`HistoryReader::export`] |
 //! | wait for what is appended, in order and without a gap | [`Engine::watch`] |
 //! | learn which owners have new items | [`Engine::follow_owners`] |
-//! | compare what is stored with what must hold | [`Engine::verify`] |
-//! | erase an owner | [`Engine::erase`] |
+//! | compare what is stored with what must hold | [`Verifier::verify`] |
+//! | erase an owner | [`Erasures::erase`] |
 //!
 //! `examples/embed.rs` shows most of it in sixty lines. Everything that waits takes a [`Deadline`]. An append goes on to its end
 //! even if its caller stops waiting; it is refused if less than 15 s are left for it. A [`Store`] belongs to the tokio runtime that made it.
@@ -41,12 +41,13 @@ mod tasks;
 mod undefined_histories;
 
 pub use capacity::Capacity;
-pub use history::verify::{Finding, Mended, Rule};
+pub use history::verify::{Finding, Mended, Rule, Verifier};
 pub use history::{
     AppendCause, AppendError, AppendProgress, AppendTerms, Appended, Bucket, BucketId, Engine, Erasure,
-    Export, ExportBatch, FilterValues, FollowError, FullPages, History, LineRefusal, LivePage, LiveReader,
-    LiveStart, OwnerList, OwnersNews, OwnersReader, Reopening, SearchResult, SecondsExhausted, SeriesError,
-    SeriesPage, SeriesQuery, SeriesRebuild, StoredItem, SummaryError, SummaryPage, SummaryQuery, SummaryScan,
+    Erasures, Export, ExportBatch, FilterValues, FollowError, FullPages, History, HistoryReader, LineRefusal,
+    LivePage, LiveReader, LiveStart, OwnerList, OwnersNews, OwnersReader, Reopening, SearchResult,
+    SecondsExhausted, SeriesError, SeriesPage, SeriesQuery, SeriesRebuild, StoredItem, SummaryError,
+    SummaryPage, SummaryQuery, SummaryScan,
 };
 pub use migrations::MigrationError;
 pub use mongo::log_place::LogPlace;
@@ -66,8 +67,8 @@ pub mod internal {
     pub use crate::group_commit::QueueClient;
     pub use crate::history::verify::{CollectionScan, Records, Scanned, TileFinding, TileScan};
     pub use crate::history::{
-        Doubt, ErasureLine, HistoryReader, ItemKey, Known, LoggedErasure, MOST_EXAMINED, MOST_SKIPPED, Mark,
-        MarkedSoFar, Replay, Retention, Retired, UploadedSoFar, Waiting, next_second, weight,
+        Doubt, ErasureLine, ItemKey, Known, LoggedErasure, MOST_EXAMINED, MOST_SKIPPED, Mark, MarkedSoFar,
+        Replay, Retention, Retired, Retirement, UploadedSoFar, Waiting, next_second, weight,
     };
     pub use crate::housekeeping::Housekeeping;
     pub use crate::migrations::Migration;

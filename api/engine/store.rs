@@ -85,7 +85,7 @@ impl Store {
             definitions.iter().map(|definition| Engine::new(Arc::clone(definition), &context)).collect();
         let tasks = KeptTasks::default();
         let poll = marker_poll::start(&tasks, reads.clone(), histories.clone(), capacity.ages).await;
-        let sources = histories.iter().map(|engine| Arc::clone(&engine.reader().source)).collect();
+        let sources = histories.iter().map(|engine| Arc::clone(&engine.reads().source)).collect();
         let epoch_renewals = watch::Sender::default();
         let feed =
             history::start_live_feed(&tasks, database.clone(), topology, sources, epoch_renewals.clone());

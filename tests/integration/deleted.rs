@@ -417,7 +417,8 @@ async fn a_reopened_history_goes_on(history: &'static History) {
     .await;
     let owner = engine::owner(history, 1);
     let deadline = || pagebucket_engine::Deadline::within(PATIENCE);
-    let reopened = engine::histories(&store, history).reopen(&owner, deadline()).await.expect("an answer");
+    let reopened =
+        engine::histories(&store, history).erasures().reopen(&owner, deadline()).await.expect("an answer");
     assert_eq!(reopened, pagebucket_engine::Reopening::Reopened);
     let (before, first) = (history.pages(3.0), history.pages(3.0) + 1);
     eventually("it is there again", PATIENCE, async || client.get(&history.path(1)).await.status == 200)

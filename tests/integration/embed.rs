@@ -36,7 +36,7 @@ async fn a_window_is_read_across_pages() {
     let items = drafts.into_iter().map(|draft| draft.dated(Clock::system().now())).collect();
     notes.append(ann.clone(), items, within()).await.expect("to append");
 
-    let history = notes.history(ann, within()).await.expect("a history");
+    let history = notes.reads().history(ann, within()).await.expect("a history");
     let after = |seq| Cursor::After(Position::behind(Seq::new(seq).expect("a number")));
     for (cursor, limit, expected) in [
         (Cursor::After(Position::BEGINNING), 3, 1..=3),

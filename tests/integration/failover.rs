@@ -189,8 +189,9 @@ async fn a_span_of_dates_is_whole_on_a_new_primary_that_lags() {
     let lagging = Lagging::after(&set, &database, 25).await;
     append(26..=65).await;
     let dates = DateRange::new(Some(Moment::from_millis(0).expect("a date")), None).expect("a span");
-    let before = trades.history(seven.clone(), Deadline::within(LONG)).await.expect("a history");
+    let before = trades.reads().history(seven.clone(), Deadline::within(LONG)).await.expect("a history");
     let mut export = trades
+        .reads()
         .export(seven, Position::BEGINNING, Some(dates), Deadline::within(LONG))
         .await
         .expect("an export");

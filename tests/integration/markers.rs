@@ -172,7 +172,7 @@ fn keep(pages: u64) -> Retention {
 /// Retires until the whole walk has found nothing to delete or to mark any more.
 async fn retire_to(place: &Place, store: &Store, owner: u64, retention: Retention, first: u64) {
     eventually("the pages are deleted", PATIENCE, async || {
-        engine_of(store, place).retire(retention, soon()).await.expect("it may be repeated");
+        engine_of(store, place).retirement().retire(retention, soon()).await.expect("it may be repeated");
         let pages = pages_left(place, owner).await;
         pages.iter().all(|&left| left == 1 || left >= first as i64)
     })
@@ -192,7 +192,10 @@ async fn pages_left(place: &Place, owner: u64) -> Vec<i64> {
 /// Erases until the tombstone is swept.
 async fn erase(place: &Place, store: &Store, owner: u64) {
     eventually("the sweep", PATIENCE, async || {
-        matches!(engine_of(store, place).erase(&place.owner(owner), soon()).await, Ok(Erasure::Swept))
+        matches!(
+            engine_of(store, place).erasures().erase(&place.owner(owner), soon()).await,
+            Ok(Erasure::Swept)
+        )
     })
     .await;
 }

@@ -184,7 +184,7 @@ async fn count(client: &Client) -> u64 {
 /// Erases an owner, until all is swept.
 async fn erase(engine: &Engine, owner: u64) {
     eventually("the sweep", PATIENCE, async || {
-        let erased = engine.erase(&engine::owner(SERIES, owner), Deadline::within(PATIENCE)).await;
+        let erased = engine.erasures().erase(&engine::owner(SERIES, owner), Deadline::within(PATIENCE)).await;
         matches!(erased, Ok(Erasure::Swept))
     })
     .await;

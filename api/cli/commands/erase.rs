@@ -135,7 +135,8 @@ async fn erase(
     // All tombstones first: records of keys stay as long as a history is not erased.
     let mut begun = Vec::new();
     for engine in engines {
-        let begin = async { step(engine, engine.erase(&wanted.id, Deadline::within(COMMAND))).await };
+        let begin =
+            async { step(engine, engine.erasures().erase(&wanted.id, Deadline::within(COMMAND))).await };
         begun.push((engine, signals.unless(begin).await?));
     }
     let mut sweep_after = None;
@@ -172,18 +173,19 @@ async fn erase_pages(
     // Keys may be left where no page was.
     while matches!(erasure, Erasure::Nothing | Erasure::Erasing) {
         print(format_args!("{name}: pages and keys are being deleted, and are no longer answered"));
-        erasure = step(engine, engine.go_on_erasing(&wanted.id, Deadline::within(COMMAND))).await?;
+        erasure = step(engine, engine.erasures().go_on(&wanted.id, Deadline::within(COMMAND))).await?;
     }
     print(format_args!("{name}: all pages and keys are deleted"));
     if erasure == Erasure::Swept {
         return Ok(None);
     }
-    step(engine, engine.sweep_after(&wanted.id, Deadline::within(COMMAND))).await
+    step(engine, engine.erasures().sweep_after(&wanted.id, Deadline::within(COMMAND))).await
 }
 
 async fn sweep(engines: &[Engine], wanted: &OwnerToErase) -> Result<(), Failure> {
     for engine in engines {
-        let go_on = async || step(engine, engine.go_on_erasing(&wanted.id, Deadline::within(COMMAND))).await;
+        let go_on =
+            async || step(engine, engine.erasures().go_on(&wanted.id, Deadline::within(COMMAND))).await;
         while go_on().await? != Erasure::Swept {
             tokio::time::sleep(BETWEEN_SWEEPS).await;
         }
@@ -201,7 +203,7 @@ async fn reopen(engines: &[Engine], wanted: &OwnerToErase) -> Result<ExitCode, F
     // All of them, or none: a sweep of one history deletes the keys of the others, whose records do not name their history.
     for engine in engines {
         let name = &engine.definition().name;
-        let is_swept = engine.is_swept(&wanted.id, Deadline::within(COMMAND));
+        let is_swept = engine.erasures().is_swept(&wanted.id, Deadline::within(COMMAND));
         if step(engine, is_swept).await? == Some(false) {
             return Err(not_swept(name));
         }
@@ -209,7 +211,7 @@ async fn reopen(engines: &[Engine], wanted: &OwnerToErase) -> Result<ExitCode, F
     let mut reopened = false;
     for engine in engines {
         let name = &engine.definition().name;
-        match step(engine, engine.reopen(&wanted.id, Deadline::within(COMMAND))).await? {
+        match step(engine, engine.erasures().reopen(&wanted.id, Deadline::within(COMMAND))).await? {
             Reopening::Reopened => {
                 reopened = true;
                 print(format_args!("{name}: reopened; page and sequence numbers go on"));

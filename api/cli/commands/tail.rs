@@ -127,7 +127,7 @@ impl TailPrinter<'_> {
         self.at = Some(at);
         let (owner, deadline) = (self.owner.clone(), Deadline::within(COMMAND));
         if !args.follow {
-            let mut export = self.engine.export(owner, at, None, deadline).await?;
+            let mut export = self.engine.reads().export(owner, at, None, deadline).await?;
             while let Some(batch) = export.next().await? {
                 self.patience.renew();
                 self.write(batch.items()).await?;
@@ -147,7 +147,7 @@ impl TailPrinter<'_> {
 
     /// The position before the last items that are there.
     async fn before_the_last(&self, items: u64) -> Result<Position, TailEnd> {
-        let history = self.engine.history(self.owner.clone(), Deadline::within(COMMAND)).await?;
+        let history = self.engine.reads().history(self.owner.clone(), Deadline::within(COMMAND)).await?;
         let before = Seq::new(history.totals().items().saturating_sub(items));
         let before = before.map_or(Position::BEGINNING, Position::behind);
         Ok(before.max(Position::before(history.first_seq())))

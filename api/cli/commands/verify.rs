@@ -163,7 +163,7 @@ impl<'a> Verification<'a> {
     async fn history(&mut self, engine: &Engine) -> Result<(), Error> {
         let mut scan = CollectionScan::default();
         while !scan.ended {
-            let scanned = engine.scan(&mut scan, Deadline::within(STEP)).await?;
+            let scanned = engine.verifier().scan(&mut scan, Deadline::within(STEP)).await?;
             self.findings(engine, &scanned.strays).await?;
             for owner in scanned.suspects {
                 self.owner(engine, &owner).await?;
@@ -184,9 +184,9 @@ impl<'a> Verification<'a> {
                 self.examined += documents;
                 self.go_on().await;
             };
-            let findings = engine.elsewhere(owner, STEP, &mut examined).await?;
+            let findings = engine.verifier().elsewhere(owner, STEP, &mut examined).await?;
             self.findings(engine, &findings).await?;
-            markers |= engine.has_marker(owner, Deadline::within(STEP)).await?;
+            markers |= engine.verifier().has_marker(owner, Deadline::within(STEP)).await?;
             self.tiles(engine, Some(owner.clone())).await?;
         }
         self.counter(engine, markers).await
@@ -197,11 +197,11 @@ impl<'a> Verification<'a> {
         let mut scan = TileScan::of(owner);
         while !scan.ended {
             let compared = scan.compared;
-            for finding in engine.scan_tiles(&mut scan, Deadline::within(STEP)).await? {
+            for finding in engine.verifier().scan_tiles(&mut scan, Deadline::within(STEP)).await? {
                 let line = format!("{} {}: data model: {}", finding.collection, finding.id, finding.what);
                 self.line(&line);
                 if self.args.repair {
-                    let mended = engine.mend_tile(&finding, Deadline::within(STEP)).await?;
+                    let mended = engine.verifier().mend_tile(&finding, Deadline::within(STEP)).await?;
                     self.tell_mended(&mended, 1);
                 }
             }
@@ -225,7 +225,7 @@ impl<'a> Verification<'a> {
 
     /// The number of markers of a history; `markers` says whether it has any.
     async fn counter(&mut self, engine: &Engine, markers: bool) -> Result<(), Error> {
-        if let Some(what) = engine.verify_counter(markers, Deadline::within(STEP)).await? {
+        if let Some(what) = engine.verifier().verify_counter(markers, Deadline::within(STEP)).await? {
             self.line(&format!("histories {}: data model: {what}", engine.definition().name));
         }
         Ok(())
@@ -237,7 +237,7 @@ impl<'a> Verification<'a> {
             self.pages += pages;
             self.go_on().await;
         };
-        let findings = engine.verify(owner, STEP, &mut read).await?;
+        let findings = engine.verifier().verify(owner, STEP, &mut read).await?;
         self.findings(engine, &findings).await
     }
 
@@ -248,7 +248,7 @@ impl<'a> Verification<'a> {
                 self.tell(engine, finding).await?;
             }
             if self.args.repair {
-                let mended = engine.mend(of_one, Deadline::within(STEP)).await?;
+                let mended = engine.verifier().mend(of_one, Deadline::within(STEP)).await?;
                 self.tell_mended(&mended, of_one.len() as u64);
             }
         }
@@ -290,7 +290,7 @@ impl<'a> Verification<'a> {
         let Finding { id, owner, page, rule, what, .. } = finding;
         let history = &engine.definition().name;
         let shown = match owner.as_ref().zip(*page) {
-            Some((owner, page)) => engine.shown(owner, page, Deadline::within(STEP)).await?,
+            Some((owner, page)) => engine.verifier().shown(owner, page, Deadline::within(STEP)).await?,
             None => "nothing of it".to_owned(),
         };
         self.progress.print(format_args!("{history} {id}: {rule}: {what}; a reader gets {shown}"));
@@ -312,11 +312,11 @@ async fn to_read(opened: &Opened, owners: &BTreeMap<Arc<str>, Vec<OwnerId>>) -> 
     for engine in opened.store.histories() {
         let Some(owners) = owners.get(&engine.definition().name) else { continue };
         if owners.is_empty() {
-            pages += engine.estimated_buckets(Deadline::within(STEP)).await?;
+            pages += engine.verifier().estimated_buckets(Deadline::within(STEP)).await?;
         }
         for owner in owners {
             // A history that cannot be read is a finding, which is told when its turn comes.
-            let history = engine.history(owner.clone(), Deadline::within(STEP)).await;
+            let history = engine.reads().history(owner.clone(), Deadline::within(STEP)).await;
             pages += READINGS_OF_AN_OWNER * history.map_or(0, |history| history.totals().pages());
         }
     }

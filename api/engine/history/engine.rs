@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use mongodb::bson::Timestamp;
 use pagebucket_model::definition::Definition;
-use pagebucket_model::domain::{
-    DateRange, IdempotencyKey, Instant, Limit, OwnerId, PageNumber, Position, ReadPreference, Seq, Totals,
-};
+use pagebucket_model::domain::{IdempotencyKey, Instant, OwnerId, ReadPreference, Seq, Totals};
 use pagebucket_model::item::{Draft, Item};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -18,20 +16,15 @@ use super::appends::identified::{Mark, MarkedSoFar};
 use super::appends::lines::UploadedSoFar;
 use super::appends::queue::{AppendQueue, Waiting};
 use super::appends::request::{AppendError, AppendProgress, AppendTerms, Appended};
-use super::buckets::document::Bucket;
 use super::collection::fence::ReadTime;
 use super::collection::{DatabaseAccess, HistoryCollection, millis};
-use super::deletion::erase::{Erasure, Erasures, Reopening};
+use super::deletion::erase::Erasures;
 use super::deletion::erased_keys::ScanTurn;
 use super::deletion::erased_late::LateErasures;
-use super::deletion::erasure_log::LoggedErasure;
-use super::deletion::replay::{Replay, replay};
-use super::deletion::retire::{Retention, Retired, Retirement};
+use super::deletion::retire::Retirement;
 use super::identity::ItemKey;
 use super::live::{FollowError, Followers, LiveReader, LiveStart, OwnersReader, Rooms};
-use super::reads::export::Export;
-use super::reads::owners::OwnerList;
-use super::reads::reader::{FullPages, History, HistoryReader};
+use super::reads::reader::{History, HistoryReader};
 use super::series::build::Rebuild;
 use super::series::scan::{self, SeriesError, SeriesPage, SeriesQuery};
 use super::series::{build, check, feeder};
@@ -40,10 +33,10 @@ use super::summaries::known::KnownTiles;
 use super::summaries::makers::{TileMakers, TileWalk};
 use super::summaries::scan::{SummaryQuery, SummaryScan};
 use super::verify::verifier::Verifier;
-use super::verify::{CollectionScan, Finding, Mended, Records, Scanned, TileFinding, TileScan, lost};
+use super::verify::{Finding, Records, lost};
 use crate::group_commit::QueueClient;
 use crate::mongo::log_place::LogPlace;
-use crate::mongo::{COMMAND, Deadline, Result};
+use crate::mongo::{Deadline, Result};
 use crate::tasks::KeptTasks;
 
 /// The histories of all owners that have one definition. Cheap to clone. The committers end when the last clone is dropped.
@@ -109,6 +102,27 @@ impl Engine {
     pub fn totals(&self, last: Option<Seq>) -> Totals {
         self.reader.source.totals(last)
     }
+
+    /// What reads pages, windows, owners and exports.
+    pub fn reads(&self) -> &HistoryReader {
+        &self.reader
+    }
+
+    /// What erases owners, and lets them begin again.
+    pub fn erasures(&self) -> &Erasures {
+        &self.shared.erasures
+    }
+
+    /// What compares what is stored with what must hold, and mends it.
+    pub fn verifier(&self) -> Verifier {
+        Verifier { reader: self.reader.clone() }
+    }
+
+    /// What deletes old pages, for our own crates.
+    #[doc(hidden)]
+    pub fn retirement(&self) -> &Retirement {
+        &self.shared.retirement
+    }
 }
 
 /// Appends.
@@ -154,14 +168,6 @@ impl Engine {
 
 /// Reads.
 impl Engine {
-    /// An owner's history as it is now. An unknown owner's history is empty.
-    ///
-    /// # Errors
-    /// The database does not answer in time, the owner is erased, or the tail is corrupt.
-    pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History> {
-        self.reader.history(owner, deadline).await
-    }
-
     /// Chooses the tiles and pages of a summary of a history.
     ///
     /// # Errors
@@ -173,47 +179,6 @@ impl Engine {
         deadline: Deadline,
     ) -> Result<SummaryScan> {
         history.summary(query, &self.shared.known_tiles, deadline).await
-    }
-
-    /// A page by its number.
-    ///
-    /// # Errors
-    /// The database does not answer in time, the page is deleted, or the bucket is corrupt.
-    pub async fn page(
-        &self,
-        owner: &OwnerId,
-        page: PageNumber,
-        deadline: Deadline,
-    ) -> Result<Option<Bucket>> {
-        self.reader.page(owner, page, deadline).await
-    }
-
-    /// Up to `limit` owners with ids greater than `after`, or the first ones without `after`.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
-    pub async fn owners(
-        &self,
-        after: Option<OwnerId>,
-        limit: Limit,
-        deadline: Deadline,
-    ) -> Result<OwnerList> {
-        self.reader.owners(after, limit, deadline).await
-    }
-
-    /// Begins an export of the items after `after`, limited to `dates` if given, as the history is now. An
-    /// unknown owner has no items. From the beginning means from the first item that is there.
-    ///
-    /// # Errors
-    /// The database does not answer in time, the item after `after` is deleted, or a bucket is corrupt.
-    pub async fn export(
-        &self,
-        owner: OwnerId,
-        after: Position,
-        dates: Option<DateRange>,
-        deadline: Deadline,
-    ) -> Result<Export> {
-        self.reader.export(owner, after, dates, deadline).await
     }
 
     /// Begins to read a history live: the items from `start` on that are stored, and those that are appended, by whatever process.
@@ -286,8 +251,8 @@ impl Engine {
     ///
     /// # Errors
     /// The database does not answer, or refuses a command.
-    pub async fn rebuild_series(&self) -> Result<Option<SeriesRebuild>> {
-        Ok(Rebuild::begin(Arc::clone(&self.reader.source)).await?.map(SeriesRebuild))
+    pub async fn rebuild_series(&self) -> Result<Option<Rebuild>> {
+        Rebuild::begin(Arc::clone(&self.reader.source)).await
     }
 
     /// Drops the native time series. Returns whether there was one.
@@ -314,59 +279,8 @@ impl Engine {
     }
 }
 
-/// A native time series that is being rebuilt. Without its [end](Self::swap), the former one stays.
-pub struct SeriesRebuild(Rebuild);
-
-impl SeriesRebuild {
-    /// Feeds a part. Returns whether nearly all is fed; what is left is fed by the servers.
-    ///
-    /// # Errors
-    /// The database does not answer. Then the rebuild must be begun again.
-    pub async fn go_on(&mut self) -> Result<bool> {
-        self.0.go_on().await
-    }
-
-    /// Lets it be read instead of the former one, and drops that.
-    ///
-    /// # Errors
-    /// The database does not answer. Then one of the two is read.
-    pub async fn swap(self) -> Result<()> {
-        self.0.swap().await
-    }
-}
-
 /// Deletion.
 impl Engine {
-    /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or keys, or sweeps.
-    /// May be repeated at any time, by any instance.
-    ///
-    /// A record of a key does not say of which history it is. Those of all histories of the owner are deleted, and none as long as
-    /// one of these histories is not erased.
-    ///
-    /// If something is left of an owner whose tombstone is swept, the erasure begins again.
-    ///
-    /// # Errors
-    /// The database does not answer in time. Then the step may be repeated.
-    pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
-        self.shared.erasures.erase(owner, deadline).await
-    }
-
-    /// Lifts the tombstone of an owner. Page and sequence numbers go on, so no address ever means two things.
-    ///
-    /// # Errors
-    /// The database does not answer in time. Then it may be repeated.
-    pub async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
-        self.shared.erasures.reopen(owner, deadline).await
-    }
-
-    /// Owners whose tombstones are not swept yet, a bounded number of them, without those whose ids are damaged.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub(crate) async fn unswept(&self, deadline: Deadline) -> Result<Vec<OwnerId>> {
-        self.shared.erasures.unswept(deadline).await
-    }
-
     /// One step of a walk over the owners that were erased less than a day ago: deletes pages and records of keys that came late.
     /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the one before.
     ///
@@ -374,27 +288,6 @@ impl Engine {
     /// The database does not answer in time. The walk goes on where it was.
     pub(crate) async fn erase_late(&self, deadline: Deadline) -> Result<bool> {
         self.shared.late_erasures.go_on(&self.shared.erasures, deadline).await
-    }
-}
-
-/// Verification.
-impl Engine {
-    /// What is wrong with the history of an owner, in the order of `_id`. `read` is told how many pages each command has
-    /// read, and may wait; each command may take `within`.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn verify(
-        &self,
-        owner: &OwnerId,
-        within: Duration,
-        read: &mut impl AsyncFnMut(u64),
-    ) -> Result<Vec<Finding>> {
-        self.verifier().verify(owner, within, read).await
-    }
-
-    fn verifier(&self) -> Verifier {
-        Verifier { reader: self.reader.clone() }
     }
 }
 
@@ -500,171 +393,11 @@ impl Engine {
         while self.shared.tile_walk.go_on(&self.reader, until).await? && !until.passed() {}
         Ok(())
     }
-
-    /// What reads these histories.
-    pub fn reader(&self) -> &HistoryReader {
-        &self.reader
-    }
-
-    /// The full pages of the history up to `last`, if this process knows without reading the database that the
-    /// history has the item `last`.
-    pub fn full_as_of(&self, owner: &OwnerId, last: Seq) -> Option<FullPages> {
-        self.reader.full_as_of(owner, last)
-    }
-
-    /// Whether pages of these histories may have been deleted, of any owner. If not, the tag of a full page shows that the
-    /// page exists.
-    pub fn may_have_lost_pages(&self) -> bool {
-        self.reader.may_have_lost_pages()
-    }
-}
-
-/// Deletion step by step, for our own crates.
-#[doc(hidden)]
-impl Engine {
-    /// A step of an erasure that has begun. Without a tombstone there is nothing to do: another instance has swept it, and the
-    /// owner was reopened since.
-    ///
-    /// # Errors
-    /// See [`Engine::erase`].
-    pub async fn go_on_erasing(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
-        self.shared.erasures.go_on(owner, deadline).await
-    }
-
-    /// Whether the tombstone of an owner is swept; `None` without one.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn is_swept(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<bool>> {
-        self.shared.erasures.is_swept(owner, deadline).await
-    }
-
-    /// The moment, by the server's clock, after which the last sweep of an erased owner may be done. `None` without a
-    /// tombstone.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn sweep_after(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<Instant>> {
-        self.shared.erasures.sweep_after(owner, deadline).await
-    }
-
-    /// Writes the tombstone of an erasure, if the history is from before it. The tombstone gets the time of the erasure, and its
-    /// numbers are at least those of the erasure: what was opened after the backup has used its numbers. `reopened` says that the
-    /// erasure was ended later. May be repeated.
-    ///
-    /// # Errors
-    /// The database does not answer in time. Then it may be repeated.
-    pub async fn replay(
-        &self,
-        owner: &OwnerId,
-        erasure: &LoggedErasure,
-        reopened: bool,
-        deadline: Deadline,
-    ) -> Result<Replay> {
-        replay(self.reader.source.of(owner, deadline.or_within(COMMAND)), erasure, reopened).await
-    }
-
-    /// Retires pages of the next owners, a bounded number of them, and deletes pages that were retired before, also if nothing
-    /// is to be retired now. The walk over all owners goes on with the next call, and then begins again.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt. The next call goes on after these owners.
-    pub async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired> {
-        self.shared.retirement.retire(retention, deadline).await
-    }
 }
 
 /// Verification of a whole collection, for our own crates.
 #[doc(hidden)]
 impl Engine {
-    /// Reads the next buckets of a scan, at most 1,000.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn scan(&self, scan: &mut CollectionScan, deadline: Deadline) -> Result<Scanned> {
-        self.verifier().scan(scan, deadline).await
-    }
-
-    /// What has an owner's id in the owner's field, and the `_id` of another owner, or of none: readers and appends meet it by
-    /// its page number. A [`CollectionScan`] finds it where its `_id` is.
-    ///
-    /// `read` is told how many documents each command has examined, and may wait; each command may take `within`.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn elsewhere(
-        &self,
-        owner: &OwnerId,
-        within: Duration,
-        read: &mut impl AsyncFnMut(u64),
-    ) -> Result<Vec<Finding>> {
-        self.verifier().elsewhere(owner, within, read).await
-    }
-
-    /// What a reader of this page gets today, as a part of a sentence.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn shown(&self, owner: &OwnerId, page: PageNumber, deadline: Deadline) -> Result<String> {
-        self.verifier().shown(owner, page, deadline).await
-    }
-
-    /// Repairs one bucket: all that [`Engine::verify`] found wrong with it.
-    ///
-    /// What readers kept stays true, so the history needs no new epoch: a bucket gets back what the append wrote. `count`, `first` and
-    /// `last` follow from its items, and `page` from the pages around it. Readers are refused a bucket with a wrong `count` or `page`, and the
-    /// answers that they may keep for a year do not hold `first` and `last`.
-    ///
-    /// A wrong value that may be the only trace of a loss stays: dates that no item has, a count of more items than an open page
-    /// holds, and the number of another place.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn mend(&self, findings: &[Finding], deadline: Deadline) -> Result<Mended> {
-        self.verifier().mend(findings, deadline).await
-    }
-
-    /// About how many buckets the histories of all owners have, by the collection's metadata: nothing is counted.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn estimated_buckets(&self, deadline: Deadline) -> Result<u64> {
-        self.reader.source.estimated_buckets(deadline).await
-    }
-
-    /// Whether an owner has a marker.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn has_marker(&self, owner: &OwnerId, deadline: Deadline) -> Result<bool> {
-        self.verifier().has_marker(owner, deadline).await
-    }
-
-    /// What is wrong with the number of markers that the database remembers, as a sentence without its subject, the document in
-    /// `histories`. `markers` says whether a marker was read before: the number is raised before one is written.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn verify_counter(&self, markers: bool, deadline: Deadline) -> Result<Option<String>> {
-        self.verifier().verify_counter(markers, deadline).await
-    }
-
-    /// Reads the next tiles of a scan, and compares them with their pages. The pages of each are read, and are at most 512.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn scan_tiles(&self, scan: &mut TileScan, deadline: Deadline) -> Result<Vec<TileFinding>> {
-        self.verifier().scan_tiles(scan, deadline).await
-    }
-
-    /// Makes a tile again that [`Engine::scan_tiles`] found wrong, or deletes it.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub async fn mend_tile(&self, finding: &TileFinding, deadline: Deadline) -> Result<Mended> {
-        self.verifier().mend_tile(finding, deadline).await
-    }
-
     /// Reads the next records, at most 1,000, and finds those that name items which no history has: an answer named them, and they are
     /// lost (invariant 6). A record does not say of which history it is, only whose: it is enough if one of `engines` has the items.
     ///

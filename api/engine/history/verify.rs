@@ -22,6 +22,8 @@ mod records;
 mod tile_check;
 pub(super) mod verifier;
 
+pub use verifier::Verifier;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -38,7 +40,6 @@ use self::key_share::KeyShare;
 use self::kind::DocumentKind;
 use self::misplaced::placed;
 use self::owner_check::Checker;
-use self::verifier::Verifier;
 use super::buckets::bucket_id::BucketId;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
@@ -80,8 +81,16 @@ impl CollectionScan {
 }
 
 impl Verifier {
+    /// About how many buckets the histories of all owners have, by the collection's metadata: nothing is counted.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub async fn estimated_buckets(&self, deadline: Deadline) -> Result<u64> {
+        self.reader.source.estimated_buckets(deadline).await
+    }
+
     /// Reads the next buckets of a scan, at most 1,000.
-    pub(crate) async fn scan(&self, scan: &mut CollectionScan, deadline: Deadline) -> Result<Scanned> {
+    pub async fn scan(&self, scan: &mut CollectionScan, deadline: Deadline) -> Result<Scanned> {
         let limit = self.reader.source.most_buckets().min(MOST_BUCKETS);
         let mut scanned = Scanned::default();
         if scan.after.is_none() {
@@ -118,7 +127,7 @@ impl Verifier {
 
     /// What is wrong with the history of an owner, in the order of `_id`. `read` is told how many pages each command has
     /// read, and may wait; each command may take `within`.
-    pub(crate) async fn verify(
+    pub async fn verify(
         &self,
         owner: &OwnerId,
         within: Duration,
@@ -184,12 +193,7 @@ impl Verifier {
     }
 
     /// What a reader of this page gets today, as a part of a sentence.
-    pub(crate) async fn shown(
-        &self,
-        owner: &OwnerId,
-        page: PageNumber,
-        deadline: Deadline,
-    ) -> Result<String> {
+    pub async fn shown(&self, owner: &OwnerId, page: PageNumber, deadline: Deadline) -> Result<String> {
         match self.reader.page(owner, page, deadline).await {
             Ok(Some(bucket)) => Ok(format!("page {page} with its {} items", bucket.count())),
             Ok(None) => Ok(format!("404 for page {page}")),
@@ -202,7 +206,7 @@ impl Verifier {
     }
 
     /// Repairs one bucket: all that [`Verifier::verify`] found wrong with it.
-    pub(crate) async fn mend(&self, findings: &[Finding], deadline: Deadline) -> Result<Mended> {
+    pub async fn mend(&self, findings: &[Finding], deadline: Deadline) -> Result<Mended> {
         let mut set = Document::new();
         for Finding { mend, .. } in findings {
             match mend {

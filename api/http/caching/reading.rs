@@ -79,7 +79,7 @@ impl Reading {
     /// 304 if the client names this tag itself. Needs no look-up: a client with the tag has seen the answer. If pages of the
     /// history may have been deleted since, the answer must be looked up.
     pub fn named(&self, engine: &Engine, caching: impl FnOnce(Epoch) -> Caching) -> Option<Response> {
-        let known = self.known.as_ref().filter(|_| !engine.may_have_lost_pages())?;
+        let known = self.known.as_ref().filter(|_| !engine.reads().may_have_lost_pages())?;
         let caching = caching(self.epoch);
         known.known(&caching.tag).map(|tag| self.headed(StatusCode::NOT_MODIFIED, &caching, tag))
     }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use ::metrics::Counter;
 use moka::future::Cache;
-use pagebucket_engine::internal::{HistoryReader, Known};
+use pagebucket_engine::HistoryReader;
+use pagebucket_engine::internal::Known;
 use pagebucket_engine::{Bucket, Engine, Error, FullPages, History};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, SeqRange};
@@ -62,7 +63,7 @@ fn weight(page: &Page) -> u32 {
 
 /// Forgets the pages of a history whenever one was deleted, as long as there is the history.
 fn forget_deleted(engine: &Engine, kept: Cache<PageKey, Kept>) {
-    let (name, mut deletions) = (Arc::clone(&engine.definition().name), engine.reader().deletions());
+    let (name, mut deletions) = (Arc::clone(&engine.definition().name), engine.reads().deletions());
     tokio::spawn(async move {
         while deletions.changed().await.is_ok() {
             for (key, _) in kept.iter().filter(|(key, _)| key.0 == name) {

@@ -100,7 +100,7 @@ pub async fn erase(
     // Before the first step, so that no erasure is without its line.
     audit(&request, collection, &owner);
     // All tombstones first: records of keys stay as long as a history is not erased.
-    let begun = try_join_all(engines.iter().map(|engine| engine.erase(&owner, deadline)));
+    let begun = try_join_all(engines.iter().map(|engine| engine.erasures().erase(&owner, deadline)));
     let begun = begun.await.map_err(unfinished)?;
     let erasures = engines.iter().zip(begun).map(|(engine, begun)| go_on(engine, &owner, begun, deadline));
     let erasures = try_join_all(erasures).await.map_err(unfinished)?;
@@ -109,7 +109,7 @@ pub async fn erase(
     let swept = erasures.iter().all(|erasure| *erasure == Erasure::Swept);
     let mut sweep_after = None;
     if is_erased && !swept {
-        let sweeps = engines.iter().map(|engine| engine.sweep_after(&owner, deadline));
+        let sweeps = engines.iter().map(|engine| engine.erasures().sweep_after(&owner, deadline));
         sweep_after = try_join_all(sweeps).await.map_err(unfinished)?.into_iter().max().flatten();
     }
     let (code, status, result) = match (is_erased, swept) {
@@ -136,7 +136,7 @@ async fn go_on(
         if is_over || deadline.remaining() < STEP {
             return Ok(erasure);
         }
-        erasure = engine.go_on_erasing(owner, deadline).await?;
+        erasure = engine.erasures().go_on(owner, deadline).await?;
     }
 }
 

@@ -186,7 +186,7 @@ pub async fn list(
     mut reading: Reading,
 ) -> Result<Response, Problem> {
     let deadline = reading.deadline;
-    let lists = engines.iter().map(|engine| engine.owners(after.clone(), limit, deadline));
+    let lists = engines.iter().map(|engine| engine.reads().owners(after.clone(), limit, deadline));
     let lists = reading.database(try_join_all(lists)).await?;
     // The last page of each.
     reading.quota.owe(lists.iter().map(|list| list.found.len()).sum());
@@ -266,7 +266,7 @@ async fn summarise(
     reading: &mut Reading,
 ) -> Result<Response, Error> {
     let deadline = reading.deadline;
-    let histories = engines.iter().map(|engine| engine.history(owner.clone(), deadline));
+    let histories = engines.iter().map(|engine| engine.reads().history(owner.clone(), deadline));
     let histories = reading.database(try_join_all(histories)).await?;
     let states = histories.iter().map(|history| (&**history.definition(), history.totals()));
     let begin = histories.iter().map(|history| history.first_seq().to_string());

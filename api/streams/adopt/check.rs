@@ -183,7 +183,7 @@ async fn compare(
     strict: bool,
 ) -> Result<Compared, Error> {
     let mut export =
-        engine.export(owner.clone(), Position::BEGINNING, None, Deadline::within(COMMAND)).await?;
+        engine.reads().export(owner.clone(), Position::BEGINNING, None, Deadline::within(COMMAND)).await?;
     let noun = engine.definition().owner.noun();
     let mut sides = Sides {
         owner: format!("{noun} {owner}"),

@@ -215,7 +215,11 @@ async fn what_was_retired_is_not_adopted_again() {
     let retention = Retention { pages: NonZero::new(1), ..Default::default() };
     eventually("both first pages are retired", PATIENCE, async || {
         let soon = Deadline::within(PATIENCE);
-        engine::histories(&store, TRADES).retire(retention, soon).await.expect("it may be repeated");
+        engine::histories(&store, TRADES)
+            .retirement()
+            .retire(retention, soon)
+            .await
+            .expect("it may be repeated");
         moving.stored(7).await.numbers.len() == 20 && moving.stored(8).await.numbers.len() == 20
     })
     .await;

@@ -168,7 +168,7 @@ async fn keys_stay_as_long_as_a_history_keeps_its_items() {
     let erase = async |history: &str| {
         let (engine, owner) = (store.history(history).expect("its definition"), engine_owner(&store));
         eventually("it is swept", PATIENCE, async || {
-            engine.erase(&owner, soon()).await.expect("an answer") == Erasure::Swept
+            engine.erasures().erase(&owner, soon()).await.expect("an answer") == Erasure::Swept
         })
         .await;
     };
@@ -181,7 +181,7 @@ async fn keys_stay_as_long_as_a_history_keeps_its_items() {
     assert_eq!(count(&service.database, "idempotency_keys").await, 0, "nothing is left for them");
     for history in ["trades", "notes"] {
         let (engine, owner) = (store.history(history).expect("its definition"), engine_owner(&store));
-        assert_eq!(engine.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+        assert_eq!(engine.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
     }
 }
 

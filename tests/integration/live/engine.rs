@@ -279,8 +279,8 @@ async fn a_reader_that_is_behind_a_retirement_is_told() {
     let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
     eventually("pages are retired", PATIENCE, async || {
         // What takes too long is done again.
-        trades.retire(keep, deadline()).await.ok();
-        let history = trades.history(seven.clone(), deadline()).await.expect("a history");
+        trades.retirement().retire(keep, deadline()).await.ok();
+        let history = trades.reads().history(seven.clone(), deadline()).await.expect("a history");
         history.first_page().get() > 1 && trades.watch(seven.clone(), after(5), deadline()).await.is_err()
     })
     .await;
@@ -432,8 +432,8 @@ async fn a_reader_from_the_beginning_is_told_of_a_retirement() {
     let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
     eventually("pages are retired", PATIENCE, async || {
         // What takes too long is done again.
-        trades.retire(keep, deadline()).await.ok();
-        trades.history(seven.clone(), deadline()).await.expect("a history").first_page().get() > 1
+        trades.retirement().retire(keep, deadline()).await.ok();
+        trades.reads().history(seven.clone(), deadline()).await.expect("a history").first_page().get() > 1
     })
     .await;
     let told = tokio::time::timeout(PATIENCE, slow.next()).await.expect("an end");
@@ -449,13 +449,14 @@ async fn a_reader_that_resumes_at_0_is_told_of_a_retirement() {
     let items = (1..=300).map(|number| engine::dated(TRADES, number, number as i64)).collect();
     trades.append(seven.clone(), items, deadline()).await.expect("to append");
     let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
-    let first =
-        async || trades.history(seven.clone(), deadline()).await.expect("a history").first_seq().get();
+    let first = async || {
+        trades.reads().history(seven.clone(), deadline()).await.expect("a history").first_seq().get()
+    };
     let mut begun = trades.watch(seven.clone(), LiveStart::First, deadline()).await.expect("a reader");
     assert_eq!(begun.position().get(), 0);
     eventually("pages are retired", PATIENCE, async || {
         // What takes too long is done again.
-        trades.retire(keep, deadline()).await.ok();
+        trades.retirement().retire(keep, deadline()).await.ok();
         first().await > 1
     })
     .await;
@@ -554,7 +555,8 @@ async fn an_erased_owner_is_gone() {
     let pair = Pair::on(shared().await, TRADES).await;
     pair.append(0, 7, 1..=25).await;
     let mut readers = [pair.watch(0, 7, None).await, pair.watch(1, 7, None).await];
-    let erased = pair.engine(1).erase(&engine::owner(TRADES, 7), deadline()).await.expect("to erase");
+    let erased =
+        pair.engine(1).erasures().erase(&engine::owner(TRADES, 7), deadline()).await.expect("to erase");
     assert!(matches!(erased, Erasure::Erased | Erasure::Erasing), "{erased:?}");
     for reader in &mut readers {
         let next = tokio::time::timeout(PATIENCE, reader.next()).await.expect("an end");
@@ -594,7 +596,7 @@ async fn a_standalone_server_is_asked_again_and_again() {
         }
     }
     assert_eq!(pair.sent[0].streams(), 0);
-    pair.engine(1).erase(&engine::owner(TRADES, 1), deadline()).await.expect("to erase");
+    pair.engine(1).erasures().erase(&engine::owner(TRADES, 1), deadline()).await.expect("to erase");
     let next = tokio::time::timeout(PATIENCE, readers[0].next()).await.expect("an end");
     assert!(matches!(next, Err(Error::Gone(Gone::Erased))), "{next:?}");
     mongod.remove().await;

@@ -194,7 +194,7 @@ async fn readers_are_told_when_owners_are_retired_and_erased() {
             (engine::histories(&store, TRADES), Retention { pages: NonZero::new(2), ..Default::default() });
         eventually("pages are retired", PATIENCE, async || {
             // What takes too long is done again.
-            trades.retire(keep, Deadline::within(COMMAND)).await.ok();
+            trades.retirement().retire(keep, Deadline::within(COMMAND)).await.ok();
             let listed = one.client.get(&TRADES.at(RETIRED, "?after=0&limit=1")).await.expect(200);
             listed["items"][0]["seq"].as_u64() > Some(before - 40)
         })

@@ -22,17 +22,19 @@ async fn verify(place: &Place, owners: &[u64], done: &AtomicBool) {
         let mut scan = CollectionScan::default();
         let mut suspects: Vec<_> = owners.iter().map(|owner| place.owner(*owner)).collect();
         while !scan.ended {
-            let scanned = engine.scan(&mut scan, soon()).await.expect("an answer");
+            let scanned = engine.verifier().scan(&mut scan, soon()).await.expect("an answer");
             assert!(scanned.strays.is_empty(), "{:?}", scanned.strays);
             suspects.extend(scanned.suspects);
         }
         for owner in &suspects {
-            let found = engine.verify(owner, PATIENCE, &mut async |_| {}).await.expect("an answer");
+            let found =
+                engine.verifier().verify(owner, PATIENCE, &mut async |_| {}).await.expect("an answer");
             assert!(found.is_empty(), "{found:?}");
-            let found = engine.elsewhere(owner, PATIENCE, &mut async |_| {}).await.expect("an answer");
+            let found =
+                engine.verifier().elsewhere(owner, PATIENCE, &mut async |_| {}).await.expect("an answer");
             assert!(found.is_empty(), "{found:?}");
         }
-        assert_eq!(engine.verify_counter(scan.markers, soon()).await.expect("an answer"), None);
+        assert_eq!(engine.verifier().verify_counter(scan.markers, soon()).await.expect("an answer"), None);
         rounds += 1;
     }
 }
@@ -64,7 +66,7 @@ async fn read(place: &Place, store: &Store, owner: u64, told: &Told, done: &Atom
     while !done.load(Ordering::Relaxed) {
         let last = told.lock().unwrap().last_key_value().map_or(1, |(seq, _)| seq.div_ceil(size));
         for number in 1..=last {
-            match items.page(&id, page(number), soon()).await {
+            match items.reads().page(&id, page(number), soon()).await {
                 Ok(Some(bucket)) => {
                     assert_eq!(bucket.page(), page(number));
                     assert!(number > gone, "page {number} was gone, as was {gone}");
@@ -81,7 +83,7 @@ async fn read(place: &Place, store: &Store, owner: u64, told: &Told, done: &Atom
                 Err(error) => panic!("{error:?}"),
             }
         }
-        let whole = items.history(id.clone(), soon()).await.expect("a history");
+        let whole = items.reads().history(id.clone(), soon()).await.expect("a history");
         assert!(whole.first_page().get() <= whole.totals().pages().max(1));
     }
     gone
@@ -156,7 +158,7 @@ async fn is_reopened(place: &Place, stores: &[Store], told: &Told, others: &Told
     );
 
     let (items, owner) = (engine_of(&stores[1], place), place.owner(1));
-    items.reopen(&owner, soon()).await.expect("an answer");
+    items.erasures().reopen(&owner, soon()).await.expect("an answer");
     let next = append(place, &stores[0], 1, 1, 1).await.expect("stored");
     let last = *told.lock().unwrap().last_key_value().unwrap().0;
     assert!(seqs(&next)[0] > last, "{next:?} after {last}: no address ever means two items");

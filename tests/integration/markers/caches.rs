@@ -62,7 +62,8 @@ async fn an_instance_that_hears_nothing_forgets_in_time(history: &'static Histor
         let other = place.store().await;
         fill(&place.database, history, 1, 4, 1).await;
         fill(&place.database, history, 2, 4, 1).await;
-        let erase = async |owner: u64| engine_of(&other, &place).erase(&place.owner(owner), soon()).await;
+        let erase =
+            async |owner: u64| engine_of(&other, &place).erasures().erase(&place.owner(owner), soon()).await;
         if had_markers {
             erase(3).await.expect("a tombstone");
         }
@@ -83,7 +84,7 @@ async fn an_instance_that_hears_nothing_forgets_in_time(history: &'static Histor
             let with_tag = |request: reqwest::RequestBuilder| request.header("if-none-match", tag);
             client.send(reqwest::Method::GET, path, with_tag).await.status
         };
-        engine_of(&other, &place).retire(keep(1), soon()).await.expect("an answer");
+        engine_of(&other, &place).retirement().retire(keep(1), soon()).await.expect("an answer");
         erase(2).await.expect("a tombstone");
         // From memory. A snapshot of a history with markers is not.
         for (path, tag) in kept.iter().filter(|(path, _)| !had_markers || path.contains("/pages/")) {
@@ -123,16 +124,20 @@ async fn what_others_show_is_not_older_than_the_last_answer(history: &'static Hi
     let store = setup.store().await;
     let (items, owner) = (engine_of(&store, &place), place.owner(1));
     let asks_after = async || {
-        items.page(&owner, page(30), soon()).await.expect("an answer").expect("a page");
+        items.reads().page(&owner, page(30), soon()).await.expect("an answer").expect("a page");
         std::mem::take(&mut *seen.lock().expect("no test panics here"))
     };
     assert_eq!(asks_after().await, [None], "as long as no page can have been deleted, any state will do");
     let now = doc! { "find": "histories", "readConcern": { "level": "majority" } };
     let now = place.database.run_command(now).await.expect("an answer");
     let before = now.get_timestamp("operationTime").expect("a replica set");
-    engine_of(&place.store().await, &place).erase(&place.owner(2), soon()).await.expect("a tombstone");
+    engine_of(&place.store().await, &place)
+        .erasures()
+        .erase(&place.owner(2), soon())
+        .await
+        .expect("a tombstone");
     // Nothing but the question for markers has told the instance of a later time.
-    eventually("the instance knows", PATIENCE, async || items.may_have_lost_pages()).await;
+    eventually("the instance knows", PATIENCE, async || items.reads().may_have_lost_pages()).await;
     let [Some(after)] = asks_after().await[..] else { panic!("one read, of a state that is not older") };
     assert!(after > before, "{after:?} is not after {before:?}");
 }

@@ -80,8 +80,8 @@ async fn damaged_buckets_are_erased(history: &'static History) {
     add(&place, bucket).await;
     erase_all(&place, &store, &[100]).await;
     let items = engine_of(&store, &place);
-    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
-    assert_eq!(items.history(owner, soon()).await.expect("a history").first_page(), page(8));
+    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    assert_eq!(items.reads().history(owner, soon()).await.expect("a history").first_page(), page(8));
 }
 
 #[test_over(ALL)]
@@ -106,7 +106,7 @@ async fn a_damaged_tombstone_is_put_right(history: &'static History) {
         damage(&place, doc! { "_id": id(*owner) }, change).await;
     }
     for owner in [1, 2] {
-        let step = engine_of(&store, &place).go_on_erasing(&place.owner(owner), soon()).await;
+        let step = engine_of(&store, &place).erasures().go_on(&place.owner(owner), soon()).await;
         assert!(matches!(step, Err(Error::Corrupt(_))), "housekeeping says that it cannot go on: {step:?}");
     }
     // The last has another `_id`.
@@ -119,7 +119,7 @@ async fn a_damaged_tombstone_is_put_right(history: &'static History) {
     // The numbers of before are not used again.
     for owner in owners {
         let (items, id) = (engine_of(&store, &place), place.owner(owner));
-        assert_eq!(items.reopen(&id, soon()).await.expect("an answer"), Reopening::Reopened);
+        assert_eq!(items.erasures().reopen(&id, soon()).await.expect("an answer"), Reopening::Reopened);
         let told = append(&place, &store, owner, 1, 1).await.expect("stored");
         assert!(seqs(&told)[0] > 3 * history.page_size, "owner {owner}: {told:?}");
     }
@@ -170,21 +170,21 @@ async fn a_late_erasure_of_a_damaged_bucket_deletes_nothing_later() {
     damage(&place, first, doc! { "$set": { "since": DateTime::from_millis(0) } }).await;
     let owner = place.owner(1);
     let (late_items, items) = (engine_of(&late, &place), engine_of(&store, &place));
-    assert_eq!(late_items.erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing);
+    assert_eq!(late_items.erasures().erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing);
     proxy.harm("delete trades", Way::There, Harm::Hold, 1);
     let meanwhile = async {
         proxy.struck(1).await;
         erase(&place, &store, 1).await;
-        assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+        assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
         append(&place, &store, 1, 1, 15).await.expect("stored");
         let before = place.left(1).await;
         proxy.relent();
         before
     };
-    let (step, before) = tokio::join!(late_items.go_on_erasing(&owner, soon()), meanwhile);
+    let (step, before) = tokio::join!(late_items.erasures().go_on(&owner, soon()), meanwhile);
     step.ok();
     assert_eq!(place.left(1).await, before);
-    assert_eq!(items.history(owner, soon()).await.expect("a history").first_page(), page(2));
+    assert_eq!(items.reads().history(owner, soon()).await.expect("a history").first_page(), page(2));
 }
 
 #[test]
@@ -200,14 +200,14 @@ async fn what_is_left_after_the_sweep_is_erased_by_another_request() {
     add(&place, ownerless).await;
     add(&place, TRADES.bucket(1, 1_700_000_001, 9, &[(2, now)])).await;
     let items = engine_of(&store, &place);
-    assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing);
+    assert_eq!(items.erasures().erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing);
     erase(&place, &store, 1).await;
     is_erased(&place, 1).await;
     eventually("it is reopened after that page", PATIENCE, async || {
-        items.reopen(&owner, soon()).await.expect("an answer") == Reopening::Reopened
+        items.erasures().reopen(&owner, soon()).await.expect("an answer") == Reopening::Reopened
     })
     .await;
-    assert_eq!(items.history(owner, soon()).await.expect("a history").first_page(), page(10));
+    assert_eq!(items.reads().history(owner, soon()).await.expect("a history").first_page(), page(10));
 }
 
 /// Zero would have instances go on with pages that are deleted.
@@ -222,6 +222,6 @@ async fn a_damaged_number_of_markers_counts_as_unknown() {
         histories.update_one(doc! { "_id": "trades" }, set).await.expect("an answer");
         let hour = Duration::from_secs(3_600);
         let store = place.store_with(Ages { poll: hour, tail: hour, ..SHORT }).await;
-        assert_eq!(engine_of(&store, &place).may_have_lost_pages(), may, "{markers}");
+        assert_eq!(engine_of(&store, &place).reads().may_have_lost_pages(), may, "{markers}");
     }
 }

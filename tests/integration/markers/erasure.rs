@@ -29,21 +29,21 @@ async fn nothing_is_left_but_the_tombstone(history: &'static History) {
     fill(&place.database, history, 2, 2, 1).await;
     append(&place, &other, 1, 1_000_000, 1).await.expect("stored");
     let (items, owner) = (engine_of(&store, &place), place.owner(1));
-    assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing);
+    assert_eq!(items.erasures().erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing);
     // From the tombstone on, while all pages are there.
     for store in [&store, &other] {
         let items = engine_of(store, &place);
-        is_erased(items.history(owner.clone(), soon()).await);
-        eventually("the other instance knows", PATIENCE, async || items.may_have_lost_pages()).await;
+        is_erased(items.reads().history(owner.clone(), soon()).await);
+        eventually("the other instance knows", PATIENCE, async || items.reads().may_have_lost_pages()).await;
         for stored in [1, 17, 2_100] {
-            is_erased(items.page(&owner, page(stored), soon()).await);
+            is_erased(items.reads().page(&owner, page(stored), soon()).await);
         }
-        assert_eq!(items.owners(None, Limit::MOST, soon()).await.expect("owners").found.len(), 1);
+        assert_eq!(items.reads().owners(None, Limit::MOST, soon()).await.expect("owners").found.len(), 1);
     }
     refused_as_erased(append(&place, &store, 1, 2_000_000, 1).await);
-    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::NotSwept);
+    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::NotSwept);
     let mut steps = 0;
-    while items.erase(&owner, soon()).await.expect("an answer") == Erasure::Erasing {
+    while items.erasures().erase(&owner, soon()).await.expect("an answer") == Erasure::Erasing {
         steps += 1;
     }
     assert_eq!(steps, 2);
@@ -56,16 +56,19 @@ async fn nothing_is_left_but_the_tombstone(history: &'static History) {
         .await;
         refused_as_erased(append(&place, store, 1, 4_000_000, 2 * history.page_size).await);
         let items = engine_of(store, &place);
-        eventually("the other instance knows", PATIENCE, async || items.may_have_lost_pages()).await;
+        eventually("the other instance knows", PATIENCE, async || items.reads().may_have_lost_pages()).await;
         for gone in [1, 2, 17, 1_000, 2_100, 9_000, (1 << 53) - 1] {
-            is_erased(items.page(&owner, page(gone), soon()).await);
+            is_erased(items.reads().page(&owner, page(gone), soon()).await);
         }
         is_erased(
-            items.export(owner.clone(), pagebucket_model::domain::Position::BEGINNING, None, soon()).await,
+            items
+                .reads()
+                .export(owner.clone(), pagebucket_model::domain::Position::BEGINNING, None, soon())
+                .await,
         );
     }
     place.is_erased(1).await;
-    assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Swept, "again");
+    assert_eq!(items.erasures().erase(&owner, soon()).await.expect("an answer"), Erasure::Swept, "again");
     assert_eq!(stored(&place.database, history, 2).await.ids.len(), 2);
 }
 
@@ -76,10 +79,10 @@ async fn what_is_late_begins_no_other_erasure(history: &'static History) {
     fill(&place.database, history, 1, 3, 1).await;
     erase(&place, &store, 1).await;
     let (items, owner) = (engine_of(&store, &place), place.owner(1));
-    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
     append(&place, &store, 1, 1_000_000, history.page_size).await.expect("stored");
     let before = place.left(1).await;
-    let step = engine_of(&late, &place).go_on_erasing(&owner, soon()).await;
+    let step = engine_of(&late, &place).erasures().go_on(&owner, soon()).await;
     assert_eq!(step.expect("an answer"), Erasure::Swept);
     assert_eq!(place.left(1).await, before);
 }
@@ -105,12 +108,12 @@ async fn an_owner_that_never_was_is_erased_too(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
     let (items, owner) = (engine_of(&store, &place), place.owner(1));
-    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::NotErased);
-    assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Nothing);
+    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::NotErased);
+    assert_eq!(items.erasures().erase(&owner, soon()).await.expect("an answer"), Erasure::Nothing);
     refused_as_erased(append(&place, &store, 1, 1, 1).await);
     erase(&place, &store, 1).await;
     place.is_erased(1).await;
-    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
     assert_eq!(place.left(1).await, []);
     assert_eq!(seqs(&append(&place, &store, 1, 1, 2).await.expect("stored")), [1, 2]);
 }
@@ -125,21 +128,21 @@ async fn numbers_go_on_after_a_reopening(history: &'static History) {
         erase(&place, &store, 1).await;
         place.is_erased(1).await;
         let items = engine_of(&store, &place);
-        assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
-        assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::NotErased);
+        assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+        assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::NotErased);
         for store in [&store, &other] {
             let items = engine_of(store, &place);
-            let empty = items.history(owner.clone(), soon()).await.expect("a history");
+            let empty = items.reads().history(owner.clone(), soon()).await.expect("a history");
             assert_eq!((empty.first_page(), empty.last().is_none()), (page(first), true));
             assert_eq!(empty.totals().items(), (first - 1) * size, "round {round}");
             for gone in [1, first - 1] {
                 eventually("the other instance knows", PATIENCE, async || {
-                    items.page(&owner, page(gone), soon()).await.is_err()
+                    items.reads().page(&owner, page(gone), soon()).await.is_err()
                 })
                 .await;
-                is_retired(items.page(&owner, page(gone), soon()).await, first);
+                is_retired(items.reads().page(&owner, page(gone), soon()).await, first);
             }
-            assert!(items.page(&owner, page(first), soon()).await.expect("an answer").is_none());
+            assert!(items.reads().page(&owner, page(first), soon()).await.expect("an answer").is_none());
         }
         let after = async |total: u64| {
             let items = (100..=100 + size).map(|number| engine::dated(history, number, DATE));
@@ -157,7 +160,7 @@ async fn numbers_go_on_after_a_reopening(history: &'static History) {
             let told = after(total).await.expect("stored");
             assert_eq!(told.ranges()[0].first.get(), total + 1);
             assert_eq!(stored(&place.database, history, 1).await.first_page, first);
-            let last = items.history(owner.clone(), soon()).await.expect("a history");
+            let last = items.reads().history(owner.clone(), soon()).await.expect("a history");
             assert_eq!(last.totals().last_seq(), Seq::new(first * size + 1).ok());
         }
     }
@@ -203,7 +206,7 @@ async fn keys_are_examined_for_one_erasure_at_a_time() {
         })
         .collect();
     for (items, owner) in &erasures {
-        assert_eq!(items.erase(owner, soon()).await.expect("a tombstone"), Erasure::Nothing);
+        assert_eq!(items.erasures().erase(owner, soon()).await.expect("a tombstone"), Erasure::Nothing);
     }
     let ((first, its_owner), others) = erasures.split_first().expect("six");
     let (deleting, finding) = ("delete idempotency_keys", "find idempotency_keys");
@@ -213,7 +216,7 @@ async fn keys_are_examined_for_one_erasure_at_a_time() {
         proxy.struck(1).await;
         let steps = others
             .iter()
-            .map(|(items, owner)| items.go_on_erasing(owner, Deadline::within(Duration::from_secs(3))));
+            .map(|(items, owner)| items.erasures().go_on(owner, Deadline::within(Duration::from_secs(3))));
         for step in join_all(steps).await {
             assert_eq!(step.expect("a step ends while it waits for its turn"), Erasure::Erasing);
         }
@@ -221,10 +224,10 @@ async fn keys_are_examined_for_one_erasure_at_a_time() {
         assert_eq!(examined.collect::<Vec<_>>(), [Nth(finding.into(), 0), Nth(deleting.into(), 0)]);
         proxy.relent();
     };
-    let (step, ()) = tokio::join!(first.go_on_erasing(its_owner, soon()), others_meanwhile);
+    let (step, ()) = tokio::join!(first.erasures().go_on(its_owner, soon()), others_meanwhile);
     assert_ne!(step.expect("an answer"), Erasure::Erasing);
     for (items, owner) in others {
-        assert_ne!(items.go_on_erasing(owner, soon()).await.expect("an answer"), Erasure::Erasing);
+        assert_ne!(items.erasures().go_on(owner, soon()).await.expect("an answer"), Erasure::Erasing);
     }
 }
 
@@ -251,14 +254,14 @@ async fn a_first_erasure_examines_all_records_of_keys() {
     };
     records.insert_many((0..RECORDS).map(record)).bypass_document_validation(true).await.expect("records");
     let (items, owner) = (engine::histories(&store, NOTES), engine::owner(NOTES, 1));
-    assert_eq!(items.erase(&owner, soon()).await.expect("a tombstone"), Erasure::Nothing);
+    assert_eq!(items.erasures().erase(&owner, soon()).await.expect("a tombstone"), Erasure::Nothing);
     proxy.forget();
     eventually("all records are examined", PATIENCE, async || {
-        items.go_on_erasing(&owner, soon()).await.expect("an answer") == Erasure::Erased
+        items.erasures().go_on(&owner, soon()).await.expect("an answer") == Erasure::Erased
     })
     .await;
     // Once it is done, further steps examine nothing.
-    assert_eq!(items.go_on_erasing(&owner, soon()).await.expect("an answer"), Erasure::Erased);
+    assert_eq!(items.erasures().go_on(&owner, soon()).await.expect("an answer"), Erasure::Erased);
     let examined = proxy.commands().into_iter().filter(|Nth(name, _)| name.ends_with("idempotency_keys"));
     let each = |nth| [Nth("find idempotency_keys".into(), nth), Nth("delete idempotency_keys".into(), nth)];
     assert_eq!(
@@ -280,7 +283,7 @@ async fn housekeeping_comes_to_the_end_of_an_erasure(history: &'static History) 
     fill(&place.database, history, 2, 50, 1).await;
     let store = place.store().await;
     for owner in [1, 2] {
-        engine_of(&store, &place).erase(&place.owner(owner), soon()).await.expect("an answer");
+        engine_of(&store, &place).erasures().erase(&place.owner(owner), soon()).await.expect("an answer");
     }
     drop(store);
     let other = place.store().await;

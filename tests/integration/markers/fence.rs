@@ -131,15 +131,20 @@ async fn a_late_tombstone_does_not_erase_a_reopened_owner(history: &'static Hist
     let meanwhile = async {
         proxy.struck(1).await;
         erase(&place, &other, 1).await;
-        let reopened = engine_of(&other, &place).reopen(&owner, soon()).await;
+        let reopened = engine_of(&other, &place).erasures().reopen(&owner, soon()).await;
         assert_eq!(reopened.expect("an answer"), Reopening::Reopened);
         append(&place, &other, 1, 1_000, 2 * size).await.expect("stored");
         proxy.relent();
     };
-    let late =
-        tokio::join!(engine_of(&late, &place).erase(&owner, Deadline::within(3 * PATIENCE)), meanwhile).0;
+    let late = tokio::join!(
+        engine_of(&late, &place).erasures().erase(&owner, Deadline::within(3 * PATIENCE)),
+        meanwhile
+    )
+    .0;
     assert!(matches!(late, Err(Error::Unavailable(_))), "{late:?}");
-    assert!(engine_of(&other, &place).is_swept(&owner, soon()).await.expect("an answer").is_none());
+    assert!(
+        engine_of(&other, &place).erasures().is_swept(&owner, soon()).await.expect("an answer").is_none()
+    );
     other.run_housekeeping(&Default::default()).await.expect("an answer");
     let stored = stored(&place.database, history, 1).await;
     assert_eq!((stored.first_page, stored.numbers.len() as u64), (2, 2 * size));
@@ -168,7 +173,7 @@ async fn what_came_late_is_deleted(history: &'static History) {
         come_late(&place, 1, page).await;
     }
     let (items, owner) = (engine_of(&store, &place), place.owner(1));
-    assert_eq!(items.erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing, "again");
+    assert_eq!(items.erasures().erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing, "again");
     erase(&place, &store, 1).await;
     place.is_erased(1).await;
     // A reopening has written its marker, and has not lifted the tombstone.
@@ -200,7 +205,7 @@ async fn what_came_late_is_deleted(history: &'static History) {
     assert!(records.find_one(other).await.expect("an answer").is_some(), "a record of another owner");
     assert_eq!(pages_left(&place, 1).await.len(), 2, "the tombstone, and the marker of the reopening");
     // The next one comes to the end of it.
-    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
     let told = append(&place, &place.store().await, 1, 1, 1).await.expect("stored");
     assert_eq!(seqs(&told), [9 * history.page_size + 1], "after all pages that were ever opened");
 }
@@ -214,13 +219,13 @@ async fn a_reopening_waits_for_what_came_late(history: &'static History) {
     erase(&place, &store, 1).await;
     come_late(&place, 1, 3).await;
     let (items, owner) = (engine_of(&store, &place), place.owner(1));
-    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::NotSwept);
+    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::NotSwept);
     eventually("the sweep", PATIENCE, async || {
-        items.go_on_erasing(&owner, soon()).await.expect("an answer") == Erasure::Swept
+        items.erasures().go_on(&owner, soon()).await.expect("an answer") == Erasure::Swept
     })
     .await;
     place.is_erased(1).await;
-    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
     let told = append(&place, &store, 1, 1, 1).await.expect("stored");
     assert_eq!(seqs(&told), [3 * history.page_size + 1], "after the page that came late");
 }
@@ -244,7 +249,8 @@ async fn a_reopening_uses_no_number_of_a_page_that_came_late_meanwhile(history: 
         .await;
         proxy.relent();
     };
-    let (reopened, ()) = tokio::join!(items.reopen(&owner, Deadline::within(3 * PATIENCE)), meanwhile);
+    let (reopened, ()) =
+        tokio::join!(items.erasures().reopen(&owner, Deadline::within(3 * PATIENCE)), meanwhile);
     assert_eq!(reopened.expect("an answer"), Reopening::Reopened);
     let told = append(&place, &store, 1, 1, 1).await.expect("stored");
     assert_eq!(seqs(&told), [3 * history.page_size + 1], "after the page that came late");
@@ -277,7 +283,7 @@ async fn an_owner_with_a_damaged_tombstone_keeps_no_other_from_the_late_walk(his
     .await;
     place.is_erased(2).await;
     let (items, owner) = (engine_of(&store, &place), place.owner(2));
-    assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
     let told = append(&place, &store, 2, 1, 1).await.expect("stored");
     assert_eq!(seqs(&told), [4 * history.page_size + 1], "after all pages that were ever opened");
 }
@@ -347,8 +353,8 @@ async fn a_clock_that_leaps_ahead_opens_no_page_again(history: &'static History)
     let meanwhile = async {
         proxy.struck(2).await;
         append(&place, &other, 2, 1_000, 5 * size).await.expect("stored");
-        engine_of(&other, &place).erase(&place.owner(1), soon()).await.expect("an answer");
-        engine_of(&other, &place).retire(keep(2), soon()).await.expect("an answer");
+        engine_of(&other, &place).erasures().erase(&place.owner(1), soon()).await.expect("an answer");
+        engine_of(&other, &place).retirement().retire(keep(2), soon()).await.expect("an answer");
         leap(&mongod.client().await).await;
         erase(&place, &other, 1).await;
         retire_to(&place, &other, 2, keep(2), 4).await;
@@ -409,7 +415,7 @@ async fn a_leap_of_the_clock_outlives_a_failover(history: &'static History) {
     wire.harm(format!("update {}", history.name), Way::There, Harm::Hold, 1);
     let meanwhile = async {
         wire.struck(1).await;
-        engine_of(&other, &place).erase(&place.owner(1), soon()).await.expect("an answer");
+        engine_of(&other, &place).erasures().erase(&place.owner(1), soon()).await.expect("an answer");
         leap(&set.client().await).await;
         // The clocks of the other members are an hour behind the time of the set.
         set.step_down().await;

@@ -71,7 +71,7 @@ async fn an_eraser_ends_at_any_command(history: &'static History) {
             let engine = store.history(name).expect("its definition");
             for _ in 0..3 {
                 // It may be told that another has ended it.
-                let _ = engine.erase(&owner, soon()).await;
+                let _ = engine.erasures().erase(&owner, soon()).await;
             }
         })
         .await;
@@ -81,7 +81,7 @@ async fn an_eraser_ends_at_any_command(history: &'static History) {
         refused_as_erased(append(&place, &store, at, 1_000, 1).await);
         let owner = place.owner(at);
         let items = engine_of(&store, &place);
-        assert_eq!(items.reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
+        assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
         let next = append(&place, &store, at, 2_000, 1).await.expect("stored");
         assert!(seqs(&next)[0] > *seqs(&told).last().unwrap(), "numbers go on");
         stored(&place.database, history, at).await.holds_exactly([2_000]);
@@ -99,13 +99,13 @@ async fn one_that_reopens_ends_at_any_command(history: &'static History) {
         let (owner, name) = (place.owner(at), history.name);
         let killed = ends_at(&place, at, async move |store| {
             let engine = store.history(name).expect("its definition");
-            engine.reopen(&owner, soon()).await.expect("an answer");
+            engine.erasures().reopen(&owner, soon()).await.expect("an answer");
         })
         .await;
         let (items, owner) = (engine_of(&store, &place), place.owner(at));
         // Erased, or reopened: never an owner whose numbers begin again.
         eventually("it is reopened", PATIENCE, async || {
-            items.reopen(&owner, soon()).await.expect("an answer") != Reopening::NotSwept
+            items.erasures().reopen(&owner, soon()).await.expect("an answer") != Reopening::NotSwept
         })
         .await;
         let next = append(&place, &store, at, 2_000, 1).await.expect("stored");
@@ -124,7 +124,7 @@ async fn a_housekeeper_ends_at_any_command(history: &'static History) {
         let store = place.store().await;
         append(&place, &store, erased, 1, 3 * history.page_size).await.expect("stored");
         append(&place, &store, retired, 1, 9 * history.page_size).await.expect("stored");
-        engine_of(&store, &place).erase(&place.owner(erased), soon()).await.expect("an answer");
+        engine_of(&store, &place).erasures().erase(&place.owner(erased), soon()).await.expect("an answer");
         let retention = [(history.name.into(), keep(2))].into();
         let killed = ends_at(&place, at, async move |store| {
             let _ = store.run_housekeeping(&retention).await;
@@ -134,7 +134,7 @@ async fn a_housekeeper_ends_at_any_command(history: &'static History) {
         retire_to(&place, &store, retired, keep(2), 7).await;
         assert_eq!(stored(&place.database, history, retired).await.first_page, 7);
         eventually("the sweep", PATIENCE, async || {
-            let ended = engine_of(&store, &place).erase(&place.owner(erased), soon()).await;
+            let ended = engine_of(&store, &place).erasures().erase(&place.owner(erased), soon()).await;
             matches!(ended, Ok(Erasure::Swept))
         })
         .await;

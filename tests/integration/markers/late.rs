@@ -53,13 +53,14 @@ async fn a_late_marker_of_a_reopening_is_refused(history: &'static History) {
     let owner = place.owner(1);
     let meanwhile = async {
         proxy.struck(1).await;
-        let reopened = engine_of(&other, &place).reopen(&owner, soon()).await;
+        let reopened = engine_of(&other, &place).erasures().reopen(&owner, soon()).await;
         assert_eq!(reopened.expect("an answer"), Reopening::Reopened);
         append(&place, &other, 1, 1_000, 1).await.expect("stored");
         erase(&place, &other, 1).await;
     };
     let late = engine_of(&late, &place);
-    let (given_up, ()) = tokio::join!(late.reopen(&owner, Deadline::within(PATIENCE / 6)), meanwhile);
+    let (given_up, ()) =
+        tokio::join!(late.erasures().reopen(&owner, Deadline::within(PATIENCE / 6)), meanwhile);
     assert!(matches!(given_up, Err(Error::Unavailable(_))), "{given_up:?}");
     // It has arrived when it is answered.
     proxy.relent_but(format!("update {}", history.name), Way::Back, Harm::Hold, 1);
@@ -96,7 +97,7 @@ async fn commands_that_open_pages_and_write_markers_have_a_time_limit(history: &
     let store = setup.store().await;
     append(&place, &store, 1, 1, 1).await.expect("stored");
     erase(&place, &store, 1).await;
-    let reopened = engine_of(&store, &place).reopen(&place.owner(1), soon()).await;
+    let reopened = engine_of(&store, &place).erasures().reopen(&place.owner(1), soon()).await;
     assert_eq!(reopened.expect("an answer"), Reopening::Reopened);
     let limits = limits.lock().unwrap();
     assert_eq!(limits.keys().copied().collect::<Vec<_>>(), ["marker of the beginning", "page", "tombstone"]);
@@ -170,7 +171,7 @@ async fn a_tombstone_ages_from_when_it_is_there(history: &'static History) {
         admin.run_command(doc! { "fsyncUnlock": 1 }).await.expect("no lock");
     };
     let owner = place.owner(1);
-    let (erased, ()) = tokio::join!(engine_of(&store, &place).erase(&owner, soon()), meanwhile);
+    let (erased, ()) = tokio::join!(engine_of(&store, &place).erasures().erase(&owner, soon()), meanwhile);
     erased.expect("an answer");
     let tombstones = place.database.collection::<Document>(history.name);
     let tombstone =

@@ -41,21 +41,22 @@ async fn the_oldest_pages_go_and_the_others_stay(history: &'static History) {
 
     // An instance that has not done it.
     eventually("the other instance knows", PATIENCE, async || {
-        engine_of(&other, &place).may_have_lost_pages()
+        engine_of(&other, &place).reads().may_have_lost_pages()
     })
     .await;
     for store in [&store, &other] {
         let items = engine_of(store, &place);
-        let whole = items.history(owner.clone(), soon()).await.expect("a history");
+        let whole = items.reads().history(owner.clone(), soon()).await.expect("a history");
         assert_eq!((whole.first_page(), whole.first_seq().get()), (page(first), (first - 1) * size + 1));
         assert_eq!(whole.totals().items(), (PAGES - 1) * size + 1, "of all that there ever were");
         for gone in [1, 2, 10, 17, 18, first - 1] {
-            is_retired(items.page(&owner, page(gone), soon()).await, first);
+            is_retired(items.reads().page(&owner, page(gone), soon()).await, first);
             is_retired(whole.pages(page(gone), page(gone), soon()).await, first);
             is_retired(whole.pages(page(gone), page(PAGES), soon()).await, first);
         }
         for there in first..=PAGES {
-            let bucket = items.page(&owner, page(there), soon()).await.expect("an answer").expect("a page");
+            let bucket =
+                items.reads().page(&owner, page(there), soon()).await.expect("an answer").expect("a page");
             assert_eq!(numbers(&place, &bucket)[0] as u64, (there - 1) * size + 1);
             let [bucket] = &whole.pages(page(there), page(there), soon()).await.expect("an answer")[..]
             else {
@@ -63,10 +64,10 @@ async fn the_oldest_pages_go_and_the_others_stay(history: &'static History) {
             };
             assert_eq!(bucket.page(), page(there));
         }
-        assert!(items.page(&owner, page(PAGES + 1), soon()).await.expect("an answer").is_none());
+        assert!(items.reads().page(&owner, page(PAGES + 1), soon()).await.expect("an answer").is_none());
         // Many at once share commands, and each has its own answer.
         let pages = (first - 20)..=PAGES + 3;
-        let at_once = pages.clone().map(|number| items.page(&owner, page(number), soon()));
+        let at_once = pages.clone().map(|number| items.reads().page(&owner, page(number), soon()));
         for (number, found) in pages.zip(futures_util::future::join_all(at_once).await) {
             match number {
                 gone if gone < first => is_retired(found, first),
@@ -76,14 +77,14 @@ async fn the_oldest_pages_go_and_the_others_stay(history: &'static History) {
         }
         // Walks begin at the first that is there; what is asked for by its position must be there.
         let mut export =
-            items.export(owner.clone(), Position::BEGINNING, None, soon()).await.expect("an export");
+            items.reads().export(owner.clone(), Position::BEGINNING, None, soon()).await.expect("an export");
         let mut exported = Vec::new();
         while let Some(batch) = export.next().await.expect("pages") {
             exported.extend(batch.items().map(|item| item.seq.get()));
         }
         assert_eq!(exported, ((first - 1) * size + 1..=(PAGES - 1) * size + 1).collect::<Vec<_>>());
         let inside = Position::behind(Seq::new(size).unwrap());
-        is_retired(items.export(owner.clone(), inside, None, soon()).await, first);
+        is_retired(items.reads().export(owner.clone(), inside, None, soon()).await, first);
         let (first_page, first_seq) = (page(first), whole.first_seq());
         assert_eq!(whole.from(inside), Err(Gone::Retired { first_page, first_seq }));
         let span =
@@ -95,7 +96,7 @@ async fn the_oldest_pages_go_and_the_others_stay(history: &'static History) {
             assert_eq!(found.items.first().map(|(_, seq)| *seq), Some(whole.first_seq()));
             assert_eq!(found.items.len() as u64, 5 * size + 1);
         }
-        let owners = items.owners(None, Limit::MOST, soon()).await.expect("owners");
+        let owners = items.reads().owners(None, Limit::MOST, soon()).await.expect("owners");
         assert_eq!(owners.found.len(), 2);
     }
 
@@ -105,7 +106,7 @@ async fn the_oldest_pages_go_and_the_others_stay(history: &'static History) {
     let told = append(&place, &place.store().await, 1, 2_000_000, size).await.expect("stored");
     assert_eq!(seqs(&told)[0], (PAGES + 2) * size + 2);
     // The next retirement raises the beginning.
-    let totals = items.history(owner, soon()).await.expect("a history").totals();
+    let totals = items.reads().history(owner, soon()).await.expect("a history").totals();
     retire_to(&place, &other, 1, keep(2), totals.pages() - 2).await;
     assert_eq!(stored(&place.database, history, 1).await.first_page, totals.pages() - 2);
 }
@@ -145,7 +146,7 @@ async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
     fill(&place.database, history, 1, 12, 1).await;
     let (owner, all) =
         (place.owner(1), DateRange::new(Some(Instant::from_millis(0).unwrap()), None).unwrap());
-    let before = engine_of(&store, &place).history(owner, soon()).await.expect("a history");
+    let before = engine_of(&store, &place).reads().history(owner, soon()).await.expect("a history");
     retire_to(&place, &store, 1, keep(4), 8).await;
     let begin = Cursor::After(Position::BEGINNING);
     for cursor in [begin, Cursor::End] {
@@ -174,17 +175,17 @@ async fn a_page_waits_until_no_instance_can_follow_it(history: &'static History)
     fill(&place.database, history, 1, 10, 1).await;
     let items = engine_of(&store, &place);
     for _ in 0..3 {
-        let retired = items.retire(keep(2), soon()).await.expect("an answer");
+        let retired = items.retirement().retire(keep(2), soon()).await.expect("an answer");
         assert_eq!((retired.pages, retired.more), (0, false));
     }
     assert_eq!(pages_left(&place, 1).await.len(), 10, "it is too early");
-    assert_eq!(items.history(place.owner(1), soon()).await.unwrap().first_page(), page(8));
-    is_retired(items.page(&place.owner(1), page(2), soon()).await, 8);
+    assert_eq!(items.reads().history(place.owner(1), soon()).await.unwrap().first_page(), page(8));
+    is_retired(items.reads().page(&place.owner(1), page(2), soon()).await, 8);
     // Those that wait are deleted first, and the beginning stays where it is meanwhile.
     let told = append(&place, &store, 1, 100, 5 * history.page_size).await;
     told.expect("stored");
-    items.retire(keep(2), soon()).await.expect("an answer");
-    assert_eq!(items.history(place.owner(1), soon()).await.unwrap().first_page(), page(8));
+    items.retirement().retire(keep(2), soon()).await.expect("an answer");
+    assert_eq!(items.reads().history(place.owner(1), soon()).await.unwrap().first_page(), page(8));
 }
 
 #[test_over(ALL)]
@@ -223,7 +224,7 @@ async fn a_marker_takes_no_items(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
     fill(&place.database, history, 1, 5, 1).await;
-    engine_of(&store, &place).retire(keep(1), soon()).await.expect("an answer");
+    engine_of(&store, &place).retirement().retire(keep(1), soon()).await.expect("an answer");
     let buckets = place.database.collection::<Document>(history.name);
     let marker = buckets.find_one(doc! { "page": 1_i64 }).await.expect("an answer").expect("a marker");
     assert_eq!((marker.get_i32("count").ok(), int(&marker, "firstPage")), (Some(0), 4));
@@ -269,7 +270,7 @@ async fn a_damaged_marker_keeps_no_other_owner(history: &'static History) {
     // The marker of the first, and the tombstone of the last, whose sweep is still to come.
     retire_to(&place, &store, 1, keep(3), 2).await;
     let (items, owner) = (engine_of(&store, &place), place.owner(3));
-    items.erase(&owner, soon()).await.expect("an answer");
+    items.erasures().erase(&owner, soon()).await.expect("an answer");
     let field = history.owner_field;
     let marker = doc! { field: history.owner_bson(1), "page": 1_i64 };
     let tombstone = doc! { "_id": format!("{}_:", history.id(3)) };
@@ -354,7 +355,7 @@ async fn a_round_deletes_more_than_one_batch() {
     fill(&place.database, TRADES, 1, PAGES, 1).await;
     let old = [("trades".into(), Retention { days: NonZero::new(365), ..Default::default() })].into();
     assert_eq!(store.run_housekeeping(&old).await.expect("an answer").unwrap_or_default().retired_pages, 0);
-    let history = engine_of(&store, &place).history(place.owner(1), soon()).await.expect("a history");
+    let history = engine_of(&store, &place).reads().history(place.owner(1), soon()).await.expect("a history");
     assert_eq!(history.first_page(), page(PAGES), "all are too old");
     let deleted = AtomicU64::new(0);
     eventually("it is old enough", PATIENCE, async || {
@@ -377,9 +378,9 @@ async fn an_export_of_dates_that_fails_leaves_no_page_out() {
     fill(&database, TRADES, 7, 250, 3).await;
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
     // From now on there are markers to look for.
-    trades.erase(&engine::owner(TRADES, 9), soon()).await.expect("an answer");
+    trades.erasures().erase(&engine::owner(TRADES, 9), soon()).await.expect("an answer");
     let dates = DateRange::new(Some(Instant::from_millis(0).unwrap()), None).expect("a span");
-    let export = trades.export(seven, Position::BEGINNING, Some(dates), soon()).await;
+    let export = trades.reads().export(seven, Position::BEGINNING, Some(dates), soon()).await;
     let (mut export, mut seqs) = (export.expect("an export"), Vec::new());
     // The pages are chosen, and read.
     let data = doc! { "failCommands": ["find"], "errorCode": 8 };
@@ -419,10 +420,13 @@ async fn a_history_without_markers_pays_nothing(history: &'static History) {
     let (items, owner) = (engine_of(&store, &place), place.owner(1));
     let take = || std::mem::take(&mut *seen.lock().expect("no test panics here"));
     take();
-    items.history(owner.clone(), soon()).await.expect("a history");
+    items.reads().history(owner.clone(), soon()).await.expect("a history");
     assert_eq!(take(), ["find"]);
     for (number, there) in [(1, true), (9, true), (25, true), (31, false), (9_000, false)] {
-        assert_eq!(items.page(&owner, page(number), soon()).await.expect("an answer").is_some(), there);
+        assert_eq!(
+            items.reads().page(&owner, page(number), soon()).await.expect("an answer").is_some(),
+            there
+        );
         assert_eq!(take(), ["find"], "{number}");
     }
     // A tail that is known has no age, as long as no page can have been deleted.

@@ -76,7 +76,7 @@ async fn deaf(place: &Place) -> Service {
     let deaf = place.setup().await.aging(CONTROL).start().await;
     deaf.client.append_all(1, 1..=50).await;
     let other = place.store_with(Ages { tail: Duration::from_secs(3600), ..SHORT }).await;
-    engine_of(&other, place).retire(keep(2), soon()).await.expect("it may be repeated");
+    engine_of(&other, place).retirement().retire(keep(2), soon()).await.expect("it may be repeated");
     assert_eq!(pages_left(place, 1).await, [1, 2, 3, 4, 5], "page 1 is a marker");
     deaf
 }

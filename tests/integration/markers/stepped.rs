@@ -21,7 +21,7 @@ enum Step {
 /// Erases until the tombstone is swept, also while the time of a set stands still.
 async fn sweep(place: &Place, store: &Store) {
     eventually("the sweep", 4 * PATIENCE, async || {
-        matches!(engine_of(store, place).erase(&place.owner(1), soon()).await, Ok(Erasure::Swept))
+        matches!(engine_of(store, place).erasures().erase(&place.owner(1), soon()).await, Ok(Erasure::Swept))
     })
     .await;
     place.is_erased(1).await;
@@ -39,7 +39,7 @@ async fn erased_meanwhile(
     hold(&place, &proxy);
     let meanwhile = async {
         proxy.struck(1).await;
-        engine_of(&other, &place).erase(&place.owner(1), soon()).await.expect("a tombstone");
+        engine_of(&other, &place).erasures().erase(&place.owner(1), soon()).await.expect("a tombstone");
         if let Step::BeforeSweep(seconds) = step {
             clock.put_ahead(seconds);
         }
@@ -55,7 +55,7 @@ async fn erased_meanwhile(
 
 /// The owner is reopened, and has nothing. Its numbers go on after those that were used.
 async fn is_reopened_empty(place: &Place, store: &Store, used: u64) {
-    let reopened = engine_of(store, place).reopen(&place.owner(1), soon()).await;
+    let reopened = engine_of(store, place).erasures().reopen(&place.owner(1), soon()).await;
     assert_eq!(reopened.expect("an answer"), Reopening::Reopened);
     let told = append(place, store, 1, 1, 1).await.expect("stored");
     assert_eq!(seqs(&told), [used * TRADES.page_size + 1]);
@@ -93,7 +93,7 @@ async fn a_step_back_of_a_standalone_server_opens_its_fence_and_shows_nothing() 
     let (place, other, told) = erased_meanwhile(&mongod, &clock, Step::AfterSweep(-STEP)).await;
     assert_eq!(seqs(&told.expect("this is the trap")), [TRADES.page_size + 1]);
     assert_eq!(pages_left(&place, 1).await[0], 2, "a page of an erased owner");
-    let reopened = engine_of(&other, &place).reopen(&place.owner(1), soon()).await;
+    let reopened = engine_of(&other, &place).erasures().reopen(&place.owner(1), soon()).await;
     assert_eq!(reopened.expect("an answer"), Reopening::NotSwept);
     sweep(&place, &other).await;
     is_reopened_empty(&place, &other, 2).await;

@@ -112,7 +112,7 @@ async fn tiles_go_with_their_pages_and_with_their_definition() {
     fill(&place.database, TRADES, 3, 66, 1).await;
     make(&place, &store, 2).await;
     eventually("the tile of a retired page is deleted", PATIENCE, async || {
-        engine_of(&store, &place).retire(keep(64), soon()).await.expect("it may be repeated");
+        engine_of(&store, &place).retirement().retire(keep(64), soon()).await.expect("it may be repeated");
         tiles(&place).await == of_2
     })
     .await;
@@ -126,7 +126,7 @@ async fn tiles_go_with_their_pages_and_with_their_definition() {
         Setup::on(shared().await).of(NOTES).in_database(&place.database).aging(super::SHORT).store().await;
     let undefined = other.histories_of("customers", soon()).await.expect("an answer").remove(0);
     eventually("the sweep", PATIENCE, async || {
-        matches!(undefined.erase(&place.owner(2), soon()).await, Ok(Erasure::Swept))
+        matches!(undefined.erasures().erase(&place.owner(2), soon()).await, Ok(Erasure::Swept))
     })
     .await;
     place.is_erased(2).await;
@@ -148,7 +148,11 @@ async fn kept_tiles_outlive_their_pages() {
     assert_eq!(kept(&place).await, [of_1(1, 70), of_1(2, 129)]);
     assert_eq!(pages_left(&place, 1).await[1], 193, "page 200 would be the first that is kept");
     eventually("tiles go with their pages", PATIENCE, async || {
-        engine_of(&store, &place).retire(keep_summaries(100), soon()).await.expect("it may be repeated");
+        engine_of(&store, &place)
+            .retirement()
+            .retire(keep_summaries(100), soon())
+            .await
+            .expect("it may be repeated");
         ids_of(&documents(&place, "summary_tiles").await).iter().all(|id| id.ends_with("/000000000000003"))
     })
     .await;
@@ -176,7 +180,7 @@ async fn kept_tiles_outlive_their_pages() {
     assert!(kept(&place).await.is_empty());
 
     // A history that begins again keeps what it has.
-    let reopened = engine_of(&store, &place).reopen(&place.owner(1), soon()).await;
+    let reopened = engine_of(&store, &place).erasures().reopen(&place.owner(1), soon()).await;
     assert_eq!(reopened.expect("an answer"), Reopening::Reopened);
     fill_pages(&place.database, TRADES, 1, 301..=400, 1).await;
     retire_to(&place, &store, 1, keep_summaries(10), 385).await;
@@ -210,12 +214,14 @@ async fn a_tile_is_kept_before_its_pages_are_retired() {
     let (proxy, late) = delayed(&place, LATE).await;
     fill(&place.database, TRADES, 1, 140, 1).await;
     proxy.harm("update kept_summaries", Way::Back, Harm::Hold, 1);
-    let retiring = engine_of(&late, &place).retire(keep_summaries(20), Deadline::within(3 * PATIENCE));
+    let retiring =
+        engine_of(&late, &place).retirement().retire(keep_summaries(20), Deadline::within(3 * PATIENCE));
     let meanwhile = async {
         proxy.struck(1).await;
         assert_eq!(kept(&place).await, [("1/000000000000000".to_owned(), 1)]);
         assert_eq!(pages_left(&place, 1).await.len(), 140);
-        let first = engine_of(&late, &place).history(place.owner(1), soon()).await.expect("an answer");
+        let first =
+            engine_of(&late, &place).reads().history(place.owner(1), soon()).await.expect("an answer");
         assert_eq!(first.first_page().get(), 1);
         proxy.relent();
     };
@@ -230,7 +236,8 @@ async fn a_late_kept_tile_brings_back_nothing_of_an_erased_owner() {
     let (proxy, late) = delayed(&place, LATE).await;
     fill(&place.database, TRADES, 1, 140, 1).await;
     proxy.harm("update kept_summaries", Way::There, Harm::Hold, 1);
-    let retiring = engine_of(&late, &place).retire(keep_summaries(20), Deadline::within(3 * PATIENCE));
+    let retiring =
+        engine_of(&late, &place).retirement().retire(keep_summaries(20), Deadline::within(3 * PATIENCE));
     let (retired, ()) = tokio::join!(retiring, erased_while_held(&place, &proxy));
     assert!(retired.is_err(), "the database refuses it: {retired:?}");
     place.is_erased(1).await;

@@ -21,7 +21,10 @@ fn trades(store: &Store) -> &Engine {
 
 async fn reopen(engine: &Engine, owner: u64) {
     eventually("the reopening", PATIENCE, async || {
-        matches!(engine.reopen(&engine::owner(SERIES, owner), soon()).await, Ok(Reopening::Reopened))
+        matches!(
+            engine.erasures().reopen(&engine::owner(SERIES, owner), soon()).await,
+            Ok(Reopening::Reopened)
+        )
     })
     .await;
 }
@@ -143,7 +146,7 @@ async fn retired_pages_stay_measured() {
     let keep = Retention { pages: NonZero::new(2), ..Retention::default() };
     let buckets = service.database.collection::<Document>("trades");
     eventually("the pages are deleted", PATIENCE, async || {
-        trades(&store).retire(keep, soon()).await.expect("it may be repeated");
+        trades(&store).retirement().retire(keep, soon()).await.expect("it may be repeated");
         buckets.count_documents(doc! { "page": { "$gt": 1, "$lt": 8 } }).await.expect("an answer") == 0
     })
     .await;

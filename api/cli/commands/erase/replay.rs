@@ -158,9 +158,10 @@ enum Replayed {
 /// Writes the tombstone, and deletes what the history has of the owner. A damaged history keeps no other from being erased.
 async fn erase(engine: &Engine, owner: &OwnerId, last: &LastErasure) -> Result<Replayed, Failure> {
     let erase = async {
-        let replay = engine.replay(owner, &last.erasure, last.reopened, Deadline::within(COMMAND)).await?;
+        let replay =
+            engine.erasures().replay(owner, &last.erasure, last.reopened, Deadline::within(COMMAND)).await?;
         while replay == Replay::Erasing
-            && engine.go_on_erasing(owner, Deadline::within(COMMAND)).await? == Erasure::Erasing
+            && engine.erasures().go_on(owner, Deadline::within(COMMAND)).await? == Erasure::Erasing
         {}
         Ok(replay)
     };
@@ -176,14 +177,14 @@ async fn reopen(erased: &[Erased<'_>]) -> Result<usize, Failure> {
     print(format_args!("waiting for the last sweep, two minutes after an erasure; then owners are reopened"));
     // Before any is reopened: a sweep deletes keys of all histories of an owner.
     for Erased { engine, owner, .. } in erased {
-        let step = async || engine.go_on_erasing(owner, Deadline::within(COMMAND)).await;
+        let step = async || engine.erasures().go_on(owner, Deadline::within(COMMAND)).await;
         while step().await.map_err(|error| failed(engine, owner, &error))? != Erasure::Swept {
             tokio::time::sleep(BETWEEN_SWEEPS).await;
         }
     }
     let mut reopened = 0;
     for Erased { engine, owner, .. } in erased.iter().filter(|one| one.reopened) {
-        let reopening = engine.reopen(owner, Deadline::within(COMMAND)).await;
+        let reopening = engine.erasures().reopen(owner, Deadline::within(COMMAND)).await;
         if reopening.map_err(|error| failed(engine, owner, &error))? == Reopening::Reopened {
             print(format_args!("{}: reopened; page and sequence numbers go on", name(engine, owner)));
             reopened += 1;

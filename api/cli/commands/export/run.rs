@@ -83,14 +83,14 @@ impl Running<'_> {
                 let mut after = after.clone();
                 if after.is_none() && self.wanted.dates.is_none() {
                     let pages = patiently(self.progress, async || {
-                        engine.estimated_buckets(Deadline::within(COMMAND)).await
+                        engine.verifier().estimated_buckets(Deadline::within(COMMAND)).await
                     });
                     let pages = pages.await?;
                     self.progress.set_length(pages);
                 }
                 loop {
                     let some = patiently(self.progress, async || {
-                        engine.owners(after.clone(), Limit::MOST, Deadline::within(COMMAND)).await
+                        engine.reads().owners(after.clone(), Limit::MOST, Deadline::within(COMMAND)).await
                     });
                     let some = some.await?;
                     for (owner, _) in some.found {
@@ -130,7 +130,7 @@ impl Running<'_> {
         self.report.at = Some((owner.clone(), after));
         let (engine, dates) = (self.engine, self.wanted.dates);
         let export = patiently(self.progress, async || {
-            engine.export(owner.clone(), after, dates, Deadline::within(COMMAND)).await
+            engine.reads().export(owner.clone(), after, dates, Deadline::within(COMMAND)).await
         });
         let mut export = export.await?;
         let begin = export.position().get();

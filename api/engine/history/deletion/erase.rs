@@ -67,7 +67,7 @@ pub enum Reopening {
 
 /// Erases owners from the histories of one definition.
 #[derive(Debug)]
-pub(crate) struct Erasures {
+pub struct Erasures {
     pub(crate) source: Arc<HistoryCollection>,
     pub(crate) key_scans: KeyScans,
 }
@@ -79,7 +79,7 @@ impl Erasures {
 
     /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or keys, or sweeps.
     /// May be repeated at any time, by any instance.
-    pub(crate) async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
+    pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
         let of = self.source.of(owner, deadline.or_within(COMMAND));
         let numbers = damaged::clear_place(of).await?;
         let erasure = self.step(owner, Some(numbers), deadline).await?;
@@ -90,7 +90,7 @@ impl Erasures {
 
     /// A step of an erasure that has begun. Without a tombstone there is nothing to do: another instance has swept it, and the
     /// owner was reopened since.
-    pub(crate) async fn go_on(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
+    pub async fn go_on(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
         self.step(owner, None, deadline).await
     }
 
@@ -145,13 +145,13 @@ impl Erasures {
     }
 
     /// Whether the tombstone of an owner is swept; `None` without one.
-    pub(crate) async fn is_swept(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<bool>> {
+    pub async fn is_swept(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<bool>> {
         Ok(tombstone(self.source.of(owner, deadline)).await?.map(|tombstone| tombstone.swept))
     }
 
     /// The moment, by the server's clock, after which the last sweep of an erased owner may be done. `None` without a
     /// tombstone.
-    pub(crate) async fn sweep_after(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<Instant>> {
+    pub async fn sweep_after(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<Instant>> {
         let source = &self.source;
         let since = tombstone(source.of(owner, deadline)).await?.and_then(|tombstone| tombstone.since);
         let age = source.markers.ages.marker.as_millis() as i64;
@@ -159,7 +159,7 @@ impl Erasures {
     }
 
     /// Lifts the tombstone of an owner. Page and sequence numbers go on, so no address ever means two things.
-    pub(crate) async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
+    pub async fn reopen(&self, owner: &OwnerId, deadline: Deadline) -> Result<Reopening> {
         // Perhaps it was late: the next attempt asks for the database's time.
         deadline.retry(|| self.reopen_once(owner, deadline)).await
     }

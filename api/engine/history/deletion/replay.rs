@@ -6,13 +6,12 @@
 
 use std::cmp::Ordering;
 
-use pagebucket_model::domain::PageNumber;
+use pagebucket_model::domain::{OwnerId, PageNumber};
 
-use super::erase::{bury, last_opened};
+use super::erase::{Erasures, bury, last_opened};
 use super::erasure_log::{self, LoggedErasure};
 use crate::history::buckets::marker;
-use crate::history::collection::OfOwner;
-use crate::mongo::Result;
+use crate::mongo::{COMMAND, Deadline, Result};
 
 /// What a replayed erasure finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,36 +25,45 @@ pub enum Replay {
     WrittenSince,
 }
 
-/// Writes the tombstone of an erasure, if the history is from before it. The tombstone gets the time of the erasure, and its
-/// numbers are at least those of the erasure: what was opened after the backup has used its numbers. `reopened` says that the
-/// erasure was ended later. May be repeated.
-///
-/// # Errors
-/// The database does not answer in time. Then it may be repeated.
-pub(crate) async fn replay(of: OfOwner<'_>, erasure: &LoggedErasure, reopened: bool) -> Result<Replay> {
-    let read = of.source.read_time(of.deadline).await?;
-    let marker = marker::find(of).await?;
-    if let Some(tombstone) = marker.filter(|marker| marker.erased)
-        && let Some(there) = LoggedErasure::read(of).await?
-    {
-        let LoggedErasure { erased, first_page, second } = *erasure;
-        if there.erased < erased || there.first_page < first_page || there.second < second {
-            bury(of, read, (erasure.first_page, erasure.second), Some(erasure.erased)).await?;
-            erasure_log::log(of).await?;
+impl Erasures {
+    /// Writes the tombstone of an erasure, if the history is from before it. The tombstone gets the time of the erasure, and
+    /// its numbers are at least those of the erasure: what was opened after the backup has used its numbers. `reopened` says
+    /// that the erasure was ended later. May be repeated.
+    ///
+    /// # Errors
+    /// The database does not answer in time. Then it may be repeated.
+    pub async fn replay(
+        &self,
+        owner: &OwnerId,
+        erasure: &LoggedErasure,
+        reopened: bool,
+        deadline: Deadline,
+    ) -> Result<Replay> {
+        let of = self.source.of(owner, deadline.or_within(COMMAND));
+        let read = of.source.read_time(of.deadline).await?;
+        let marker = marker::find(of).await?;
+        if let Some(tombstone) = marker.filter(|marker| marker.erased)
+            && let Some(there) = LoggedErasure::read(of).await?
+        {
+            let LoggedErasure { erased, first_page, second } = *erasure;
+            if there.erased < erased || there.first_page < first_page || there.second < second {
+                bury(of, read, (erasure.first_page, erasure.second), Some(erasure.erased)).await?;
+                erasure_log::log(of).await?;
+            }
+            let is_over = there.erased > erased || (tombstone.swept && !reopened);
+            return Ok(if is_over { Replay::Known } else { Replay::Erasing });
         }
-        let is_over = there.erased > erased || (tombstone.swept && !reopened);
-        return Ok(if is_over { Replay::Known } else { Replay::Erasing });
+        let begins = marker.map_or(PageNumber::FIRST, |marker| marker.first_page);
+        let next = last_opened(of).await?.map_or(PageNumber::FIRST, |(next, _)| next);
+        match begins.cmp(&erasure.first_page) {
+            // It begins with a reopening after this erasure, or after a later one.
+            Ordering::Greater => return Ok(Replay::Known),
+            Ordering::Equal if reopened || next > begins => return Ok(Replay::Known),
+            Ordering::Less if next > erasure.first_page => return Ok(Replay::WrittenSince),
+            _ => {}
+        }
+        bury(of, read, (erasure.first_page, erasure.second), Some(erasure.erased)).await?;
+        erasure_log::log(of).await?;
+        Ok(Replay::Erasing)
     }
-    let begins = marker.map_or(PageNumber::FIRST, |marker| marker.first_page);
-    let next = last_opened(of).await?.map_or(PageNumber::FIRST, |(next, _)| next);
-    match begins.cmp(&erasure.first_page) {
-        // It begins with a reopening after this erasure, or after a later one.
-        Ordering::Greater => return Ok(Replay::Known),
-        Ordering::Equal if reopened || next > begins => return Ok(Replay::Known),
-        Ordering::Less if next > erasure.first_page => return Ok(Replay::WrittenSince),
-        _ => {}
-    }
-    bury(of, read, (erasure.first_page, erasure.second), Some(erasure.erased)).await?;
-    erasure_log::log(of).await?;
-    Ok(Replay::Erasing)
 }

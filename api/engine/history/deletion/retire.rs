@@ -69,7 +69,7 @@ pub struct Retired {
 
 /// Retires pages of the histories of one definition.
 #[derive(Debug)]
-pub(crate) struct Retirement {
+pub struct Retirement {
     reader: HistoryReader,
     /// The last owner of the step before.
     walk: Mutex<Option<OwnerId>>,
@@ -83,7 +83,7 @@ impl Retirement {
 
     /// Retires pages of the next owners, a bounded number of them, and deletes pages that were retired before, also if nothing
     /// is to be retired now. The walk over all owners goes on with the next call, and then begins again.
-    pub(crate) async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired> {
+    pub async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired> {
         let (source, deadline) = (&self.reader.source, deadline.or_within(COMMAND));
         let after = self.walk.lock().clone();
         let (ids, more) = owner_ids(source, after, Limit::MOST, deadline).await?;

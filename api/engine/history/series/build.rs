@@ -156,7 +156,7 @@ async fn refuse_foreign(source: &HistoryCollection) -> Result<()> {
 }
 
 /// A time series that is rebuilt beside the one that is read.
-pub(crate) struct Rebuild {
+pub struct Rebuild {
     source: Arc<HistoryCollection>,
     builds: Builds,
     build: BuildName,
@@ -192,7 +192,7 @@ impl Rebuild {
     ///
     /// # Errors
     /// The database does not answer. Then the rebuild must be begun again.
-    pub(crate) async fn go_on(&mut self) -> Result<bool> {
+    pub async fn go_on(&mut self) -> Result<bool> {
         self.feeder.go_on().await?;
         self.feeder.is_near().await
     }
@@ -201,7 +201,7 @@ impl Rebuild {
     ///
     /// # Errors
     /// The database does not answer. Then what is read is either one or the other, and the next rebuild drops what is left.
-    pub(crate) async fn swap(self) -> Result<()> {
+    pub async fn swap(self) -> Result<()> {
         let Self { source, builds, build, feeder } = self;
         feeder.end().await?;
         let swap = doc! {

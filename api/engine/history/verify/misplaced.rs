@@ -66,7 +66,7 @@ impl Verifier {
 
     /// What has an owner's id in the owner's field, and the `_id` of another owner, or of none: readers and appends meet it by
     /// its page number. A [`CollectionScan`](super::CollectionScan) finds it where its `_id` is.
-    pub(crate) async fn elsewhere(
+    pub async fn elsewhere(
         &self,
         owner: &OwnerId,
         within: Duration,
@@ -118,7 +118,7 @@ impl Verifier {
     }
 
     /// Whether an owner has a marker.
-    pub(crate) async fn has_marker(&self, owner: &OwnerId, deadline: Deadline) -> Result<bool> {
+    pub async fn has_marker(&self, owner: &OwnerId, deadline: Deadline) -> Result<bool> {
         match marker::find(self.reader.source.of(owner, deadline.or_within(COMMAND))).await {
             Ok(found) => Ok(found.is_some()),
             // It is a finding by itself.
@@ -129,7 +129,7 @@ impl Verifier {
 
     /// What is wrong with the number of markers that the database remembers, as a sentence without its subject, the document in
     /// `histories`. `markers` says whether a marker was read before: the number is raised before one is written.
-    pub(crate) async fn verify_counter(&self, markers: bool, deadline: Deadline) -> Result<Option<String>> {
+    pub async fn verify_counter(&self, markers: bool, deadline: Deadline) -> Result<Option<String>> {
         let source = &self.reader.source;
         let mut command =
             at_most(histories::COLLECTION, doc! { "_id": source.collection() }, 1, doc! { "_id": 1 });

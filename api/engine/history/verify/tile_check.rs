@@ -68,11 +68,7 @@ impl TileScan {
 
 impl Verifier {
     /// Reads the next tiles of a scan, and compares them with their pages.
-    pub(crate) async fn scan_tiles(
-        &self,
-        scan: &mut TileScan,
-        deadline: Deadline,
-    ) -> Result<Vec<TileFinding>> {
+    pub async fn scan_tiles(&self, scan: &mut TileScan, deadline: Deadline) -> Result<Vec<TileFinding>> {
         let Some(maker) = TileMaker::of(&self.reader) else {
             scan.ended = true;
             return Ok(Vec::new());
@@ -150,7 +146,7 @@ impl Verifier {
     }
 
     /// Makes a tile again, or deletes it.
-    pub(crate) async fn mend_tile(&self, finding: &TileFinding, deadline: Deadline) -> Result<Mended> {
+    pub async fn mend_tile(&self, finding: &TileFinding, deadline: Deadline) -> Result<Mended> {
         let maker = TileMaker::of(&self.reader);
         match (&finding.mend, maker) {
             (TileMend::Again(owner, tile), Some(maker)) => {

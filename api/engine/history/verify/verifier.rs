@@ -12,7 +12,7 @@ use crate::mongo::{COMMAND, Deadline, Result};
 
 /// Compares the histories of one definition with the invariants.
 #[derive(Debug)]
-pub(crate) struct Verifier {
+pub struct Verifier {
     pub(crate) reader: HistoryReader,
 }
 

@@ -154,7 +154,7 @@ async fn export(
         None => writer,
     };
     let permit = api.exports.take(client)?;
-    let export = engine.export(owner.clone(), after, dates, deadline).await?;
+    let export = engine.reads().export(owner.clone(), after, dates, deadline).await?;
     let head = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")];
     let ready = writer.header().into_bytes();
     let stop = api.stop.clone();

@@ -51,7 +51,7 @@ pub async fn page(
     if let Some(unchanged) = reading.named(&engine, caching) {
         return Ok(unchanged);
     }
-    let found = api.pages.page(engine.reader(), &owner, page, &mut reading).await?;
+    let found = api.pages.page(engine.reads(), &owner, page, &mut reading).await?;
     let missing = || Problem::new(ProblemKind::PageNotFound, "The history has no such page.");
     let page = found.ok_or_else(missing)?;
     Ok(reading.answer(&page.caching, json(page.json.clone(), page.count())))
@@ -88,7 +88,7 @@ pub async fn item(
     if let Some(unchanged) = reading.named(&engine, caching) {
         return Ok(unchanged);
     }
-    let page = api.pages.page(engine.reader(), &owner, number, &mut reading).await?;
+    let page = api.pages.page(engine.reads(), &owner, number, &mut reading).await?;
     let Some((page, item)) = page.as_ref().and_then(|page| Some((page, page.item(seq)?))) else {
         let detail = format!("The history has no such {}.", definition.item.noun().one());
         return Err(Problem::new(ProblemKind::ItemNotFound, detail));

@@ -86,11 +86,11 @@ pub async fn summary(
     {
         return Ok(unchanged);
     }
-    let history = reading.database(engine.history(owner.clone(), reading.deadline)).await?;
+    let history = reading.database(engine.reads().history(owner.clone(), reading.deadline)).await?;
     match asked.answer(history, &api, &uri, &client, &mut reading).await {
         // Pages were retired while it was computed: what is there now is summarised.
         Err(Failed::Store(Error::Gone(Gone::Retired { .. }))) => {
-            let history = reading.database(engine.history(owner.clone(), reading.deadline)).await?;
+            let history = reading.database(engine.reads().history(owner.clone(), reading.deadline)).await?;
             Ok(asked.answer(history, &api, &uri, &client, &mut reading).await?)
         }
         answer => Ok(answer?),

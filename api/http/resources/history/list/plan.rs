@@ -63,7 +63,7 @@ impl Listing<'_> {
                 (ItemSource::Full(full), totals, Seq::FIRST, self.of_snapshot(reading, last))
             }
             None => {
-                let history = self.engine.history(self.owner.clone(), reading.deadline);
+                let history = self.engine.reads().history(self.owner.clone(), reading.deadline);
                 let history = reading.database(history).await?;
                 let (now, first) = (history.totals(), history.first_seq());
                 let (totals, caching) = match asked.as_of().filter(|last| Some(*last) <= now.last_seq()) {
@@ -91,8 +91,8 @@ impl Listing<'_> {
     /// The full pages that hold all items of the snapshot that is asked for, and its last item.
     fn full_snapshot(&self) -> Option<(FullPages, Seq)> {
         let selection = self.params.selection;
-        let last = selection.as_of().filter(|_| !self.engine.may_have_lost_pages())?;
-        let full = self.engine.full_as_of(self.owner, last)?;
+        let last = selection.as_of().filter(|_| !self.engine.reads().may_have_lost_pages())?;
+        let full = self.engine.reads().full_as_of(self.owner, last)?;
         let range = selection.seqs(self.order(), self.engine.totals(Some(last)));
         range.is_none_or(|range| full.hold(range)).then_some((full, last))
     }
