@@ -8,16 +8,16 @@
 //! | open a database, and create what its histories need | [`Store::connect`], [`Store::migrate`] |
 //! | find the histories of a definition | [`Store::history`] |
 //! | append items, or the same request twice without harm, by its key | [`Engine::append`], [`Engine::append_once`] |
-//! | append items only if the history has the total that was seen | [`AppendTerms::expected`] |
-//! | read a page, or the list of owners | [`HistoryReader::page`], [`HistoryReader::owners`] |
-//! | read totals, and any pages of one moment | [`HistoryReader::history`], [`History::totals`], [`History::pages`] |
+//! | append items only if the history has the total that was seen | [`AppendTerms::expected`](appends::AppendTerms::expected) |
+//! | read a page, or the list of owners | [`HistoryReader::page`](reads::HistoryReader::page), [`HistoryReader::owners`](reads::HistoryReader::owners) |
+//! | read totals, and any pages of one moment | [`HistoryReader::history`](reads::HistoryReader::history), [`History::totals`], [`History::pages`] |
 //! | read the items beside a cursor, on whatever pages they are | [`History::window`] |
 //! | find items of a span of time, or with given values, or both | [`History::dated`], [`History::matching`] |
-//! | read all items, part by part | [`HistoryReader::export`] |
+//! | read all items, part by part | [`HistoryReader::export`](reads::HistoryReader::export) |
 //! | wait for what is appended, in order and without a gap | [`Engine::watch`] |
 //! | learn which owners have new items | [`Engine::follow_owners`] |
-//! | compare what is stored with what must hold | [`Verifier::verify`] |
-//! | erase an owner | [`Erasures::erase`] |
+//! | compare what is stored with what must hold | [`Verifier::verify`](verify::Verifier::verify) |
+//! | erase an owner | [`Erasures::erase`](erasures::Erasures::erase) |
 //!
 //! `examples/embed.rs` shows most of it in sixty lines. Everything that waits takes a [`Deadline`]. An append goes on to its end
 //! even if its caller stops waiting; it is refused if less than 15 s are left for it. A [`Store`] belongs to the tokio runtime that made it.
@@ -41,16 +41,8 @@ mod tasks;
 mod undefined_histories;
 
 pub use capacity::Capacity;
-pub use history::verify::{Finding, Mended, Rule, Verifier};
-pub use history::{
-    AppendCause, AppendError, AppendProgress, AppendTerms, Appended, Bucket, BucketId, Engine, Erasure,
-    Erasures, Export, ExportBatch, FilterValues, FollowError, FullPages, History, HistoryReader, LineRefusal,
-    LivePage, LiveReader, LiveStart, OwnerList, OwnersNews, OwnersReader, Reopening, SearchResult,
-    SecondsExhausted, SeriesError, SeriesPage, SeriesQuery, SeriesRebuild, StoredItem, SummaryError,
-    SummaryPage, SummaryQuery, SummaryScan,
-};
+pub use history::{Bucket, Engine, History};
 pub use migrations::MigrationError;
-pub use mongo::log_place::LogPlace;
 pub use mongo::{
     ConnectError, ConnectionSettings, Corruption, Deadline, Error, Gone, Reason, Result, Topology,
 };
@@ -58,6 +50,47 @@ pub use mongo::{
 pub use mongodb::bson;
 pub use pagebucket_model as model;
 pub use store::Store;
+
+/// What an append is asked and answers.
+pub mod appends {
+    pub use crate::history::{
+        AppendCause, AppendError, AppendProgress, AppendTerms, Appended, LineRefusal, SecondsExhausted,
+    };
+}
+
+/// Reads of pages, windows, owners and exports.
+pub mod reads {
+    pub use crate::history::{
+        BucketId, Export, ExportBatch, FilterValues, FullPages, HistoryReader, OwnerList, SearchResult,
+        StoredItem,
+    };
+}
+
+/// Reads of what comes next.
+pub mod live {
+    pub use crate::history::{FollowError, LivePage, LiveReader, LiveStart, OwnersNews, OwnersReader};
+    pub use crate::mongo::log_place::LogPlace;
+}
+
+/// What the items of a history add up to.
+pub mod summaries {
+    pub use crate::history::{SummaryError, SummaryPage, SummaryQuery, SummaryScan};
+}
+
+/// What the items of all owners add up to, from a native time-series collection.
+pub mod series {
+    pub use crate::history::{SeriesError, SeriesPage, SeriesQuery, SeriesRebuild};
+}
+
+/// Erasures of owners.
+pub mod erasures {
+    pub use crate::history::{Erasure, Erasures, Reopening};
+}
+
+/// Comparing what is stored with what must hold.
+pub mod verify {
+    pub use crate::history::verify::{Finding, Mended, Rule, Verifier};
+}
 
 /// What pagebucket's own crates need beyond the above. It may change at any time.
 #[doc(hidden)]

@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::sync::Arc;
 
-use pagebucket_engine::{Corruption, Error, StoredItem};
+use pagebucket_engine::reads::StoredItem;
+use pagebucket_engine::{Corruption, Error};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Invalid, OwnerId};
 use pagebucket_model::item::{write_cell, write_name, write_value};

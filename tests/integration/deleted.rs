@@ -419,7 +419,7 @@ async fn a_reopened_history_goes_on(history: &'static History) {
     let deadline = || pagebucket_engine::Deadline::within(PATIENCE);
     let reopened =
         engine::histories(&store, history).erasures().reopen(&owner, deadline()).await.expect("an answer");
-    assert_eq!(reopened, pagebucket_engine::Reopening::Reopened);
+    assert_eq!(reopened, pagebucket_engine::erasures::Reopening::Reopened);
     let (before, first) = (history.pages(3.0), history.pages(3.0) + 1);
     eventually("it is there again", PATIENCE, async || client.get(&history.path(1)).await.status == 200)
         .await;

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
+use pagebucket_engine::appends::{AppendCause, AppendError, AppendProgress};
+use pagebucket_engine::erasures::Erasure;
 use pagebucket_engine::internal::{Ages, Retention};
-use pagebucket_engine::{
-    AppendCause, AppendError, AppendProgress, Bucket, Deadline, Engine, Erasure, Error, Gone, Store,
-};
+use pagebucket_engine::{Bucket, Deadline, Engine, Error, Gone, Store};
 use pagebucket_model::domain::{Clock, Instant, OwnerId, PageNumber};
 
 use crate::harness::{History, Setup, engine, eventually, shared};

@@ -16,8 +16,9 @@ use std::time::Duration;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::ReadConcern;
+use pagebucket_engine::erasures::Erasure;
 use pagebucket_engine::internal::Ages;
-use pagebucket_engine::{Deadline, Engine, Erasure};
+use pagebucket_engine::{Deadline, Engine};
 use serde_json::{Value, json};
 
 use crate::harness::{Client, History, SERIES, Service, Setup, engine, eventually, shared, test};

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use pagebucket_engine::erasures::{Erasure, Reopening};
 use pagebucket_engine::internal::COMMAND;
-use pagebucket_engine::{Deadline, Engine, Erasure, Error, Reopening};
+use pagebucket_engine::{Deadline, Engine, Error};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{Instant, Invalid, OwnerId};
 

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pagebucket_engine::internal::COMMAND;
-use pagebucket_engine::{Deadline, Engine, Error, LiveStart, StoredItem};
+use pagebucket_engine::live::LiveStart;
+use pagebucket_engine::reads::StoredItem;
+use pagebucket_engine::{Deadline, Engine, Error};
 use pagebucket_model::domain::{OwnerId, Position, Seq};
 use pagebucket_streams::export::{Format, Writer};
 use pagebucket_streams::patience::{OUTAGE, Patience};

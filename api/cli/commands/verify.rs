@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clap::Args;
 use pagebucket_engine::internal::{CollectionScan, Records, TileScan};
-use pagebucket_engine::{Deadline, Engine, Error, Finding, Mended};
+use pagebucket_engine::verify::{Finding, Mended};
+use pagebucket_engine::{Deadline, Engine, Error};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::OwnerId;
 use tokio::time::{Instant, sleep_until};

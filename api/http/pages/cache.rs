@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use ::metrics::Counter;
 use moka::future::Cache;
-use pagebucket_engine::HistoryReader;
 use pagebucket_engine::internal::Known;
-use pagebucket_engine::{Bucket, Engine, Error, FullPages, History};
+use pagebucket_engine::reads::FullPages;
+use pagebucket_engine::reads::HistoryReader;
+use pagebucket_engine::{Bucket, Engine, Error, History};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, SeqRange};
 use pagebucket_model::metric::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};

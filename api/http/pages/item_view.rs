@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use axum::body::Bytes;
+use pagebucket_engine::Bucket;
 use pagebucket_engine::internal::Epoch;
-use pagebucket_engine::{Bucket, StoredItem};
+use pagebucket_engine::reads::StoredItem;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, OwnerMember, PageNumber, Seq, SeqRange};
 use serde::Serialize;

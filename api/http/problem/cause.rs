@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use pagebucket_engine::Error;
+use pagebucket_engine::appends::AppendCause;
 use pagebucket_engine::internal::page_views::CountCause;
-use pagebucket_engine::{AppendCause, Error};
 use pagebucket_model::domain::OwnerId;
 use pagebucket_streams::ingest::End;
 

@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use pagebucket_engine::appends::{AppendCause, AppendError};
 use pagebucket_engine::internal::page_views::{CountCause, CountError};
-use pagebucket_engine::{AppendCause, AppendError, Error, Gone};
+use pagebucket_engine::{Error, Gone};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
 use serde_json::{Value, json};
@@ -213,7 +214,7 @@ mod tests {
         use std::sync::Mutex;
 
         use super::super::*;
-        use pagebucket_engine::AppendProgress;
+        use pagebucket_engine::appends::AppendProgress;
         use pagebucket_model::domain::Seq;
 
         fn told(cause: AppendCause, stored: u64, unknown: usize) -> (Problem, Value) {
@@ -236,7 +237,7 @@ mod tests {
                 (AppendCause::KeyReused, ProblemKind::IdempotencyKeyReused),
                 (AppendCause::Database(Gone::Erased.into()), ProblemKind::Erased),
                 (
-                    AppendCause::SecondsExhausted(pagebucket_engine::SecondsExhausted),
+                    AppendCause::SecondsExhausted(pagebucket_engine::appends::SecondsExhausted),
                     ProblemKind::HistoryExhausted,
                 ),
                 (AppendCause::Database(Error::unavailable(driver())), ProblemKind::DatabaseUnavailable),

@@ -1,7 +1,8 @@
 //! The histories that a live stream is to show, as its query names them: `?watch=customers/7/trades:120&watch=…`.
 
 use axum::http::Uri;
-use pagebucket_engine::{Engine, LiveStart};
+use pagebucket_engine::Engine;
+use pagebucket_engine::live::LiveStart;
 use pagebucket_model::domain::{Invalid, OwnerId, Position};
 
 use super::params::{QueryValue, pairs};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use pagebucket_engine::AppendCause;
+use pagebucket_engine::appends::AppendCause;
 use pagebucket_model::domain::{OwnerId, Seq, SeqRange};
 
 use super::send::{RowOutcome, Sent};
@@ -235,7 +235,7 @@ fn lines(lines: impl Iterator<Item = u64>, all: bool) -> Vec<LineRange> {
 mod tests {
     use super::super::pending::RowBatch;
     use super::*;
-    use pagebucket_engine::AppendCause;
+    use pagebucket_engine::appends::AppendCause;
     use pagebucket_model::domain::Instant;
     use pagebucket_model::item::Item;
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use derive_more::Display;
+use pagebucket_engine::appends::{AppendCause, AppendError, AppendProgress, LineRefusal};
 use pagebucket_engine::internal::{MarkedSoFar, UploadedSoFar, Waiting, weight};
-use pagebucket_engine::{AppendCause, AppendError, AppendProgress, Engine, Error, Gone, LineRefusal};
+use pagebucket_engine::{Engine, Error, Gone};
 use pagebucket_model::domain::{IdempotencyKey, OwnerId, Seq};
 use pagebucket_model::item::Item;
 use tokio::sync::mpsc::UnboundedSender;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all, join3};
 use mongodb::bson::doc;
-use pagebucket_engine::{AppendCause, Deadline, Error};
+use pagebucket_engine::appends::AppendCause;
+use pagebucket_engine::{Deadline, Error};
 use pagebucket_model::domain::{Clock, IdempotencyKey};
 use tokio::sync::oneshot;
 

@@ -1,7 +1,8 @@
 //! A fault in one owner's history does not affect other owners.
 
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
-use pagebucket_engine::{AppendCause, Error};
+use pagebucket_engine::Error;
+use pagebucket_engine::appends::AppendCause;
 
 use super::rig::{LONG, Rig, Told};
 use crate::harness::{ALL, Harm, History, Proxy, Way, shared, test_over};

@@ -7,8 +7,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document};
+use pagebucket_engine::appends::{AppendCause, AppendError, AppendProgress, AppendTerms};
 use pagebucket_engine::internal::CommandObserver;
-use pagebucket_engine::{AppendCause, AppendError, AppendProgress, AppendTerms, Deadline, Store};
+use pagebucket_engine::{Deadline, Store};
 use pagebucket_model::domain::{Position, Seq, SeqRange};
 
 use crate::harness::{History, Mongod, Proxy, Setup, Stored, engine, stored};

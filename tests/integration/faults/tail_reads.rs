@@ -61,7 +61,7 @@ async fn a_tail_read_that_always_fails(history: &'static History) {
         let all: Vec<Told> = [one, some].into_iter().chain(many).collect();
         for told in &all {
             // An append that did not come to its turn says so.
-            if !matches!(told.outcome, Err(ref error) if matches!(error.cause, pagebucket_engine::AppendCause::Late))
+            if !matches!(told.outcome, Err(ref error) if matches!(error.cause, pagebucket_engine::appends::AppendCause::Late))
             {
                 told.unavailable_after(0);
             }

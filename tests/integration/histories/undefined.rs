@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
+use pagebucket_engine::erasures::{Erasure, Reopening};
 use pagebucket_engine::internal::Ages;
-use pagebucket_engine::{Deadline, Erasure, Reopening, Store};
+use pagebucket_engine::{Deadline, Store};
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mongodb::bson::{Bson, DateTime, Document, doc};
+use pagebucket_engine::erasures::Erasure;
 use pagebucket_engine::internal::{Ages, COMMAND, Retention};
-use pagebucket_engine::{Deadline, Engine, Erasure, Error, Gone, LiveReader, LiveStart, OwnersReader, Store};
+use pagebucket_engine::live::{LiveReader, LiveStart, OwnersReader};
+use pagebucket_engine::{Deadline, Engine, Error, Gone, Store};
 use pagebucket_model::domain::Position;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;

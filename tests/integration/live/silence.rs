@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Document, doc};
-use pagebucket_engine::LiveReader;
+use pagebucket_engine::live::LiveReader;
 use reqwest::Method;
 use serde_json::json;
 

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
+use pagebucket_engine::appends::{AppendCause, AppendError};
 use pagebucket_engine::internal::CollectionScan;
-use pagebucket_engine::{AppendCause, AppendError, Error, Gone, Store};
+use pagebucket_engine::{Error, Gone, Store};
 
 use super::{PATIENCE, Place, append, engine_of, erase, keep, numbers, page, seqs, soon};
 use crate::harness::{ALL, History, eventually, stored, test_over};

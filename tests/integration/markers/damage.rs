@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mongodb::bson::{Bson, DateTime, Document, doc};
+use pagebucket_engine::erasures::{Erasure, Reopening};
 use pagebucket_engine::internal::Ages;
-use pagebucket_engine::{Erasure, Error, Reopening, Store};
+use pagebucket_engine::{Error, Store};
 
 use super::{PATIENCE, Place, SHORT, append, engine_of, erase, page, pages_left, seqs, soon};
 use crate::commands::program::{self, run};

@@ -6,8 +6,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, DateTime, Document, doc};
+use pagebucket_engine::appends::{AppendCause, AppendTerms};
+use pagebucket_engine::erasures::{Erasure, Reopening};
 use pagebucket_engine::internal::Ages;
-use pagebucket_engine::{AppendCause, AppendTerms, Deadline, Erasure, Reopening, Store};
+use pagebucket_engine::{Deadline, Store};
 use pagebucket_model::domain::{Instant, Limit, Position, Seq};
 use pagebucket_model::item::Draft;
 

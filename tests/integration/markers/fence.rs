@@ -8,8 +8,9 @@ use std::time::Duration;
 use mongodb::Client;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, DateTime, Document, Timestamp, deserialize_from_document, doc};
+use pagebucket_engine::erasures::{Erasure, Reopening};
 use pagebucket_engine::internal::Ages;
-use pagebucket_engine::{Deadline, Erasure, Error, Reopening, Store};
+use pagebucket_engine::{Deadline, Error, Store};
 
 use super::{
     PATIENCE, Place, SHORT, append, append_within, engine_of, erase, int, keep, pages_left,
@@ -40,7 +41,7 @@ pub(super) async fn held(
     late: &Store,
     owner: u64,
     number: u64,
-) -> Result<pagebucket_engine::AppendProgress, pagebucket_engine::AppendError> {
+) -> Result<pagebucket_engine::appends::AppendProgress, pagebucket_engine::appends::AppendError> {
     append_within(place, late, owner, number, 1, Deadline::within(3 * PATIENCE)).await
 }
 
@@ -53,7 +54,7 @@ pub(super) fn hold(place: &Place, proxy: &Proxy) {
 async fn erased_meanwhile(
     place: &Place,
     ages: Ages,
-) -> Result<pagebucket_engine::AppendProgress, pagebucket_engine::AppendError> {
+) -> Result<pagebucket_engine::appends::AppendProgress, pagebucket_engine::appends::AppendError> {
     let (proxy, late) = delayed(place, ages).await;
     append(place, &late, 1, 1, place.history.page_size).await.expect("stored");
     hold(place, &proxy);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pagebucket_engine::{Erasure, Reopening};
+use pagebucket_engine::erasures::{Erasure, Reopening};
 
 use tokio::sync::Notify;
 

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
+use pagebucket_engine::erasures::Reopening;
 use pagebucket_engine::internal::Ages;
-use pagebucket_engine::{Deadline, Error, Reopening};
+use pagebucket_engine::{Deadline, Error};
 use pagebucket_model::domain::{IdempotencyKey, Instant};
 
 use super::fence::{LATE, delayed, held, hold, leap};

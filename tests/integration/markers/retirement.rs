@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{DateTime, Document, doc};
+use pagebucket_engine::appends::{AppendCause, AppendError};
 use pagebucket_engine::internal::{Ages, Retention};
-use pagebucket_engine::{AppendCause, AppendError, Error, Gone};
+use pagebucket_engine::{Error, Gone};
 use pagebucket_model::domain::{Cursor, DateRange, IdempotencyKey, Instant, Limit, Position, Seq, Window};
 use pagebucket_model::item::Draft;
 

@@ -1,6 +1,8 @@
 //! The clock of the server is stepped, by more than a marker's age, while a command is late.
 
-use pagebucket_engine::{AppendError, AppendProgress, Erasure, Reopening, Store};
+use pagebucket_engine::Store;
+use pagebucket_engine::appends::{AppendError, AppendProgress};
+use pagebucket_engine::erasures::{Erasure, Reopening};
 
 use super::fence::{beside, held, hold};
 use super::{PATIENCE, Place, append, engine_of, pages_left, refused_as_erased, seqs, soon};

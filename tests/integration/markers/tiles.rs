@@ -5,8 +5,9 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, DateTime, Document, doc};
+use pagebucket_engine::erasures::{Erasure, Reopening};
 use pagebucket_engine::internal::{Ages, Retention};
-use pagebucket_engine::{Deadline, Erasure, Reopening, Store};
+use pagebucket_engine::{Deadline, Store};
 
 use super::fence::{LATE, delayed, erased_while_held};
 use super::{PATIENCE, Place, engine_of, erase, int, keep, pages_left, retire_to, soon};

@@ -4,8 +4,9 @@ use std::num::NonZero;
 use std::time::Duration;
 
 use mongodb::bson::{DateTime, Document, doc};
+use pagebucket_engine::erasures::Reopening;
 use pagebucket_engine::internal::Retention;
-use pagebucket_engine::{Deadline, Engine, Reopening, Store};
+use pagebucket_engine::{Deadline, Engine, Store};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{PATIENCE, SHORT, append, count, each_once, erase, generations, measurements, raw, sibling};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use mongodb::Database;
 use mongodb::bson::{DateTime, doc};
-use pagebucket_engine::{Deadline, SeriesQuery, Store};
+use pagebucket_engine::series::SeriesQuery;
+use pagebucket_engine::{Deadline, Store};
 use pagebucket_model::domain::Order;
 use pagebucket_model::summary::{Aggregate, Fill, SpanLength, Spans, SummaryShape, Zone};
 use tokio::task::JoinHandle;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mongodb::bson::Bson;
-use pagebucket_engine::LineRefusal;
+use pagebucket_engine::appends::LineRefusal;
 use pagebucket_engine::internal::{UploadedSoFar, Waiting};
 use pagebucket_model::domain::{Clock, IdempotencyKey};
 use reqwest::Method;

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use pagebucket_engine::erasures::{Erasure, Reopening};
 use pagebucket_engine::internal::{COMMAND, ErasureLine, LoggedErasure, Replay};
-use pagebucket_engine::{Deadline, Engine, Erasure, Error, Reopening, Store};
+use pagebucket_engine::{Deadline, Engine, Error, Store};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{Clock, Instant, Invalid, OwnerId};
 use pagebucket_streams::lines::bounded_lines;

@@ -6,7 +6,8 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use pagebucket_engine::{AppendTerms, Engine};
+use pagebucket_engine::Engine;
+use pagebucket_engine::appends::AppendTerms;
 use pagebucket_model::domain::{
     DraftError, Instant, MAX_SAFE_INTEGER, OwnerId, OwnerMember, Position, Seq, SeqRange, Totals,
 };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use pagebucket_engine::LiveStart;
+use pagebucket_engine::live::LiveStart;
 use pagebucket_model::domain::OwnerId;
 
 use self::answer::{LivePermit, answer};

@@ -1,7 +1,8 @@
 //! What a listing shows of a history, and where its items are read. It is decided before any of them is.
 
 use axum::response::Response;
-use pagebucket_engine::{Engine, FullPages, History};
+use pagebucket_engine::reads::FullPages;
+use pagebucket_engine::{Engine, History};
 use pagebucket_model::domain::{Order, OwnerId, PageNumber, Seq, SeqRange, Totals};
 
 use super::offset_range::{OffsetRange, with_headers};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use pagebucket_engine::{Error, LiveStart};
+use pagebucket_engine::Error;
+use pagebucket_engine::live::LiveStart;
 use pagebucket_model::domain::Position;
 use pagebucket_model::metric::LIVE_READERS;
 use tokio::time::sleep;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use pagebucket_engine::{LivePage, LogPlace, OwnersNews};
+use pagebucket_engine::live::{LivePage, LogPlace, OwnersNews};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, OwnerMember, Totals};
 use serde_json::{Map, Value, json};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use pagebucket_engine::{Engine, FollowError, LogPlace};
+use pagebucket_engine::Engine;
+use pagebucket_engine::live::{FollowError, LogPlace};
 use serde_json::json;
 use utoipa::openapi::path::Parameter;
 

@@ -1,6 +1,7 @@
 //! Where a live stream begins.
 
-use pagebucket_engine::{Engine, LiveStart};
+use pagebucket_engine::Engine;
+use pagebucket_engine::live::LiveStart;
 use pagebucket_model::domain::{Invalid, MAX_SAFE_INTEGER, Position};
 use serde_json::{Value, json};
 use utoipa::openapi::path::Parameter;

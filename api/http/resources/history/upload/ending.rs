@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pagebucket_engine::{AppendCause, Error};
+use pagebucket_engine::Error;
+use pagebucket_engine::appends::AppendCause;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Faults, OwnerId, OwnerMember};
 use pagebucket_streams::ingest::{End, LineRange, Report, StreamEvent, StreamWatch, Unreadable};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use pagebucket_engine::{Gone, LineRefusal};
+use pagebucket_engine::Gone;
+use pagebucket_engine::appends::LineRefusal;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, OwnerMember, Seq};
 use pagebucket_streams::ingest::{NotTaken, RowOutcome, RowRefusal, Sent, StreamEvent, StreamWatch};
