@@ -22,7 +22,8 @@
 //! `examples/embed.rs` shows most of it in sixty lines. Everything that waits takes a [`Deadline`]. An append goes on to its end
 //! even if its caller stops waiting; it is refused if less than 15 s are left for it. A [`Store`] belongs to the tokio runtime that made it.
 //!
-//! How it works: `docs/architecture.md`, and the documentation of the modules, which `cargo doc --document-private-items` shows.
+//! How it works: `docs/architecture.md`, and the documentation of the modules, which
+//! `cargo doc --document-private-items` shows.
 
 mod adoptions;
 mod api_keys;

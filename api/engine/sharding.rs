@@ -1,7 +1,9 @@
 //! Distributes the collections of a database over the shards of a cluster.
 //!
-//! Every collection that grows is sharded by a key that each of its unique indexes begins with, and that every command on it names,
-//! except those of lists of owners, of the most viewed pages, and of what walks over all owners. What is small stays on the
+//! Every collection that grows is sharded by a key that each of its unique indexes begins with, and that
+//! every command on it names by equality: the owner's field, ranged, because the unique index needs it; a
+//! record's `_id`; page and minute. Exceptions are lists of owners, the most viewed pages, exports of all
+//! owners, `verify`, retirement, which walks over the list of owners, and erasure. What is small stays on the
 //! primary shard of the database.
 
 use std::sync::Arc;

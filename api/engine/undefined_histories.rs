@@ -1,5 +1,9 @@
-//! Histories that the database remembers and that have no definition here. They are neither read nor appended to, but owners
-//! are erased from them too, and housekeeping finishes what was begun in them.
+//! Histories that the database remembers and that have no definition here. They are neither read nor appended
+//! to, but owners are erased from them too, and housekeeping finishes what was begun in them.
+//!
+//! What the database remembers of a history defines its buckets, and an erasure needs no more. Instances that
+//! serve the history learn of its markers by the same number. A history whose creation is not complete, or
+//! whose document is damaged, refuses the erasure before anything is done.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

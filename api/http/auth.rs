@@ -1,6 +1,19 @@
 //! Who a client is: tokens of an issuer ([`jwt`]), and keys that the database knows ([`keys`]).
 //!
-//! What a client may do is decided elsewhere, by the table of routes.
+//! What a client may do is decided elsewhere, by the table of routes. Each row of `routes.rs` has an
+//! *access*: for everyone; for clients with a scope, and then for the owner that the address names, for each
+//! owner that the query names in `watch`, or only with access to all owners. Erasing has its own, because
+//! without authentication it is not for everyone. A row without an access does not compile. The rows are also
+//! what the OpenAPI document says.
+//!
+//! A client is a *principal*: a name, scopes, owners by collection, and a time after which it is no longer
+//! valid. Handlers find it in the context of the request, and the log in the extensions of the answer. A
+//! token is verified by the algorithms of its key, once: verified tokens are remembered until they expire or
+//! their key is withdrawn, in 16 MiB at most. Tokens and keys whose client is not known yet have permits by
+//! address; those that wait for the issuer have other permits than those that wait for the database.
+//!
+//! An `Idempotency-Key` is hashed together with the name of the principal, so it belongs to its client.
+//! Without authentication the hash is as it was before there were principals.
 
 pub mod jwt;
 pub mod keys;

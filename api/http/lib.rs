@@ -4,6 +4,19 @@
 //! passes [`middleware::admission`]: the decision of [`middleware::gate`] on its client, the rate limit, the limit
 //! of concurrent requests, what the client accepts, and its deadline.
 //! [`problem`] renders every error.
+//!
+//! | Module | What it knows |
+//! |---|---|
+//! | [`routes`] | each route with its handler, its documentation, its policy and its access |
+//! | [`resources`] | the handlers, by resource |
+//! | [`request`] | what a handler asks of a request, and what is known of it |
+//! | [`middleware`] | the layers, a file for each |
+//! | [`auth`], [`client`] | who a client is, and who is counted |
+//! | [`limits`] | permits, rates, and the memory of answers and uploads |
+//! | [`caching`], [`pages`] | tags and cache headers; the JSON of pages, and the page cache |
+//! | [`problem`] | everything that goes wrong |
+//! | [`openapi`] | the OpenAPI document |
+//! | [`site`] | pages for people: the explorer, the problems |
 
 pub mod auth;
 mod caching;

@@ -1,5 +1,16 @@
 //! The definition of a history: whose items it has, how many are on a page, what an item is.
 //!
+//! ```text
+//! a file ─ Definition::parse ─▶ Definition { name, owner, page_size, max_item_bytes, date, item: Schema }
+//!                                            │                                          │
+//!                              routes, names, texts                    checks of items, schemas in OpenAPI
+//! ```
+//!
+//! That of trades (`trades.json`) is built in. Trades are hashed as in earlier versions, byte for byte, so
+//! that a repeat across an upgrade finds its trades. The hashes of other histories begin with the history's
+//! name, and the fingerprint of a request is of the client's JSON in canonical form, which no change of the
+//! schema changes.
+//!
 //! | File | What it knows |
 //! |---|---|
 //! | `single.rs` | one definition, read from JSON |

@@ -169,6 +169,27 @@ async fn links_of_docs_lead_somewhere() {
     }
 }
 
+/// Each protocol stands once, in the documentation of the module that the page of the architecture links.
+#[test]
+async fn protocols_stand_in_the_docs_of_their_modules() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let page = std::fs::read_to_string(docs.join("architecture.md")).expect("a page");
+    let (_, section) = page.split_once("\n## The protocols\n").expect("a section of protocols");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let links = section.split("](../api/").skip(1).filter_map(|rest| rest.split_once(')'));
+    let homes: Vec<_> = links.map(|(path, _)| path).collect();
+    assert!(homes.len() > 10, "{homes:?}");
+    for home in homes {
+        let source = std::fs::read_to_string(docs.join("../api").join(home)).expect(home);
+        let told: usize = source
+            .lines()
+            .filter_map(|line| line.strip_prefix("//!"))
+            .map(|line| line.split(' ').count())
+            .sum();
+        assert!(told > 90, "{home} says its protocol in {told} words");
+    }
+}
+
 #[test]
 async fn docs_name_sources_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

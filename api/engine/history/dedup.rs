@@ -36,6 +36,9 @@
 //! The answer to a request depends only on the addresses of its items and on the record's `date`, so each
 //! attempt gets the same answer. `outcome` in the record only saves later repeats the search; it is durable
 //! before the first repeat is answered.
+//!
+//! A model (`model.rs`) explores every interleaving of two attempts, a repeat, another writer, crashes, failovers and
+//! late commands, and shows that each relaxation of these rules doubles or loses an item.
 
 mod key_search;
 mod lines;

@@ -1,9 +1,13 @@
-//! Imports through a running server: uploads the rows to `POST /v1/{history}/upload.ndjson`, and reads the outcomes line by line
-//! meanwhile.
+//! Imports through a running server: uploads the rows to `POST /v1/{history}/upload.ndjson`, and reads the
+//! outcomes line by line meanwhile.
 //!
-//! A row has the same line number in the upload as in the file. So the server's messages name lines of the file, a key
-//! means the same rows even if another row has become bad, and an upload that continues another leaves out the rows that
-//! have an outcome.
+//! A row has the same line number in the upload as in the file. So the server's messages name lines of the
+//! file, a key means the same rows even if another row has become bad, and an upload that continues another
+//! leaves out the rows that have an outcome.
+//!
+//! Why the program has an HTTP client beside its server: nothing else continues an upload whose connection is
+//! lost, under the same key and by line numbers. A script has neither, and users of a server often have no
+//! address of its database.
 
 mod send_window;
 mod server;

@@ -1,8 +1,14 @@
 //! Markers: buckets without items, which say that pages of an owner are deleted.
 //!
-//! `{_id, owner, page, count: 0, first, last, history: [], firstPage, second, since, erased?, swept?}`. A *marker of the
-//! beginning* has the place of page 1: the pages before `firstPage` are retired, or were erased. A *tombstone* has the
-//! greatest page number and the greatest `_id` of its owner, so every read of the tail meets it first: the owner is erased.
+//! `{_id, owner, page, count: 0, first, last, history: [], firstPage, second, since, erased?, swept?}`.
+//! `since` is the time by the server's clock at which the marker was written.
+//!
+//! - A *marker of the beginning* has the place of page 1, after a retirement with the `_id` of that bucket.
+//!   The pages before `firstPage` are retired, or were erased; with `swept` all of them are deleted. If it is
+//!   the only bucket, the next append opens `firstPage`, with a second after `second`.
+//! - A *tombstone* has the greatest `_id` of its owner, `123_:`, and the greatest page number, 2^53 - 1, so
+//!   every read of the tail meets it first: the owner is `erased`. With `swept` nothing can arrive any more,
+//!   and `firstPage` and `second` are after all pages that were ever opened.
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{DateTime, Document, doc};

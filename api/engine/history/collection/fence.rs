@@ -1,17 +1,36 @@
-//! The fence: a statement that opens a page carries a time by the database's clock, and the database refuses it later.
+//! The fence: a statement that opens a page carries a time by the database's clock, and the database refuses
+//! it later.
 //!
-//! What an instance checks does not stop a packet that is late. So the check is part of the statement. The times come from the
-//! database alone:
+//! What an instance checks does not stop a packet that is late: a process may stop after its check, and a
+//! connection may hold a command back. So the check is part of the statement, which is a pipeline:
 //!
-//! - A read is justified by a time that was shown before it was asked ([`ReadTime`]): a marker that it does not show is written
-//!   later. The statement is refused [`Ages::tail`](crate::capacity::Ages::tail) after that time.
-//! - Pages are deleted when the database has shown a time at which every such statement is refused, and those that had begun
-//!   before have ended ([`ServerClock::settled`]): the clock of a command stands still while it runs, so it has a time limit,
+//! ```text
+//! update { q: {_id: "123_" + second, customerId: 123, count: 0, firstPage: {$exists: false}},
+//!          u: [{$replaceWith: {$cond: [{$lt: ["$$CLUSTER_TIME", deadline]}, {$literal: bucket},
+//!                                      {$literal: the same bucket with history: []}]}}],
+//!          upsert: true, hint: {_id: 1} }, maxTimeMS: 10,000
+//! ```
+//!
+//! In time it stores the bucket. Late, the validator's `$expr` refuses the bucket without items, and the
+//! append is placed again. If the `_id` is taken, also by a marker, it is E11000. A statement for a page that
+//! is not full has no fence: if its page was deleted, the validator refuses it by its count. The upsert of a
+//! tombstone, and of the marker that a reopening leaves, has the same fence: after a reopening a late one
+//! would begin another erasure.
+//!
+//! The times come from the database alone:
+//!
+//! - A read is justified by a time that was shown before it was asked ([`ReadTime`]): a marker that it does
+//!   not show is written later. The statement is refused [`Ages::tail`](crate::capacity::Ages::tail) after
+//!   that time.
+//! - Pages are deleted when the database has shown a time at which every such statement is refused, and those
+//!   that had begun before have ended ([`ServerClock::settled`]): the clock of a command stands still while
+//!   it runs, so a command that waits for a lock would be stored past its deadline. So it has a time limit,
 //!   [`Ages::command`](crate::capacity::Ages::command).
 //!
-//! In a replica set the clock is the cluster time. It never goes back, and the times that are relied on are those of majority
-//! reads, so every later primary has them. A clock that jumps ahead makes the database refuse earlier. On a standalone server the
-//! clock is that of its machine.
+//! In a replica set the clock is the cluster time. It never goes back, and only times of majority reads are
+//! relied on, so every later primary has them. A clock that jumps ahead makes the database refuse earlier. On
+//! a standalone server the clock is that of its machine, and setting it back opens the fence again.
+//! [`deletion`](mod@crate::history::deletion) adds up the times.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,8 +1,21 @@
-//! What this instance knows of a history's markers, which say that pages were deleted ([`crate::history::buckets::marker`]).
+//! What this instance knows of a history's markers, which say that pages were deleted
+//! ([`crate::history::buckets::marker`]).
 //!
-//! The number `markers` of a history's document in `histories` grows before and after every marker is written. Each instance
-//! reads it every [`Ages::poll`]. At 0 no owner of the history has a marker: then reads look for none, and a known tail has
-//! no age. An answer is relied on until it is older than [`Ages::tail`].
+//! The number `markers` of a history's document in `histories` grows before and after every marker is
+//! written, and never falls. Each instance reads the numbers of all histories every [`Ages::poll`]. A damaged
+//! number counts as unknown. At 0 no owner of the history has a marker: then reads look for none, and a known
+//! tail has no age. An answer of 0 is relied on until it is older than [`Ages::tail`]. If the number has
+//! grown, the instance forgets the tails, totals and cached pages of the history. While it is not 0, or not
+//! known:
+//!
+//! - Reads of a history read its markers with its tail, and reads of one page with the page. So a retired or
+//!   erased page is 410 at once, even while it is still stored. At its end a search checks that the first
+//!   page that it needs still exists.
+//! - A tag alone is not answered by 304, and pages stay in the page cache for at most [`Ages::tail`], also if
+//!   the database does not answer; then they are 503. So no instance answers with a page that was deleted
+//!   earlier than that.
+//! - Reads from other members than the primary ask for a state that is not older than the last answer about
+//!   markers.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -1,8 +1,15 @@
-//! Damaged buckets of an owner that is erased: those that the erasure of pages does not find, or that keep it from its end.
+//! Damaged buckets of an owner that is erased: those that the erasure of pages does not find, or that keep it
+//! from its end.
 //!
-//! A bucket is an owner's if its owner's field has the owner's id, or if its `_id` begins with the id and `_` and its owner's
-//! field holds no id. One that is of this owner by its `_id`, and of another by its owner's field, stays, and the log names it:
-//! it may be a part of the other's history.
+//! A bucket is an owner's if its owner's field has the owner's id, or if its `_id` begins with the id and `_`
+//! and its owner's field holds no id. A bucket whose `_id` and owner's field name different owners stays, and
+//! the log names it: it may be a part of the other owner's history.
+//!
+//! When no page is left, all other buckets of the owner are deleted one by one, each as it was seen, after
+//! the tombstone was raised above their numbers. An append after a reopening has other numbers, and the
+//! marker of the beginning, which has the `_id` of an erased page, has another `since`. A request puts a
+//! damaged tombstone right in one update; housekeeping leaves it alone and warns. A request to erase an owner
+//! whose tombstone is swept looks for buckets again, and begins again if it finds one.
 
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::bson::{Bson, DateTime, Document, doc};

@@ -1,11 +1,13 @@
 //! The keys of erased owners: their records are found by a scan.
 //!
-//! No index has the owners of records. It would cost every append with a key, and the scan costs only erasures. It examines a
-//! bounded number of records in each command, in the order of their ids. A process examines records for one scan at a time, so
-//! that many erasures at once cost appends no more than one.
+//! No index has the owners of records. It would cost every append with a key, and the scan costs only
+//! erasures. It examines a bounded number of records in each command, in the order of their ids. A process
+//! examines records for one scan at a time, so that many erasures at once cost appends no more than one. The
+//! other erasures wait for their turn, or are answered with 202 until housekeeping finishes them.
 //!
-//! A record does not say of which history it is. As long as a history of the owner is not erased, its records stay: a repeat
-//! would store its items again. Those of the erased histories go with them, when the last history is erased.
+//! A record does not say of which history it is. As long as a history with the same owner's field has buckets
+//! of the owner and no tombstone, the owner's records stay: a repeat would store its items again. They are
+//! deleted when the last of these histories is erased.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,13 @@
 //! Pages and records of keys that were stored after their owner's tombstone was swept.
 //!
-//! The fence refuses what is late ([`crate::history::collection::fence`]). It fails where the clock of a standalone server is set back, and earlier
-//! versions have none. So housekeeping looks behind the tombstones of the last day, and leaves only the marker that a reopening writes
-//! before it lifts a tombstone.
+//! The fence refuses what is late ([`crate::history::collection::fence`]). It fails where the clock of a
+//! standalone server is set back, and earlier versions have none. So once an hour housekeeping looks for
+//! pages of the owners that were erased during the last day; a repeated DELETE and a reopening look at once.
+//! Late pages are deleted after the tombstone's `firstPage` was raised above them. A reopening then waits for
+//! the sweep, because it would show a late page to readers for good.
+//!
+//! A marker of the beginning stays if an interrupted reopening has written it: the next reopening finds it by
+//! its page number and goes on.
 
 use std::sync::Arc;
 

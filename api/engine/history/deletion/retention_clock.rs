@@ -1,11 +1,13 @@
-//! The time by which pages are retired. What is retired cannot be brought back, and a clock may be wrong for a minute.
+//! The time by which pages are retired. Retired pages cannot be brought back, and a clock may be wrong for a
+//! minute.
 //!
-//! Two clocks must agree on the time, that of the server and that of this instance, and the earlier one counts. And the time
-//! must go on as the monotonic clock does: after a leap ahead, which would retire far more than the last round, rounds wait. If
-//! the time stays so for a day, it is right: the machine has slept.
+//! Two clocks must agree within an hour, that of the server and that of this instance, and the earlier one
+//! counts. And the time must go on as the monotonic clock does: after a leap of a day since an earlier round
+//! or since the start, rounds wait. If the time stays so for a day, it is right: the machine has slept.
 //!
-//! The database remembers the last time that was not in doubt, for an instance that starts while both clocks are wrong. To that
-//! instance a service that was stopped for more than a day has leapt, too.
+//! The collection `migrations` remembers the last time that was not in doubt, and the leap that rounds wait
+//! for. So an instance that starts while both clocks are wrong waits too, and restarts do not shorten the
+//! day. To that instance a service that was stopped for more than a day has leapt, too.
 
 use std::time::Duration;
 

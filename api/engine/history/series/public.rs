@@ -1,8 +1,9 @@
-//! The name under which others read a time series: a view of what counts in the build that is read.
+//! The name under which other programs read a time series: a view of what counts in the build that is read.
 //!
-//! No measurement is joined with the generation of its owner, which would cost each of them more than all
-//! else: what counts is written into the view. So the view is changed whenever a generation changes, before
-//! anything is deleted because of it. A program that reads it sees each item once before and after that.
+//! Its `$match` names the owners of other generations than 0. No measurement is joined with the generation of
+//! its owner: a join took 25 µs a measurement on mongod 6.0.5, many times as long as all else. So the view is
+//! changed whenever a generation changes, before measurements are deleted because of that. A program that
+//! reads it sees each item once before and after.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

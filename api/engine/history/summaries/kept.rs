@@ -1,11 +1,16 @@
-//! Kept tiles: what retired pages add up to, so that the days of a history outlive its pages (`--keep-summaries`).
+//! Kept tiles: what retired pages add up to, so that the days of a history outlive its pages
+//! (`--keep-summaries`).
 //!
-//! A kept tile is stored before the marker says that its pages are retired, with the fence of every tile ([`make`](super::make)). It is read only
-//! when the marker says so of all of its pages. So a retirement that ends between the two counts no item twice, and
-//! is repeated with the same tile.
+//! A kept tile is stored before the marker says that its pages are retired, with the fence of every tile
+//! ([`make`](super::make)), and is read only when the marker says so of all of its pages
+//! ([`summaries`](mod@crate::history::summaries)). A retirement that ends between the two is repeated with
+//! the same tile.
 //!
-//! Nothing can make a kept tile again. So it is in a collection of its own, which housekeeping deletes nothing of: tiles of other definitions
-//! stay, and are read when their definition is back. An erasure deletes those of its owner.
+//! Nothing can make a kept tile again. So kept tiles have a collection of their own, because all that may be
+//! done to other tiles would lose them: deleting those of other definitions, of retired pages, or all. Kept
+//! tiles of another definition stay, and are read when their definition is back. Only an erasure deletes
+//! them, and a restore (`--renew-epoch`) deletes those of pages that are not retired, because these pages may
+//! become others.
 
 use mongodb::bson::doc;
 use pagebucket_model::domain::PageNumber;

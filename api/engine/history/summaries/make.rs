@@ -1,8 +1,16 @@
 //! Making a tile from its pages.
 //!
-//! A maker may be stopped after it has read the pages, and go on when their owner is erased. So the insert has the fence of statements that open
-//! pages ([`fence`](crate::history::collection::fence)): the database refuses it [`Ages::tail`](crate::capacity::Ages::tail) after a time
-//! that it had shown before the owner's markers were read. The last sweep of an erasure comes later, and deletes what came before.
+//! A maker may be stopped after it has read the pages, and go on when their owner is erased. So the insert
+//! has the fence of statements that open pages ([`fence`](crate::history::collection::fence)), with the same
+//! `maxTimeMS`:
+//!
+//! ```text
+//! {$cond: [{$lt: ["$$CLUSTER_TIME", deadline]}, {$literal: tile}, {$toInt: "$_id"}]}
+//! ```
+//!
+//! Late, the command fails, because no `_id` of a tile is a number. The deadline is
+//! [`Ages::tail`](crate::capacity::Ages::tail) after a time that the database had shown before the owner's
+//! markers were read. The last sweep of an erasure comes later, and deletes what came before.
 
 use std::sync::Arc;
 

@@ -19,8 +19,8 @@ pub const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 /// there is enough.
 pub const LEFT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// Documents that the database only examines for one unit. It reads a page in 0.3 ms, and examines 1,000 pages of trades in
-/// 3 to 14 ms (`docs/architecture.md`).
+/// Documents that the database only examines for one unit. mongod 6.0.5 reads a page in 0.3 ms, and examines
+/// 1,000 pages of trades in 3 to 14 ms.
 const EXAMINED: usize = 50;
 
 /// The units of pages that are read, and of documents that are only examined.

@@ -1,4 +1,8 @@
 //! Long polls: a window is shown as soon as it has an item, or when its client has waited for long enough.
+//!
+//! A poll waits for a live reader's first page, and is then answered as the same window is without a wait.
+//! Admission gives it the permit of a live stream, and its answer less memory of its own than other answers,
+//! because there may be many polls.
 
 use std::convert::Infallible;
 use std::sync::Arc;
