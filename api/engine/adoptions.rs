@@ -99,7 +99,7 @@ impl Adoptions {
 }
 
 impl Adoption {
-    /// Another program may have changed the document: what has another type is as if it were not there.
+    /// Another program may have changed the document: a field of another type is ignored.
     fn of(document: &Document) -> Self {
         let flag = |name| document.get_bool(name).unwrap_or(false);
         Self {

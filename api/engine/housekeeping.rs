@@ -30,7 +30,7 @@ pub struct Housekeeping {
     pub waits: bool,
 }
 
-/// One round, also in the histories without a definition. `None` if another instance is at it.
+/// One round, also in the histories without a definition. `None` if another instance holds the lock.
 ///
 /// # Errors
 /// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.

@@ -1,5 +1,5 @@
-//! Asks at intervals how many markers each history has ([`history`](super::history), "Deleted pages"), and how many bytes an item
-//! may take.
+//! Asks at intervals how many markers each history has (`history/collection/markers.rs`), and how many bytes
+//! an item may take.
 
 use std::sync::Arc;
 

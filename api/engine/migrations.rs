@@ -75,7 +75,7 @@ async fn apply_all(
         applied.push(migration.name.to_owned());
     }
     if lost_epoch {
-        // Not the one of before, which is unknown: the database may be another one of the same name.
+        // A new one, because the earlier one is unknown: this may be another database of the same name.
         epoch::renew(database, Deadline::within(COMMAND)).await?;
         tracing::info!(migration = EPOCH, why = "the database had no epoch", "applied a migration");
         applied.push(EPOCH.to_owned());

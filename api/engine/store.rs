@@ -297,7 +297,7 @@ impl Store {
         self.epoch_renewals.subscribe()
     }
 
-    /// Gives the database another epoch, after a backup was restored: tags of before are then of another
+    /// Gives the database another epoch, after a backup was restored: earlier tags then belong to another
     /// database. Instances that run keep the epoch that they have read. Tiles of summaries are deleted first,
     /// because they may be of pages that the backup does not have; kept ones, unless their pages are retired
     /// in the backup, too. Time series are made again: they may have items of the lost histories, and a

@@ -1,4 +1,5 @@
-//! Tasks that live longer than a request. A panic ends such a task alone: the log and a metric say so, and those who wait are told.
+//! Tasks that live longer than a request. A panic ends such a task alone: the log and a metric say so, and
+//! callers that wait get an error.
 //!
 //! What a task has is dropped when it ends, and that tells those who wait for it (`Door` in `live/room.rs`). The next request that needs
 //! such a task starts another one. A task that lasts as long as the store is started again ([`KeptTasks::keep`]).

@@ -37,8 +37,8 @@
 //! attempt gets the same answer. `outcome` in the record only saves later repeats the search; it is durable
 //! before the first repeat is answered.
 //!
-//! A model (`model.rs`) explores every interleaving of two attempts, a repeat, another writer, crashes, failovers and
-//! late commands, and shows that each relaxation of these rules doubles or loses an item.
+//! A model (`model.rs`) explores every interleaving of two attempts, a repeat, another writer, crashes,
+//! failovers and late commands, and shows that each relaxation of these rules doubles or loses an item.
 
 mod key_search;
 mod lines;

@@ -27,7 +27,7 @@ const LEASE: Duration = Duration::from_secs(15);
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(200);
 
-/// The name of the lock of those who apply migrations.
+/// The name of the lock under which migrations are applied.
 const ID: &str = "lock";
 const DUPLICATE_KEY: i32 = 11000;
 

@@ -31,7 +31,7 @@ pub enum Error {
     /// What is asked for was in the history once, and is deleted. Nothing was stored.
     #[error(transparent)]
     Gone(#[from] Gone),
-    /// A backup was restored, or last items were deleted by hand. Positions of before mean nothing.
+    /// A backup was restored, or last items were deleted by hand. Earlier positions mean nothing.
     #[error("the database has another epoch: a backup was restored, or items are lost")]
     OtherEpoch,
     /// A bug of ours, or an answer that this version does not understand.

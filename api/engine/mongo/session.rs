@@ -258,8 +258,9 @@ impl Sessions {
 }
 
 impl Drop for Sessions {
-    /// A session keeps the driver's client, with all of its connections. No one commits any more, so the driver may have them back. No other
-    /// pool of the same client may follow: its numbers would begin again at [`FIRST_NUMBER`], and the server would take new commands for old ones.
+    /// A session keeps the driver's client, with all of its connections. There are no more commits, so the
+    /// driver gets the sessions back. No other pool of the same client may follow: its numbers would begin
+    /// again at [`FIRST_NUMBER`], and the server would take new commands for old ones.
     fn drop(&mut self) {
         let Idle { ready, resting } = self.idle.get_mut();
         for NumberedSession { session, .. } in

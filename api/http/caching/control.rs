@@ -3,8 +3,8 @@
 //! A full page never changes. Neither does a window of the moment that its address names: stored items neither move nor
 //! change. Both may be cached for a year without revalidation. Everything else changes only with the history's last page,
 //! so its tag names the total of the history. Tags begin with the database's epoch: another database of the same name,
-//! with other items, has other tags. Each tag also names the history, the owner and the number of the JSON's format
-//! (`FORMAT`).
+//! with other items, has other tags. Each tag also names the history, the owner and the number of the JSON's
+//! format (`FORMAT`).
 
 use std::fmt::{self, Write};
 

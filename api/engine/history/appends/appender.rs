@@ -55,7 +55,7 @@ pub(crate) struct Appender {
 }
 
 impl Appender {
-    /// The committers together remember the tails of about so many owners.
+    /// The committers together remember the tails of about this many `owners`.
     pub(crate) fn new(source: Arc<HistoryCollection>, queue: AppendQueue, owners: usize) -> Self {
         let catalogs: [_; COMMITTERS] = std::array::from_fn(|_| catalog::new(owners.div_ceil(COMMITTERS)));
         let policy = |number: usize| AppendPolicy::new(Arc::clone(&source), catalogs[number].clone(), number);
@@ -144,7 +144,7 @@ impl Appender {
         let (placed, rest) = (request.stage.placed().clone(), request.rest().len());
         let committer = self.committers.by_hash(request.owner.spread());
         let taken = committer.request(request);
-        // A future of its own, so that the memory of who waits holds no second copy of the request.
+        // A future of its own, so that the waiting caller's memory holds no second copy of the request.
         async move {
             if !taken {
                 let ended = Error::internal("a committer has ended");

@@ -54,7 +54,7 @@ impl NotedChanges {
         }
     }
 
-    /// What was noted before does not lead to what is noted from now on.
+    /// Begins an empty note: changes between the earlier note and this one may be missing.
     fn miss(&mut self) {
         *self = Self { misses: self.misses + 1, ..Self::default() };
     }
@@ -68,7 +68,7 @@ impl ChangedOwners {
         self.wanted.store(wanted, Ordering::Relaxed);
     }
 
-    /// Notes whether a change stream tells of changes. Without one all are missed.
+    /// Notes whether changes come from a change stream. Without one all are missed.
     pub(crate) fn set_source(&self, source: ChangeSource) {
         self.source.send_replace(source);
         if source != ChangeSource::Stream {
@@ -81,7 +81,7 @@ impl ChangedOwners {
         *self.source.borrow() == ChangeSource::Stream
     }
 
-    /// What tells of changes, once that is known or the deadline has passed.
+    /// The source of changes, once it is known or the deadline has passed.
     pub(crate) async fn source(&self, deadline: Deadline) -> ChangeSource {
         let mut source = self.source.subscribe();
         let known = deadline.wait_for(source.wait_for(|source| *source != ChangeSource::Interrupted)).await;

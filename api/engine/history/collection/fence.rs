@@ -83,8 +83,8 @@ impl ServerClock {
         at.is_within(limit, clock).then(|| ReadTime { moment: Moment::now(clock), server })
     }
 
-    /// Has the next read ask for the time: the database has refused to open a page, perhaps because its clock is far ahead of the
-    /// latest time.
+    /// Makes the next read ask for the time, because the database has refused to open a page: its clock may
+    /// be far ahead of the latest time.
     pub(crate) fn doubt(&self) {
         self.0.lock().doubted = true;
     }
@@ -110,7 +110,7 @@ impl Fence {
         Self { topology, until }
     }
 
-    /// The fence of what needs none. The database refuses everything that has it.
+    /// A fence that is closed: the database refuses every command that has it. For batches that need none.
     pub(crate) fn closed(topology: Topology) -> Self {
         Self { topology, until: 0 }
     }
@@ -120,7 +120,7 @@ impl Fence {
         let (clock, until): (_, Bson) = match self.topology {
             Topology::Standalone => ("$$NOW", DateTime::from_millis(self.until).into()),
             Topology::Replicated | Topology::Sharded => {
-                // Both times have lost their fractions of a second.
+                // Both times are cut to whole seconds.
                 let time = (self.until.div_euclid(1000) + 2).clamp(0, u32::MAX.into()) as u32;
                 ("$$CLUSTER_TIME", Timestamp { time, increment: 0 }.into())
             }

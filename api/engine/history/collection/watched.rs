@@ -1,7 +1,7 @@
 //! Owners whose histories have live readers, and what is learned of the ends of these histories.
 //!
-//! What is learned wakes: it says that there may be more. A room then takes what a change says, if that follows what it has, or reads
-//! the history itself ([`live`](mod@crate::history::live)).
+//! News wakes the readers of an owner: it says that there may be more items. A room then takes the items of a
+//! change that follows its position, or reads the history itself ([`live`](mod@crate::history::live)).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -45,7 +45,7 @@ pub(crate) struct WakeReasons {
     pub(crate) ends: u64,
 }
 
-/// An append of which the database has told.
+/// An append that a change of the database has shown.
 #[derive(Debug)]
 pub(crate) struct AppendChange {
     /// The bucket after it.
@@ -64,7 +64,7 @@ pub(crate) struct WatchedOwners {
     owners: Mutex<HashMap<OwnerId, Watched>>,
     /// How many readers of all owners there are.
     readers_of_all: AtomicUsize,
-    /// Who has changed, for these.
+    /// The owners that have changed, for these readers.
     pub(crate) changed: ChangedOwners,
     /// Whether there are any.
     wanted: watch::Sender<bool>,
@@ -86,7 +86,7 @@ impl Default for WatchedOwners {
     }
 }
 
-/// What is told of an owner, and how many watch it.
+/// The news of an owner, and the number of its watchers.
 #[derive(Debug, Default)]
 struct Watched {
     news: watch::Sender<News>,
@@ -112,7 +112,7 @@ pub(crate) struct WatchedOwner {
 pub(crate) struct WatchedAll(Arc<WatchedOwners>);
 
 impl WatchedOwners {
-    /// Watches all owners: who has changed is noted.
+    /// Watches all owners: changed owners are noted.
     pub(crate) fn watch_all(self: &Arc<Self>) -> WatchedAll {
         let owners = self.owners.lock();
         if self.readers_of_all.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -264,7 +264,8 @@ impl WatchedOwners {
 }
 
 impl WatchedOwner {
-    /// Takes the change that has shown the last bucket. It is for one who has forgotten so often; it does not follow pages of before.
+    /// Takes the change that has shown the last bucket, if it follows the pages that the room has: both have
+    /// forgotten as often.
     pub(crate) fn take_change(&self, forgets: u64) -> Option<AppendChange> {
         self.change.lock().take().filter(|change| change.forgets == forgets)
     }

@@ -13,8 +13,8 @@
 //! instance stood still, must not delete what was appended after a reopening: it deletes only pages up to one that a tombstone,
 //! not yet swept, has just covered. Damage does not keep an owner from being erased ([`damaged`]).
 //!
-//! A reopening shows what came late behind the tombstone to readers, for good. So it looks behind it first. If a page comes while
-//! it is under way, the tombstone has other numbers than those that were read, and is not lifted.
+//! A reopening would show late pages to readers, for good. So it looks for late pages first. If a page
+//! arrives while it is under way, the numbers of the tombstone have changed, and the tombstone is not lifted.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub enum Erasure {
     Swept,
 }
 
-/// What became of the wish to lift a tombstone.
+/// The outcome of a reopening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reopening {
     /// The history takes appends again. Its numbers go on after those of the erased pages.
@@ -115,7 +115,7 @@ impl Erasures {
             forget_projections(of, &tombstone).await?;
             let is_clean = match begins {
                 Some(_) => look_behind(of, &tombstone, None).await?,
-                // What came late all the same. A reopening may be under way.
+                // Pages that arrived late. A reopening may be under way.
                 None => delete_pages(of, &tombstone, Some(reopening(&tombstone))).await?,
             };
             return Ok(if is_clean { Erasure::Swept } else { Erasure::Erasing });
@@ -175,10 +175,10 @@ impl Erasures {
         forget_projections(of, &tombstone).await?;
         let erasure = LoggedErasure::read(of).await?;
         source.raise_markers(deadline).await?;
-        // Without a page before it the history is as if it had never been.
+        // If no page was ever opened, no marker is needed.
         if tombstone.first_page > PageNumber::FIRST {
             let id = BucketId { owner: owner.clone(), second: tombstone.second }.to_string();
-            // By its page: an attempt that did not come to its end has perhaps left it with another `_id`.
+            // By its page: an interrupted attempt may have left it with another `_id`.
             let place = (doc! { "page": 1_i64, "count": 0 }, source.by_page());
             let more = doc! { "_id": { "$ifNull": ["$_id", id] }, "swept": true };
             write(of, read, place, tombstone, more).await?;
@@ -375,7 +375,8 @@ async fn delete_numbered(of: OfOwner<'_>, tombstone: &Marker) -> Result<bool> {
     Ok(found.len() < MOST_DELETED)
 }
 
-/// Has the tombstone say that these numbers are used. Pages may be deleted then: none that is opened later has their numbers.
+/// Writes into the tombstone that these numbers are used. Then pages may be deleted: no later page has their
+/// numbers.
 async fn use_up(of: OfOwner<'_>, tombstone: &Marker, (first_page, second): Numbers) -> Result<()> {
     let used = doc! { "$max": { "firstPage": first_page, "second": second as i64 } };
     let any_erasure = doc! { "_id": tombstone_id(of.owner), "swept": tombstone.swept };

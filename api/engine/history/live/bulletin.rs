@@ -1,7 +1,8 @@
 //! What the readers of all owners of a history share: which owners have something new, and how much they have.
 //!
-//! The feed notes who has changed. Once a second the tails of these owners are read, a thousand with one command, and published. A
-//! bulletin has only the latest of each owner, so a reader that is slow misses nothing but states in between.
+//! The feed notes which owners have changed. Once a second the tails of these owners are read, a thousand
+//! with one command, and published. A bulletin has only the latest of each owner, so a reader that is slow
+//! misses nothing but states in between.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -94,7 +95,8 @@ impl SharedBulletin {
     }
 }
 
-/// What publishes a bulletin. When it is dropped, also by a panic, its readers are told, and the next one begins another bulletin.
+/// What publishes a bulletin. When it is dropped, also by a panic, its readers end with an error, and the
+/// next reader begins another bulletin.
 struct Publisher {
     shared: SharedBulletin,
     bulletin: watch::Sender<Bulletin>,
@@ -104,7 +106,7 @@ impl Publisher {
     /// Publishes what has changed until there are no readers.
     async fn run(self, source: Arc<HistoryCollection>) {
         loop {
-            // Soon for the first reader, who waits for a place.
+            // Soon for the first reader, which waits for a place.
             let begins = self.bulletin.borrow().reached.is_none();
             tokio::select! {
                 () = self.bulletin.closed() => {

@@ -41,7 +41,7 @@ pub(crate) fn scope(database: &Database, collections: &[&str], more: Document, w
     let epoch = doc! { "ns.coll": migrations::COLLECTION, "documentKey._id": epoch::ID };
     let mut shown = doc! {
         "ns.coll": 1, "documentKey._id": 1, "operationType": 1, "clusterTime": 1, "wallTime": 1,
-        // So that a change which is known already wakes no one.
+        // So that a known change wakes no reader.
         "count": { "$ifNull": ["$updateDescription.updatedFields.count", "$fullDocument.count"] },
     };
     shown.extend(more);
@@ -97,7 +97,7 @@ pub(super) fn committed(change: &RawDocument, clock: &Clock) -> Option<Instant> 
     Instant::now().checked_sub(Duration::from_millis(ago))
 }
 
-/// Whether the epoch may be another one.
+/// Whether the epoch may have changed.
 pub(super) fn is_of_epoch(change: &RawDocument) -> bool {
     let id = change.get_document("documentKey").ok().and_then(|key| key.get_str("_id").ok());
     collection(change) == Some(migrations::COLLECTION) && id == Some(epoch::ID)
@@ -117,7 +117,7 @@ pub(crate) fn told(change: &RawDocument, kind: OwnerType) -> Told {
     };
     match count {
         Some(count) => Told::Grown(owner, (bucket.second, count)),
-        // As a repair of its dates. It is no append, whatever the bucket has.
+        // For example a repair of its dates: it is no append.
         None => Told::Marked(owner),
     }
 }

@@ -5,7 +5,8 @@
 //! owners are read once. The order is what counts. A stream begins at a time that the database
 //! has shown, and tails are read later, at states that are not older than that time.
 //!
-//! The stream also tells when the database gets another epoch. Positions of before then mean nothing, and readers are told so.
+//! The stream also tells when the database gets another epoch. Earlier positions mean nothing, and readers
+//! end with an error.
 //!
 //! While no stream answers, for whatever reason, the tails of watched owners are read every second, all owners of a history in one
 //! command. A standalone server has no change streams, and a user may not be allowed to open one: then nothing else is done.
@@ -89,7 +90,7 @@ impl Feed {
         if self.histories.is_empty() {
             return;
         }
-        // Readers that are there already have missed what came after a panic.
+        // After a panic the present readers have missed changes.
         self.set_fed(false);
         for history in &self.histories {
             history.watched.look_at_all();
@@ -97,7 +98,7 @@ impl Feed {
         }
         loop {
             self.until_wanted().await;
-            // What happened while there were no readers concerns none.
+            // Without readers, changes of the epoch need not be noticed.
             *self.epoch.lock() = None;
             self.follow().await;
             metrics::gauge!(LIVE_SILENCE).set(0.0);
@@ -119,14 +120,14 @@ impl Feed {
         self.histories.iter().for_each(|history| history.watched.set_fed(fed));
     }
 
-    /// Whether there are no readers. Those that come from then on wait until they are fed. `fed` says whether those are that are
-    /// there.
+    /// Whether there are no readers. New readers then wait until the feed begins again. `fed` says whether
+    /// the present readers are fed.
     fn ends(&self, fed: bool) -> bool {
         if self.is_wanted() {
             return false;
         }
         self.set_fed(false);
-        // One may have come before that.
+        // A reader may have come before that.
         let ends = !self.is_wanted();
         self.set_fed(fed && !ends);
         ends

@@ -1,4 +1,4 @@
-//! A reader of all owners: who has something new, from a place in the database's log on.
+//! A reader of all owners: it learns which owners have something new, from a place in the database's log on.
 //!
 //! What happens from now on is in the bulletin that all readers share ([`bulletin`](mod@super::bulletin)). What happened before,
 //! since the place that a reader resumes from, is read by a change stream of its own, which ends where the bulletin begins.
@@ -24,7 +24,7 @@ use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
 /// The most owners that a reader gets at once.
 const MOST: usize = 100;
 
-/// How long a reader waits until it tells its place although nothing has happened: a place ages, too.
+/// How long a reader waits before it returns a later place without news. Places age, too.
 const QUIET: Duration = Duration::from_secs(15);
 
 /// How long the server waits for a change before it answers that it has none.
@@ -36,7 +36,7 @@ const MOST_MISSED: usize = 4;
 /// Why a reader of all owners does not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// The database tells no changes: it is a standalone server, or the user may not read them.
+    /// There are no change streams: it is a standalone server, or the user may not read them.
     #[error("the database tells no changes")]
     NotAvailable,
     /// The log of the database does not reach back to the place, or never had it.
@@ -53,7 +53,7 @@ pub enum FollowError {
 /// What a reader of all owners gets next.
 #[derive(Debug)]
 pub struct OwnersNews {
-    /// Owners that have something new, and how much they have; none if only the place is told.
+    /// Owners that have something new, and how much they have; empty if only the place is new.
     pub owners: Vec<(OwnerId, Totals)>,
     /// The place up to which the reader has all. `None` if more follows at once.
     pub place: Option<LogPlace>,
@@ -71,7 +71,7 @@ pub struct OwnersReader {
     _watched: WatchedAll,
 }
 
-/// Who may follow the owners of one history. Clones share it.
+/// The readers of all owners of one history. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Followers {
     bulletin: SharedBulletin,
@@ -85,7 +85,7 @@ impl Default for Followers {
 }
 
 impl Followers {
-    /// Begins to read who has something new, from a place on, or from now on.
+    /// Begins to read which owners have something new, from a place on, or from now on.
     ///
     /// # Errors
     /// See [`FollowError`].
@@ -105,7 +105,7 @@ impl Followers {
                 return Err(Error::unavailable("there is no change stream now").into());
             }
         }
-        // A bulletin of earlier readers does not lead to what is noted now.
+        // Between a bulletin of earlier readers and what is noted now, changes may be missing.
         let since = source.watched.changed.misses();
         let mut bulletin = self.bulletin.subscribe(source);
         let begun = async {
@@ -116,7 +116,8 @@ impl Followers {
         let begun = deadline.wait_for(begun).await.and_then(Result::ok);
         let (at, misses, reached) = begun.ok_or_else(Error::no_answer)?;
         let missed = match (&after, reached) {
-            // Another process may have told it of later changes already: it gets these twice.
+            // If the reader followed another process before, it may have some of these changes, and gets them
+            // twice.
             (Some(after), Some(reached)) if *after < reached => {
                 Some(Missed::read(source, after, reached, Arc::clone(&self.missed), deadline).await?)
             }
@@ -127,7 +128,7 @@ impl Followers {
 }
 
 impl OwnersReader {
-    /// Waits for what comes next, or tells a later place. The call may be dropped at any time, and nothing is lost.
+    /// Waits for news, or returns a later place. The call may be dropped at any time, and nothing is lost.
     ///
     /// # Errors
     /// Changes were missed, or the reader is too far behind: it has to resume.

@@ -25,7 +25,8 @@ pub enum LiveStart {
     End,
     /// With the first item that is there.
     First,
-    /// After the items up to this position, which the reader has: it is told if the next one is deleted, also after the beginning.
+    /// After the items up to this position, which the reader has: it gets an error if the next one is
+    /// deleted, also later.
     After(Position),
 }
 

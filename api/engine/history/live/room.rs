@@ -78,9 +78,9 @@ impl Rooms {
                 let published = watch::Sender::new(Published { end, pages, committed: None, ended: None });
                 let entered = published.subscribe();
                 place.insert(published.clone());
-                // News that came while the history was read are looked at.
+                // The room examines news that came while the history was read.
                 let looked = Looked { bucket: history.last().map(growth), reasons: watched.reasons };
-                // So that older buckets may be deleted without a look.
+                // So that the deletion of an older bucket does not wake the room.
                 looked.bucket.inspect(|last| source.watched.seen(&watched.owner, *last));
                 let door = Door { rooms: self.clone(), owner: watched.owner.clone(), published };
                 tasks::start("live-room", Room { source: Arc::clone(source), watched, door, looked }.run());
@@ -112,7 +112,8 @@ struct Looked {
     reasons: WakeReasons,
 }
 
-/// The way into a room. It closes when this is dropped, also by a panic: then readers are told, and the next one opens another room.
+/// The way into a room. It closes when this is dropped, also by a panic: then its readers end with an error,
+/// and the next reader opens another room.
 struct Door {
     rooms: Rooms,
     owner: OwnerId,
@@ -187,7 +188,7 @@ impl Room {
         published.pages.len() > 1 || published.pages.iter().any(|page| !is_kept(&self.source, page))
     }
 
-    /// Keeps one of the pages, or none. Readers that wait have what they are about.
+    /// Keeps one of the pages in memory, or none. Waiting readers have the items of the others already.
     fn keep(&self, kept: impl FnOnce(&[Bucket]) -> Option<&Bucket>) {
         self.door.published.send_if_modified(|published| {
             published.pages = kept(&published.pages).cloned().into_iter().collect();

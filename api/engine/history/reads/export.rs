@@ -96,7 +96,7 @@ impl Export {
     /// Those of [`Export::next`].
     pub async fn next_of(&mut self, most: usize) -> Result<Option<ExportBatch>> {
         let mut read = self.read(most).await;
-        // Another process may have retired pages, of which this one has not heard before.
+        // Another process may have retired pages since this one last asked.
         while let Err(Error::Gone(Gone::Retired { .. })) = read
             && self.begins
             && self.begin_again().await?

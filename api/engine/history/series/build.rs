@@ -197,7 +197,7 @@ impl Rebuild {
         self.feeder.is_near().await
     }
 
-    /// Lets it be read instead of the former one, and drops that.
+    /// Makes it the build that is read, and drops the one before.
     ///
     /// # Errors
     /// The database does not answer. Then what is read is either one or the other, and the next rebuild drops what is left.

@@ -26,10 +26,11 @@ use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 /// Name of the collection.
 pub(crate) const COLLECTION: &str = "series";
 
-/// How long a lease lasts, by the clock of the database. It only decides who feeds: safety comes from the term.
+/// How long a lease lasts, by the clock of the database. It decides only which instance feeds. Safety comes
+/// from the term.
 pub(crate) const LEASE_MILLIS: i64 = 10_000;
 
-/// How often a lease is renewed by who does something long.
+/// How often a lease is renewed during long work.
 const RENEW: Duration = Duration::from_secs(3);
 
 /// The builds of a history.
@@ -66,7 +67,7 @@ pub(crate) struct FeedProgress {
     pub(crate) place: Option<LogPlace>,
     /// Whether all owners that there were at the beginning are fed.
     pub(crate) scanned: bool,
-    /// The last owner of which that is known, if not.
+    /// If not, the last owner whose pages were compared.
     pub(crate) scan_after: Option<OwnerId>,
     /// All that was acknowledged before this moment is fed, in milliseconds since 1970 by the clock of the database.
     pub(crate) up_to: Option<i64>,
@@ -79,7 +80,7 @@ pub(crate) struct BuildState {
     pub(crate) meta: Vec<String>,
     pub(crate) granularity: String,
     pub(crate) expire_after_days: Option<i64>,
-    /// The number of the lease: who announces must have it.
+    /// The number of the lease. An announcement compares it.
     pub(crate) term: i64,
     /// It grows with each change of a generation, before anything is deleted because of it.
     pub(crate) raises: i64,

@@ -27,8 +27,8 @@ const STALLED: Duration = Duration::from_secs(5);
 /// How long changes are collected: many appends of one owner are then fed together.
 const COLLECT: Duration = Duration::from_millis(200);
 
-/// From so many owners on there is a pause: an insert of many measurements costs each of them less, and so do changes and pages that
-/// are read together.
+/// The number of owners from which on there is a pause: an insert of many measurements costs each of them
+/// less, and so do changes and pages that are read together.
 const MANY_OWNERS: usize = 100;
 
 const PAUSE: Duration = Duration::from_secs(2);
@@ -39,15 +39,15 @@ const MOST_OWNERS: usize = 10_000;
 /// What a stream tells.
 #[derive(Debug, Default)]
 pub(super) struct FeedNews {
-    /// Who may have something new.
+    /// Owners that may have something new.
     pub(super) owners: HashSet<OwnerId>,
-    /// Whether this cannot be said: all owners must be looked at.
+    /// Whether it is not known which owners: all must be examined.
     pub(super) everyone: bool,
     /// Whether the stream does not answer. Then it is not known whether there is something new.
     pub(super) is_stalled: bool,
     /// The place after all this.
     pub(super) place: Option<LogPlace>,
-    /// All that was acknowledged before this moment is told, in milliseconds since 1970.
+    /// All that was acknowledged before this moment is in the news, in milliseconds since 1970.
     pub(super) up_to: Option<i64>,
 }
 

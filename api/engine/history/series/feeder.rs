@@ -34,7 +34,8 @@ const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// The same at most after failures that do not pass by themselves, such as a missing privilege.
 const AFTER_FAILURES: Duration = Duration::from_secs(60);
 
-/// How far behind a build may be that is let read: nearly nothing is left to be fed by who goes on with it.
+/// How late a build may be when it becomes the one that is read: its next feeder has nearly nothing left to
+/// feed.
 const NEAR_MILLIS: i64 = 5_000;
 
 /// How often a feeder that has nothing to feed says how far it has come.
@@ -110,7 +111,7 @@ fn report_lag(source: &HistoryCollection, millis: i64) {
     metrics::gauge!(SERIES_LAG, "collection" => history).set(millis.max(0) as f64 / 1000.0);
 }
 
-/// Who feeds a build.
+/// The feeder of a build.
 pub(crate) struct Feeder {
     source: Arc<HistoryCollection>,
     build: BuildName,
@@ -152,7 +153,7 @@ impl Feeder {
         }
         let generations = Generations { source: &source, build: &build, deadline: Deadline::within(COMMAND) };
         let todo = generations.pending().await?.into_iter().collect();
-        // Soon after a batch was settled, and then at the pace of erasures that are looked behind.
+        // Soon after a batch was settled, and then as often as housekeeping looks for late pages.
         let sweep = Instant::now() + source.markers.ages.tail;
         tracing::info!(history = build.history, term = state.term, "feeds the time series");
         let now = Instant::now();
@@ -246,7 +247,7 @@ impl Feeder {
         }
     }
 
-    /// The next owners of those that there were at the beginning.
+    /// The next of the owners that existed at the beginning.
     async fn scan(&mut self) -> Result<()> {
         if self.progress.scanned {
             return Ok(());
@@ -327,7 +328,7 @@ impl Feeder {
         };
         self.build.keeping(&self.source, self.state.term, delete).await?;
         drop_late(&self.source).await?;
-        // Also if who has forgotten them could not say so.
+        // Also if the erasure could not write that it had raised them.
         let pending = generations().pending().await?;
         self.todo.extend(pending);
         self.sweep = Instant::now() + self.source.markers.ages.late;

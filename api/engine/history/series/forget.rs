@@ -3,8 +3,9 @@
 //! The generation of the owner is raised, and then what it had is deleted. A feeder asks for the generation before it reads pages. So what it read of the erased pages has an
 //! earlier generation, and does not count, whenever it comes; the feeder's sweep deletes it. If the owner has pages, because it was reopened meanwhile, they are fed again.
 //!
-//! One raise for each tombstone is enough: who asks for the generation later finds the tombstone, and feeds nothing. An erasure is looked behind
-//! for a day, so without that readers would find again and again that something has changed.
+//! One raise for each tombstone is enough: a feeder that asks for the generation later finds the tombstone,
+//! and feeds nothing. Housekeeping looks for late pages for a day, so repeated raises would make readers read
+//! again and again.
 
 use super::control::{BuildName, Builds};
 use super::generations::Generations;
@@ -33,7 +34,7 @@ pub(crate) async fn forget(of: OfOwner<'_>) -> Result<()> {
             None => {
                 let current = generations.raise(of.owner).await?;
                 tell_readers(source, &build).await?;
-                // Last: who does not come to this raises it once more.
+                // Last: if this is not reached, the generation is raised once more.
                 if let Some(since) = since {
                     generations.forgotten(of.owner, since).await?;
                 }

@@ -44,13 +44,13 @@ impl Generations<'_> {
         format!("{}/{owner}", self.build.id())
     }
 
-    /// Those of these owners that have a document.
+    /// The generations of these owners, of each that has a document.
     pub(super) async fn of(self, owners: &[OwnerId]) -> Result<HashMap<OwnerId, OwnerGeneration>> {
         let ids: Vec<_> = owners.iter().map(|owner| self.id(owner)).collect();
         self.find(doc! { "_id": { "$in": ids } }).await
     }
 
-    /// Those of all owners that have another generation than 0.
+    /// All generations other than 0, by owner.
     pub(super) async fn changed(self) -> Result<HashMap<OwnerId, OwnerGeneration>> {
         let mut filter = self.range();
         filter.insert("current", doc! { "$gt": 0_i64 });

@@ -22,7 +22,7 @@ use crate::mongo::{COMMAND, Deadline, Error, Result};
 /// The most owners of a round: their announcement is written each time.
 const MOST_OWNERS: usize = 500;
 
-/// Of how many owners one command reads the positions. Each bucket of these is looked at.
+/// The number of owners whose positions one command reads. It examines each of their buckets.
 const POSITIONS_AT_ONCE: usize = 25;
 
 /// The most pages that a round reads.

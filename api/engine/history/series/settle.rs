@@ -1,8 +1,9 @@
 //! What becomes of a batch whose outcome is not known.
 //!
-//! Its insert was sent once, or not at all. A measurement that a majority has is there once, for good. One that is missing may still
-//! come, at any time. So either all are there, or the owner gets another generation: with a copy of what was there before this batch, made under a number of
-//! its own. When the copy is complete, it counts, and what came or comes under the former generation does not.
+//! Its insert was sent once, or not at all. A measurement that a majority has is there once, for good. One
+//! that is missing may still come, at any time. So either all are there, or the owner gets another
+//! generation: with a copy of what was there before this batch, made under a number of its own. When the copy
+//! is complete, it counts, and measurements of the earlier generation do not, whenever they arrive.
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
@@ -44,7 +45,7 @@ pub(super) async fn settle(
     for announced in batch {
         let known = known.get(&announced.owner).copied().unwrap_or_default();
         if known.current != announced.generation {
-            // What was announced does not count. Who has changed it may not have come to the end.
+            // The generation has changed, so the batch does not count. The change may have been interrupted.
             tell_readers(source, build).await?;
             generations(step()).delete_older(&[(announced.owner.clone(), known.current)]).await?;
         } else if !is_complete(source, build, announced, known).await? {
@@ -54,7 +55,8 @@ pub(super) async fn settle(
     Ok(())
 }
 
-/// Whether all that was announced is there. If a copy was begun, it is not: the copy must become one that does not count.
+/// Whether all that was announced is there. If a copy was begun, the answer is no, so that another copy
+/// replaces it.
 async fn is_complete(
     source: &HistoryCollection,
     build: &BuildName,

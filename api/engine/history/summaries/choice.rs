@@ -24,10 +24,11 @@ use crate::mongo::{COMMAND, Corruption, Deadline, Result};
 /// The most pages that a command chooses.
 const MOST_CHOSEN: usize = 65_536;
 
-/// The most tiles that a request looks for, the first ones, and the most kept ones, the last ones: the others are as if they were not there.
+/// The most tiles that a request looks for: the first ones, and the last ones of those that are kept. Other
+/// tiles are ignored.
 const MOST_TILES: u64 = 200_000;
 
-/// So many tiles have twice as many pages as a request reads.
+/// The number of tiles that have twice as many pages as a request reads.
 const ENOUGH_TILES: usize = 2 * MOST_EXAMINED.div_ceil(PAGES as usize);
 
 /// What is read at once.
@@ -80,7 +81,7 @@ impl History {
             Some((tiles, range))
         });
         let mut choice = ChosenStretches::default();
-        // Tiles whose pages are read: those that are missing, or cannot say what is asked.
+        // Tiles whose pages are read: they are missing, or do not have the answer.
         let mut open = BTreeSet::new();
         // The least and the greatest date of tiles that are not read.
         let mut unread = Vec::new();
@@ -425,7 +426,7 @@ mod tests {
         let dates = |choice: &ChosenStretches| choice.stretches.iter().map(|(first, _)| *first).collect();
         let all: Vec<i64> = dates(&choice);
         assert_eq!((all, choice.horizon), ((1..=1_000).collect(), Some(1_001)));
-        // Of pages, another command has found those of before this date.
+        // Another command has found the pages before this date.
         choice.stretches.extend([tile(7), tile(501)]);
         choice.end_before(Some(500));
         choice.order();

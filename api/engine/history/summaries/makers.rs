@@ -1,4 +1,4 @@
-//! Who makes tiles: after an answer that had to read pages instead, and housekeeping.
+//! When tiles are made: after an answer that had to read pages instead, and by housekeeping.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ struct WaitingOwners {
 }
 
 impl TileMakers {
-    /// Has the tiles of an owner made that are missing, after what waits already.
+    /// Queues an owner whose missing tiles are to be made.
     pub(crate) fn begin(&self, reader: &HistoryReader, owner: OwnerId) {
         let Some(maker) = TileMaker::of(reader) else { return };
         let mut waiting = self.0.lock();
@@ -128,7 +128,7 @@ async fn make_missing(maker: &TileMaker, owner: &OwnerId, pauses: bool, until: D
     Ok(progress)
 }
 
-/// Those of these tiles that are not there.
+/// The tiles among these that are missing.
 async fn missing(
     maker: &TileMaker,
     owner: &OwnerId,
@@ -189,7 +189,8 @@ impl TileWalk {
                             progress
                         });
                     }
-                    // Whose tiles were made has the next step. Who takes a step without a tile must not keep the others either.
+                    // An owner whose tiles were made has the next step, too. An owner without a new tile must
+                    // not keep the others from their turn.
                     if until.passed() && progress.made {
                         break;
                     }

@@ -140,7 +140,7 @@ impl History {
             }
             None => ChosenStretches::default(),
         };
-        // Of a moment before them, the items cannot be told from later ones.
+        // For a moment among retired pages, kept tiles cannot tell earlier items from later ones.
         if let Some(kept) = tiles.clone().filter(|_| !is_empty && last >= Some(self.first_seq())) {
             self.choose_kept(&kept.kept(), query.dates(), query.order, &mut choice, deadline).await?;
         }
@@ -373,7 +373,8 @@ impl SummaryReading {
         }
     }
 
-    /// Adds what tiles add up to. The pages of those that cannot say it are read next, and so are the tiles that would be too many in memory.
+    /// Adds what tiles add up to. The pages of tiles without an answer are read next, and so are the tiles
+    /// that exceed the memory.
     async fn read_tiles(&mut self, tiles: Vec<(i64, Stretch)>, deadline: Deadline) -> Result<()> {
         let Some(set) = self.scan.tiles.clone() else { return Ok(()) };
         let SummaryScan { history, query, .. } = &self.scan;

@@ -3,7 +3,8 @@
 //! The hash is of all that the bytes of a tile depend on beside its pages: the definition's `summaries`, and the format. So another definition
 //! begins other tiles. No name of a history, no hash and no id of an owner has a `/`, so what begins with one of these parts is a range.
 //!
-//! The rules of [`make`](super::make) for when a tile has no groups or is a stub are not in the hash: who changes them has `summary_tiles` emptied by a migration.
+//! The rules of [`make`](super::make) for when a tile has no groups or is a stub are not in the hash: a
+//! change of these rules needs a migration that empties `summary_tiles`.
 
 use std::fmt::Write;
 
@@ -31,7 +32,7 @@ impl TileNumber {
         Self(self.0 + 1)
     }
 
-    /// The tile so many places after this one.
+    /// The tile that is `count` places after this one.
     pub(crate) fn plus(self, count: usize) -> Self {
         Self(self.0.saturating_add(count as u64))
     }
