@@ -379,7 +379,8 @@ impl Engine {
 /// Reads, for our own crates.
 #[doc(hidden)]
 impl Engine {
-    /// Has the tiles of an owner made that a summary lacks ([`SummaryScan::lacks_tiles`](super::SummaryScan::lacks_tiles)), in the background.
+    /// Queues an owner whose summary lacks tiles
+    /// ([`SummaryScan::lacks_tiles`](super::SummaryScan::lacks_tiles)), in the background.
     pub fn begin_tiles(&self, owner: &OwnerId) {
         self.shared.tile_makers.begin(&self.reader, owner.clone());
     }

@@ -81,8 +81,9 @@ impl Retirement {
         Self { reader, walk: Mutex::default(), clock: RetentionClock::default() }
     }
 
-    /// Retires pages of the next owners, a bounded number of them, and deletes pages that were retired before, also if nothing
-    /// is to be retired now. The walk over all owners goes on with the next call, and then begins again.
+    /// Retires pages of the next owners, a bounded number of them, and deletes pages that were retired
+    /// before, also if nothing is to be retired now. The next call goes on with the next owners; after the
+    /// last owner the walk begins again.
     pub async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired> {
         let (source, deadline) = (&self.reader.source, deadline.or_within(COMMAND));
         let after = self.walk.lock().clone();
