@@ -147,8 +147,9 @@ impl Store {
         collection_guards::check_guards(&self.database, &self.definitions).await
     }
 
-    /// Checks that the primary answers within `limit`. One call asks at a time; its answer is also that of the calls that were
-    /// waiting when it asked. So many probes at once take no connections from appends and reads.
+    /// Checks that the primary answers within `limit`. One call asks at a time; its answer is also that of
+    /// the calls that were waiting when it asked. So simultaneous probes take no connections from appends and
+    /// reads.
     ///
     /// # Errors
     /// The primary does not answer in time.

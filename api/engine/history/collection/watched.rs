@@ -29,8 +29,8 @@ pub(crate) struct News {
     pub(crate) bucket: Option<Growth>,
     /// What else there was.
     pub(crate) reasons: WakeReasons,
-    /// When the last of it was committed, as far as that is known: an append of this process when it was acknowledged, and what does
-    /// not say it when it was learned.
+    /// When the last of it was committed. For an append of this process this is when it was acknowledged;
+    /// without a known time it is when the news was learned.
     pub(crate) at: Option<Instant>,
 }
 
@@ -140,8 +140,8 @@ impl WatchedOwners {
         self.wanted.send_if_modified(|known| std::mem::replace(known, wanted) != wanted);
     }
 
-    /// Waits until the appends of other processes are learned of. What is read afterwards, and what is learned afterwards, is all
-    /// that there is.
+    /// Waits until this process learns of the appends of others. A read after that, with the news after that,
+    /// misses nothing.
     ///
     /// # Errors
     /// The database does not answer in time.
@@ -171,8 +171,8 @@ impl WatchedOwners {
         self.owners.lock().keys().cloned().collect()
     }
 
-    /// Learns that a commit of this process has appended to a history, which ends with `last`. A commit whose outcome is not known
-    /// is learned of as those of other processes are.
+    /// Learns that a commit of this process has appended to a history, which ends with `last`. A commit of
+    /// unknown outcome is learned of by its change, as those of other processes are.
     pub(crate) fn appended(&self, owner: &OwnerId, last: Seq) {
         if self.count.load(Ordering::Relaxed) == 0 {
             return;

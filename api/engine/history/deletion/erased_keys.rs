@@ -39,7 +39,7 @@ const MOST_REMEMBERED: usize = 1_000;
 /// One scan: the owner, since when it is erased, and whether the scan is that of the sweep. A later erasure has scans of its own.
 pub(crate) type KeyScan = (OwnerId, Option<DateTime>, bool);
 
-/// Whose turn it is to examine records, in the order of asking. Clones share it: a process has one.
+/// The turns of the scans that examine records, in the order of asking. Clones share it: a process has one.
 #[derive(Debug, Clone, Default)]
 pub struct ScanTurn(Arc<tokio::sync::Mutex<()>>);
 

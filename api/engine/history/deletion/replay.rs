@@ -1,8 +1,8 @@
 //! Erasing once more what was erased after the backup from which the database was restored.
 //!
-//! Page numbers are a clock. Every page of a history from before an erasure has a number below the erasure's `first_page`, every
-//! page after a reopening has a later one, and the marker of the beginning then begins there. So the history itself says whether
-//! it is from before the erasure. A tombstone says it by its time.
+//! Page numbers are a clock. Every page that was opened before an erasure has a number below the erasure's
+//! `first_page`, every page after a reopening has a later one, and the marker of the beginning then begins
+//! there. So the history itself shows whether it is older than the erasure. A tombstone shows it by its time.
 
 use std::cmp::Ordering;
 

@@ -164,7 +164,8 @@ pub struct Rebuild {
 }
 
 impl Rebuild {
-    /// Begins one. A former one that has not come to its end is given up. `None` if the definition asks for no time series.
+    /// Begins a rebuild. An interrupted earlier one is given up. `None` if the definition asks for no time
+    /// series.
     ///
     /// # Errors
     /// The database does not answer, or refuses a command.

@@ -285,7 +285,7 @@ impl DateSearch<'_> {
     }
 }
 
-/// The least key that others may have than those that a search of at most so many has found.
+/// No key that a search for at most `most` has left out is less than this. `None` if it has found all.
 fn horizon(found: &[(i64, PageNumber)], most: usize) -> Option<i64> {
     found.last().filter(|_| found.len() >= most).map(|(key, _)| *key)
 }

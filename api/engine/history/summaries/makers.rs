@@ -74,7 +74,7 @@ async fn make_all(maker: TileMaker, waiting: Arc<Mutex<WaitingOwners>>) {
     }
 }
 
-/// The owner whose turn it is, which waits until its turn has ended. Without one the task ends.
+/// The owner that has the turn, and stays in the queue until its turn has ended. Without one the task ends.
 fn next(waiting: &Mutex<WaitingOwners>) -> Option<OwnerId> {
     let mut waiting = waiting.lock();
     let next = waiting.owners.front().cloned();
