@@ -1,8 +1,11 @@
 //! The schemas of single values, in requests and answers alike.
 
+pub mod items;
+#[cfg(test)]
+mod oracle_tests;
+
 use std::borrow::Cow;
 
-use pagebucket_model::definition::openapi;
 use pagebucket_model::domain::{PagePath, Resolution};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -27,7 +30,7 @@ pub fn many(one: Cow<'_, str>, most: usize) -> RefOr<Schema> {
 
 /// A whole number from 1 to 2^53 - 1.
 pub fn ordinal() -> RefOr<Schema> {
-    schema(openapi::ordinal())
+    schema(items::ordinal())
 }
 
 /// The schema that a definition gives for the ids of its owners.
@@ -59,8 +62,8 @@ pub fn order() -> RefOr<Schema> {
 /// An instant in an answer.
 pub fn instant() -> RefOr<Schema> {
     let description = "RFC 3339 in UTC, with exactly three fraction digits.";
-    let pattern = openapi::INSTANT;
-    let (format, longest) = ("date-time", openapi::INSTANT_LENGTH);
+    let pattern = items::INSTANT;
+    let (format, longest) = ("date-time", items::INSTANT_LENGTH);
     schema(json!({
         "type": "string", "format": format, "description": description, "pattern": pattern, "maxLength": longest
     }))
@@ -83,8 +86,8 @@ fn new_instant(description: &str) -> Value {
     json!({
         "type": "string",
         "description": description,
-        "pattern": openapi::new_instant(),
-        "maxLength": openapi::NEW_INSTANT_LENGTH,
+        "pattern": items::new_instant(),
+        "maxLength": items::NEW_INSTANT_LENGTH,
         "examples": ["2004-01-09T00:00:00.000Z"],
     })
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! a file ─ Definition::parse ─▶ Definition { name, owner, page_size, max_item_bytes, date, item: Schema }
 //!                                            │                                          │
-//!                              routes, names, texts                    checks of items, schemas in OpenAPI
+//!                              routes, names, texts                    checks of items
 //! ```
 //!
 //! That of trades (`trades.json`) is built in. Trades are hashed as in earlier versions, byte for byte, so
@@ -19,16 +19,12 @@
 //! | `time_series.rs` | whether it has a native time series |
 //! | `set.rs` | all definitions of a server, which must agree |
 //! | `names.rs` | which names a definition may use |
-//! | `openapi.rs` | the schemas and examples of its items for the OpenAPI document |
 
 #[cfg(test)]
 mod items_tests;
 #[cfg(test)]
 mod mistakes_tests;
 mod names;
-pub mod openapi;
-#[cfg(test)]
-mod oracle_tests;
 mod set;
 mod single;
 mod summaries;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pagebucket_engine::internal::MOST_EXAMINED;
-use pagebucket_model::definition::{Definition, Definitions, openapi};
+use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::{Instant, Limit, Seq};
 use pagebucket_model::summary::Aggregate;
 use pagebucket_streams::export::{Fields, columns};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::resources::links::{MOST_FILTER_BYTES, MOST_FILTER_VALUES};
 use crate::routes::names::Names;
-use crate::schemas::OWNER_ID;
+use crate::schemas::{OWNER_ID, items};
 
 const REFERENCE: &str = "#/components/schemas/";
 
@@ -37,7 +37,7 @@ enum Placeholder {
 impl<'a> Filler<'a> {
     /// For the templates of this definition.
     pub fn of(definition: &'a Definition) -> Self {
-        let schemas = openapi::schemas(definition).into_iter().collect();
+        let schemas = items::schemas(definition).into_iter().collect();
         Self { definition, names: Names::of(definition).with(texts(definition)), schemas }
     }
 
@@ -45,7 +45,7 @@ impl<'a> Filler<'a> {
     pub fn of_all(self, definitions: &Definitions) -> Self {
         let history = |definition: &Arc<Definition>| {
             let Definition { owner, name, .. } = &**definition;
-            format!("{}/{}/{name}", owner.collection, openapi::owner_pattern(owner.kind))
+            format!("{}/{}/{name}", owner.collection, items::owner_pattern(owner.kind))
         };
         let watchable: Vec<_> = definitions.iter().map(history).collect();
         Self { names: self.names.with([("watchable", watchable.join("|"))]), ..self }
@@ -99,7 +99,7 @@ impl<'a> Filler<'a> {
             Value::Object(members)
                 if members.get("$ref") == Some(&json!(format!("{REFERENCE}{OWNER_ID}"))) =>
             {
-                openapi::owner_id(self.definition.owner.kind)
+                items::owner_id(self.definition.owner.kind)
             }
             Value::Object(members) => {
                 let mut filled = Map::new();
@@ -143,7 +143,7 @@ impl<'a> Filler<'a> {
         let examples = |schema: String| self.schemas.get(&schema)?.get("examples")?.as_array();
         let first = |schema: String| examples(schema)?.first().cloned();
         let example = match name {
-            "ownerExample" => Some(openapi::owner_example(self.definition.owner.kind)),
+            "ownerExample" => Some(items::owner_example(self.definition.owner.kind)),
             "newItem" => first(format!("{title}Input")).map(|item| self.undated(item)),
             "newItems" => examples(format!("{title}Input")).map(|items| json!(items)),
             "newLine" => first(format!("{title}LineInput")).map(|item| self.undated(item)),
@@ -319,7 +319,7 @@ fn texts(definition: &Definition) -> Vec<(&'static str, String)> {
             ("/0".to_owned(), format!("must be {item}, which is an object, not a string"))
         }
     };
-    let owner = openapi::owner_example(definition.owner.kind);
+    let owner = items::owner_example(definition.owner.kind);
     vec![
         ("ownerExample", owner.as_str().map_or_else(|| owner.to_string(), str::to_owned)),
         ("faultPointer", pointer),

@@ -3,13 +3,10 @@
 //! They say the same as the schema of the definition, in the words of JSON Schema 2020-12: our formats become patterns, and
 //! what the server refuses on its own becomes a keyword.
 
+use pagebucket_model::definition::{Definition, Measure, StoredNumber, Summaries, capitalised};
+use pagebucket_model::domain::{Instant, MAX_SAFE_INTEGER, OwnerType};
+use pagebucket_model::item::{SIDES, write_members};
 use serde_json::{Map, Value, json};
-
-use super::names::capitalised;
-use super::single::Definition;
-use super::summaries::{Measure, StoredNumber, Summaries};
-use crate::domain::{Instant, MAX_SAFE_INTEGER, OwnerType};
-use crate::item::{SIDES, write_members};
 
 /// Which form of an item a schema describes.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 mod generated;
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRng;
@@ -13,12 +14,15 @@ use serde_json::{Map, Value, json};
 
 use generated::{candidate, item_schema};
 
-use super::mistakes_tests::published;
-use super::openapi;
-use super::set::Definitions;
-use super::single::Definition;
-use crate::domain::Instant;
-use crate::item::{canonical, check_stored, write_members};
+use pagebucket_model::definition::{Definition, Definitions, JSON_SCHEMA};
+use pagebucket_model::domain::Instant;
+use pagebucket_model::item::{canonical, check_stored, write_members};
+
+use super::items;
+
+/// The published schema of definitions.
+static PUBLISHED: LazyLock<jsonschema::Validator> =
+    LazyLock::new(|| jsonschema::validator_for(&serde_json::from_str(JSON_SCHEMA).unwrap()).unwrap());
 
 fn definition(schema: &Value) -> Option<Definition> {
     let text = json!({
@@ -31,7 +35,7 @@ fn definition(schema: &Value) -> Option<Definition> {
     .to_string();
     match Definition::parse(&text) {
         Ok(definition) => {
-            assert!(published().is_valid(&serde_json::from_str(&text).unwrap()), "{text}");
+            assert!(PUBLISHED.is_valid(&serde_json::from_str(&text).unwrap()), "{text}");
             Some(definition)
         }
         // What only a generator writes: values that their own schema refuses, and bounds without a number between them.
@@ -73,7 +77,7 @@ fn oracle(schema: &Value) -> jsonschema::Validator {
 
 /// A schema of the OpenAPI document, as a document of its own.
 fn documented(definition: &Definition, name: &str) -> Value {
-    let schemas: Map<_, _> = openapi::schemas(definition).into_iter().collect();
+    let schemas: Map<_, _> = items::schemas(definition).into_iter().collect();
     let text = json!({ "$ref": format!("#/$defs/{name}"), "$defs": schemas }).to_string();
     serde_json::from_str(&text.replace("#/components/schemas/", "#/$defs/")).unwrap()
 }
@@ -185,7 +189,7 @@ fn a_default_is_documented_in_words() {
         },
     });
     let definition = definition(&schema).unwrap();
-    let schemas: Map<_, _> = openapi::schemas(&definition).into_iter().collect();
+    let schemas: Map<_, _> = items::schemas(&definition).into_iter().collect();
     let of = |name: &str, pointer: &str| {
         schemas[name].pointer(pointer).and_then(|text| text.as_str().map(str::to_owned))
     };
@@ -199,7 +203,7 @@ fn a_default_is_documented_in_words() {
 
 #[test]
 fn the_examples_that_are_shipped_are_as_documented() {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data/example_histories");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/test_data/example_histories");
     let examples = Definitions::of_directory(&examples).unwrap();
     for definition in examples.iter().chain(Definitions::built_in().iter()) {
         let (title, owner) = (&definition.title, &definition.owner);
@@ -208,7 +212,7 @@ fn the_examples_that_are_shipped_are_as_documented() {
         let stored = documented(definition, title);
         assert!(oracle(&stored).is_valid(&stored["$defs"][title]["examples"][0]), "{title}");
         let mut line = example;
-        line[&owner.field] = openapi::owner_example(owner.kind);
+        line[&owner.field] = items::owner_example(owner.kind);
         let lines = oracle(&documented(definition, &format!("{title}LineInput")));
         let parsed = line.to_string();
         assert!(lines.is_valid(&line), "{line}");
