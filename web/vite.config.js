@@ -18,7 +18,7 @@ const licences = () => ({
 
 // A service to develop against: `make run`, then `npm run dev`.
 const service = process.env.PAGEBUCKET_URL ?? "http://127.0.0.1:8080";
-const served = ["/v1", "/docs", "/openapi", "/problems", "/site.css", "/livez", "/readyz"];
+const served = ["/v1", "/docs", "/histories", "/openapi", "/problems", "/site.css", "/livez", "/readyz", "/.well-known"];
 
 export default defineConfig({
   // What is served beside the assets is the server's own file, not the build's.

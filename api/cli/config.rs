@@ -20,7 +20,7 @@ use pagebucket_model::domain::{Invalid, ReadPreference};
 
 use log_filter::log_filter;
 
-pub use auth::{AuthArgs, AuthMethod, JWT_TYPES, OpenPart};
+pub use auth::{AuthArgs, AuthMethod, EXPLORER_SCOPES, JWT_TYPES, OpenPart};
 pub use choice::{format, read_preference};
 pub use listen::listen_address;
 pub use rate::{ForwardedHeader, Rate, RateArgs};
@@ -159,7 +159,7 @@ pub struct ServerArgs {
     /// Leave out the explorer.
     ///
     /// Then `/` is a page with links, and there are no pages below `/explorer`.
-    #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_NO_EXPLORER", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, help_heading = heading::EXPLORER, env = "PAGEBUCKET_NO_EXPLORER", value_parser = clap::builder::FalseyValueParser::new())]
     pub no_explorer: bool,
 
     /// Maximum number of concurrent requests.

@@ -47,7 +47,7 @@ pub use limits::permits::Permits;
 pub use limits::rate::RateLimits;
 pub use limits::requests::Limits;
 pub use limits::uploads::Uploads;
-pub use middleware::gate::{Gate, OpenParts};
+pub use middleware::gate::{ExplorerClient, Gate, OpenParts};
 pub use middleware::hosts::Hosts;
 pub use openapi::{Version, document};
 pub use pages::cache::Pages;
@@ -55,6 +55,7 @@ pub use problem::{MEDIA_TYPE as PROBLEM_JSON, ProblemKind};
 pub use request::context::RequestConnection;
 pub use request::deadline::REQUEST;
 pub use request::unreserved::decode_unreserved;
+pub use site::origin_of;
 pub use state::Api;
 
 #[cfg(feature = "bench")]
@@ -80,7 +81,7 @@ pub fn router(api: Api) -> Router {
     let documentation = if api.gate.open.docs { Access::Everyone } else { Access::Authenticated };
     let site = site::router(api.store.definitions(), &api.gate, api.explorer)
         .layer(Guard::layer(&api.gate, documentation));
-    let explorer = if api.explorer { site::explorer() } else { Router::new() };
+    let explorer = if api.explorer { site::explorer(&api.gate) } else { Router::new() };
     let all = routes::v1(&api.store, &admission)
         .merge(routes::operators(&api.gate))
         .merge(

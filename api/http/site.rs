@@ -1,7 +1,8 @@
-//! Pages for people: the explorer or a home page, the problems, the OpenAPI document, Swagger UI, an icon, and the JSON
-//! Schema of definitions. All are files inside the binary, and are sent plain or as gzip. Each is compressed once: Swagger UI and
-//! what the explorer loads by the build, the others by the first request.
+//! Pages for people: the explorer or a home page, the problems, the OpenAPI document, Swagger UI, an icon; the catalogue
+//! of histories, and the JSON Schema of definitions. All are files inside the binary, and are sent plain or as gzip. Each
+//! is compressed once: Swagger UI and what the explorer loads by the build, the others by the first request.
 
+mod catalog;
 mod explorer;
 mod file;
 
@@ -40,7 +41,8 @@ pub fn router(definitions: &Definitions, gate: &Gate, explorer: bool) -> Router<
     let home: (&'static str, MakeFile) =
         ("/", |definitions, _| File::new("/", HTML, home_page(definitions).into(), false));
     // Those of the histories are made when they are first asked for: few clients do, and a start waits for nothing.
-    let documents: [(&'static str, MakeFile); 2] = [
+    let documents: [(&'static str, MakeFile); 3] = [
+        ("/histories.json", catalog::of_all),
         ("/openapi.json", |definitions, features| {
             document("/openapi.json", definitions, Version::V3_1, features)
         }),
@@ -50,7 +52,15 @@ pub fn router(definitions: &Definitions, gate: &Gate, explorer: bool) -> Router<
     ];
     let of_histories = documents.into_iter().chain((!explorer).then_some(home));
     let to_docs = Router::new().route("/docs", get(async || Redirect::to("/docs/")));
-    of_histories.fold(to_docs.merge(served(&FILES)), |router, (path, make)| {
+    let each = definitions.iter().fold(to_docs.merge(served(&FILES)), |router, definition| {
+        let made = Arc::new((Arc::clone(definition), OnceLock::<Arc<File>>::new()));
+        let answer = async move |headers: HeaderMap| {
+            let (definition, file) = &*made;
+            file.get_or_init(|| catalog::of_one(definition)).answer(&headers)
+        };
+        router.route(&catalog::address(definition), get(answer))
+    });
+    of_histories.fold(each, |router, (path, make)| {
         let made = Arc::new((definitions.clone(), OnceLock::<Arc<File>>::new()));
         let answer = async move |headers: HeaderMap| {
             let (definitions, file) = &*made;
@@ -76,9 +86,19 @@ pub fn icons() -> Router<Arc<Api>> {
 }
 
 /// The explorer. It needs no token either: a browser sends none with an address. It is the same on every server, and asks
-/// for a token itself.
-pub fn explorer() -> Router<Arc<Api>> {
-    served(&explorer::FILES)
+/// for a token itself. Its page may ask the issuer for one, if its users sign in there.
+pub fn explorer(gate: &Gate) -> Router<Arc<Api>> {
+    let jwt = gate.jwt().filter(|_| gate.explorer_client.is_some());
+    served(&explorer::files(jwt.and_then(|jwt| origin_of(&jwt.settings.issuer)).as_deref()))
+}
+
+/// The origin of an http or https address.
+pub fn origin_of(address: &str) -> Option<String> {
+    let address: Uri = address.parse().ok()?;
+    let (scheme, authority) = (address.scheme_str()?, address.authority()?);
+    // Without a user, whom the policy of a page must not name.
+    let place = authority.as_str().rsplit('@').next()?;
+    ["http", "https"].contains(&scheme).then(|| format!("{scheme}://{place}"))
 }
 
 /// A route for each of these files.
@@ -93,13 +113,18 @@ pub fn metadata(gate: &Gate) -> Router<Arc<Api>> {
     let Some(jwt) = gate.jwt() else {
         return Router::new();
     };
-    let metadata = Json(json!({
+    let mut metadata = json!({
         "resource": jwt.settings.audience,
         "authorization_servers": [jwt.settings.issuer],
         "scopes_supported": Scope::ALL.map(|scope| scope.to_string()),
         "bearer_methods_supported": ["header"],
         "resource_name": "pagebucket",
-    }));
+    });
+    if let Some(client) = &gate.explorer_client {
+        metadata["explorer_client_id"] = json!(client.id);
+        metadata["explorer_scopes"] = json!(client.scopes);
+    }
+    let metadata = Json(metadata);
     let answer = async move || metadata.clone();
     // Of a resource with a path, the metadata are below the well-known address (RFC 9728, 3.1).
     let path =

@@ -308,6 +308,8 @@ async fn an_erased_owner_is_410_on_every_instance(history: &'static History) {
         for (what, answer) in all_answers(service, 1).await {
             let problem = answer.problem(410, "erased");
             assert_eq!(problem.get("firstPage"), None, "{what}: {problem}");
+            let at = problem["erasedAt"].as_str().expect("a date");
+            assert!(at.len() == 24 && at.ends_with('Z'), "{what}: {problem}");
             assert_eq!(answer.header("cache-control"), "no-cache", "{what}");
         }
         let owners = service.client.get(&history.owners_path()).await.expect(200);

@@ -15,6 +15,7 @@ mod auth;
 mod bad_input;
 mod browser;
 mod caching;
+mod catalog;
 mod commands;
 mod concerns;
 mod connections;

@@ -211,13 +211,16 @@ fn is_retired<T: std::fmt::Debug>(result: Result<T, Error>, first: u64) {
 
 #[track_caller]
 fn is_erased<T: std::fmt::Debug>(result: Result<T, Error>) {
-    assert!(matches!(result, Err(Error::Gone(Gone::Erased))), "{result:?}");
+    assert!(matches!(result, Err(Error::Gone(Gone::Erased { .. }))), "{result:?}");
 }
 
 #[track_caller]
 fn refused_as_erased(result: Result<AppendProgress, AppendError>) {
-    let Err(AppendError { progress, unknown, cause: AppendCause::Database(Error::Gone(Gone::Erased)) }) =
-        &result
+    let Err(AppendError {
+        progress,
+        unknown,
+        cause: AppendCause::Database(Error::Gone(Gone::Erased { .. })),
+    }) = &result
     else {
         panic!("{result:?}")
     };

@@ -4,7 +4,8 @@
 // keys from then on, and signs with the first one. It answers `ok`. A key is made when it is first named. To the line `fetched`
 // it answers how often its keys were fetched since it published them.
 // Clients get tokens by their credentials: client_id=ID, client_secret=secret, scope and resource as in RFC 8707. The claim
-// `customers` of a token is the part of the client's id after the last hyphen.
+// `customers` of a token is the part of the client's id after the last hyphen. Users, whatever their names and passwords, sign in to
+// the public client `explorer`, and use the histories of all customers.
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -42,18 +43,32 @@ function publish(kids) {
   const keys = kids.map(key);
   const provider = new Provider(issuer, {
     jwks: { keys },
-    clients: ["ann-7", "bob-8"].map((client_id) => ({
-      client_id,
-      client_secret: "secret",
-      grant_types: ["client_credentials"],
-      redirect_uris: [],
-      response_types: [],
-    })),
+    clients: [
+      ...["ann-7", "bob-8"].map((client_id) => ({
+        client_id,
+        client_secret: "secret",
+        grant_types: ["client_credentials"],
+        redirect_uris: [],
+        response_types: [],
+      })),
+      {
+        client_id: "explorer",
+        // Of such a client the port of an address of this machine does not matter.
+        application_type: "native",
+        token_endpoint_auth_method: "none",
+        redirect_uris: ["http://127.0.0.1/"],
+      },
+    ],
+    clientBasedCORS: () => true,
     cookies: { keys: ["of tests"] },
-    extraTokenClaims: (_, token) => ({ customers: [token.clientId.split("-").pop()] }),
+    extraTokenClaims: (_, token) => {
+      const all = { customers: "*", rooms: "*", accounts: "*" };
+      return token.accountId ? all : { customers: [token.clientId.split("-").pop()] };
+    },
     features: {
       clientCredentials: { enabled: true },
-      devInteractions: { enabled: false },
+      // Its pages ask for a name, any password, and consent.
+      devInteractions: { enabled: true },
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: () => ({

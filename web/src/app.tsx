@@ -1,15 +1,13 @@
 // The frame of all views: where the reader is, and what each view is.
 
-import { ProblemError } from "@pagebucket/client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { addressOf, useAddress, type Address, type Place } from "./address";
-import { catalogOf, DOCUMENT, type Catalog, type OpenApi } from "./api/catalog";
-import { read } from "./api/read";
-import { BASE, onSignIn, signedIn, signInTurn } from "./api/service";
+import { CATALOG, readCatalog, readDefinition, type Catalog, type Outline } from "./api/catalog";
+import { BASE, docsNeedToken, onSignIn, readOnly, refusal, setDocsNeedToken, setReadOnly, signedIn, signInTurn } from "./api/service";
 import { Announcer } from "./parts/announce";
 import { CurlRow, curlOf } from "./parts/curl";
 import { useLoaded } from "./parts/loaded";
-import { Problem } from "./parts/problem";
+import { Failure } from "./parts/problem";
 import { RequestPanel } from "./parts/request-panel";
 import { SignIn } from "./parts/sign-in";
 import { useChanges } from "./parts/store";
@@ -23,7 +21,9 @@ import { PageViewsView } from "./views/page-views";
 import { StartView } from "./views/start";
 
 async function loadCatalog(signal: AbortSignal): Promise<Catalog> {
-  return catalogOf((await read(DOCUMENT, signal)) as OpenApi);
+  const catalog = await readCatalog(signal);
+  setDocsNeedToken(catalog.docsNeedToken);
+  return catalog;
 }
 
 export function App() {
@@ -42,7 +42,7 @@ export function App() {
     }
     shown.current = place;
   }, [JSON.stringify(place)]);
-  const refused = catalog.error instanceof ProblemError && catalog.error.status === 401;
+  const refused = refusal() !== undefined;
   return (
     <>
       <a class="skip" href="#main">
@@ -51,26 +51,30 @@ export function App() {
       <header class="bar">
         <Crumbs place={place} />
         <nav class="row" aria-label="Service">
-          {catalog.data?.pageViews && <a href={addressOf(["page-views"])}>Page views</a>}
-          <a href={`${BASE}/docs/`}>API</a>
-          {(catalog.data?.signIn || refused || signedIn()) && (
-            <button type="button" class="small" aria-expanded={asking} onClick={() => setAsking(!asking)}>
-              {signedIn() ? "Signed in" : "Sign in"}
+          {catalog.data && <a href={addressOf(["page-views"])}>Page views</a>}
+          {!docsNeedToken() && !refused && <a href={`${BASE}/docs/`}>API</a>}
+          {(catalog.data?.needsToken || refused || signedIn()) && (
+            <button type="button" class="small" aria-expanded={asking || refused} onClick={() => setAsking(!asking)}>
+              {signedIn() && !refused ? "Signed in" : "Sign in"}
             </button>
           )}
+          <ReadOnlySwitch />
           <ThemeButton />
         </nav>
       </header>
       <main id="main" tabIndex={-1}>
         {(asking || refused) && <SignIn onDone={() => setAsking(false)} />}
-        {catalog.error !== undefined && (!refused || signedIn()) && (
-          <Problem error={catalog.error}>
-            <button type="button" onClick={catalog.again}>
-              Try again
-            </button>
-          </Problem>
+        <Failure error={catalog.error}>
+          <button type="button" onClick={catalog.again}>
+            Try again
+          </button>
+        </Failure>
+        {catalog.error !== undefined && <CurlRow commands={[curlOf(CATALOG)]} />}
+        {!catalog.data && catalog.loading && (
+          <p class="quiet loading" role="status">
+            Asking the service which histories it keeps …
+          </p>
         )}
-        {catalog.error !== undefined && <CurlRow commands={[curlOf(DOCUMENT)]} />}
         {catalog.data && <View key={`${signInTurn()} ${JSON.stringify(place)}`} address={address} catalog={catalog.data} />}
       </main>
       <footer>
@@ -81,15 +85,50 @@ export function App() {
   );
 }
 
+/** Whoever looks only wants no button that stores. */
+function ReadOnlySwitch() {
+  const on = readOnly();
+  return (
+    <button
+      type="button"
+      class="small switch"
+      role="switch"
+      aria-checked={on}
+      title="Whether this browser hides what appends"
+      onClick={() => setReadOnly(!on)}
+    >
+      <span class="dot" aria-hidden="true" /> Read only
+    </button>
+  );
+}
+
 function View({ address: { place, query }, catalog }: { address: Address; catalog: Catalog }) {
   if (place.view === "start") return <StartView catalog={catalog} />;
   if (place.view === "page-views") return <PageViewsView query={query} />;
-  const ofOwners = catalog.definitions.filter(({ owners }) => owners === place.owners);
+  const ofOwners = catalog.histories.filter(({ owners }) => owners === place.owners);
   if (ofOwners.length === 0) return <Unknown what={place.owners} />;
-  if (place.view === "owners") return <OwnersView definitions={ofOwners} query={query} />;
-  if (place.view === "owner") return <OwnerView definitions={ofOwners} owner={place.owner} />;
-  const definition = ofOwners.find(({ items }) => items === place.items);
-  if (!definition) return <Unknown what={place.items} />;
+  if (place.view === "owners") return <OwnersView histories={ofOwners} query={query} />;
+  if (place.view === "owner") return <OwnerView histories={ofOwners} owner={place.owner} />;
+  const outline = ofOwners.find(({ items }) => items === place.items);
+  return outline ? <ViewOfHistory key={outline.items} outline={outline} place={place} query={query} /> : <Unknown what={place.items} />;
+}
+
+type PlaceInHistory = Extract<Place, { items: string }>;
+
+function ViewOfHistory({ outline, place, query }: { outline: Outline; place: PlaceInHistory; query: URLSearchParams }) {
+  const { data: definition, error, again } = useLoaded(outline.items, () => readDefinition(outline));
+  if (!definition)
+    return error === undefined ? (
+      <p class="quiet loading" role="status">
+        Asking the service what the {outline.items} are …
+      </p>
+    ) : (
+      <Failure error={error}>
+        <button type="button" onClick={again}>
+          Try again
+        </button>
+      </Failure>
+    );
   if (place.view === "history") return <HistoryView definition={definition} owner={place.owner} query={query} />;
   return <ItemView definition={definition} owner={place.owner} seq={place.seq} query={query} />;
 }
@@ -107,7 +146,7 @@ function Unknown({ what }: { what: string }) {
           . <a href={addressOf()}>See what it has.</a>
         </p>
       </div>
-      <CurlRow commands={[curlOf(DOCUMENT)]} />
+      <CurlRow commands={[curlOf(CATALOG)]} />
     </>
   );
 }

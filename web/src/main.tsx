@@ -1,8 +1,11 @@
 import { render } from "preact";
 import { followLinks } from "./address";
+import { finishSignIn } from "./api/issuer";
 import { App } from "./app";
 
 followLinks();
-const root = document.getElementById("app")!;
-root.replaceChildren();
-render(<App />, root);
+void finishSignIn().then(() => {
+  const root = document.getElementById("app")!;
+  root.replaceChildren();
+  render(<App />, root);
+});

@@ -766,10 +766,11 @@ suite("the explorer", { skip }, () => {
     const page = await visitor.open("/explorer/customers/66/trades");
     await isLive(page);
     assert.ok((await fetch(`${service.baseUrl}/v1/customers/66`, { method: "DELETE" })).ok);
-    await page.getByRole("alert").getByText("erased").first().waitFor();
+    const erased = page.getByRole("status").getByText(/^Erased on /);
+    await erased.waitFor();
     assert.equal(await page.locator("table.items").count(), 0);
     await page.reload();
-    await page.getByRole("alert").getByText("erased").first().waitFor();
+    await erased.waitFor();
     await eventually(async () => (await service.get("/v1/customers/43")).trades.firstPage, 6);
     await page.goto(`${service.baseUrl}/explorer/customers/43/trades?page=1`);
     await page.getByText("begins with page 6, number 51: what was before is deleted").waitFor();

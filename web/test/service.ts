@@ -47,10 +47,11 @@ export class Service extends RealService {
   }
 }
 
+/** Whatever the browser asks for elsewhere, it does not get. */
+export const BROWSER_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"];
+
 export function launch(): Promise<Browser> {
-  // Whatever it asks for elsewhere, it does not get.
-  const args = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"];
-  return chromium.launch({ executablePath: CHROMIUM!, args });
+  return chromium.launch({ executablePath: CHROMIUM!, args: BROWSER_ARGUMENTS });
 }
 
 /** The requests that the golden document has. Those of the other histories are as those of trades. */

@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 
-import { launch, Service, skip, Visitor } from "./service.js";
+import { eventually, launch, Service, skip, Visitor } from "./service.js";
 
 const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 
-function tokenOf(scope: string): string {
+function tokenOf(scope: string, expiresIn = 600): string {
   const now = Math.floor(Date.now() / 1000);
   const claims = {
     iss: "https://login.example",
@@ -20,7 +20,7 @@ function tokenOf(scope: string): string {
     client_id: "web",
     jti: "1",
     iat: now,
-    exp: now + 600,
+    exp: now + expiresIn,
     scope,
     customers: "*",
     rooms: "*",
@@ -105,6 +105,55 @@ suite("the explorer with authentication", { skip }, () => {
     await page.getByRole("link", { name: "pagebucket" }).click();
     await page.getByRole("heading", { name: "Customers" }).waitFor();
     assert.equal(await page.getByRole("link", { name: "25 trades of 7" }).count(), 0);
+    await visitor.leave();
+  });
+
+  test("a token that is not accepted, or not any more, is asked for in place", async () => {
+    const visitor = await Visitor.of(browser, service.baseUrl);
+    // Clocks may differ by a minute: this one is over by then.
+    const page = await visitor.open("/explorer/customers/7/trades");
+    await signIn(page, tokenOf("read", -120));
+    const refused = page.getByRole("alert").getByText("The service does not accept this token or key.");
+    await refused.waitFor();
+    await page.getByLabel("Token or key").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Signed in" }).count(), 0);
+    assert.equal(await page.getByRole("button", { name: "Try again" }).count(), 0);
+    await signIn(page, key);
+    await page.getByText("25 trades on 3 pages").waitFor();
+    assert.equal(await refused.count(), 0);
+    await page.getByRole("button", { name: "Signed in" }).waitFor();
+
+    // While it is used: the view stays, with what was typed.
+    await page.getByRole("button", { name: "Signed in" }).click();
+    const short = tokenOf("read append list", -35);
+    await signIn(page, short);
+    await page.getByRole("link", { name: "Append" }).click();
+    await page.getByRole("textbox", { name: "ticker" }).fill("MDB");
+    const headers = { Authorization: `Bearer ${short}` };
+    await eventually(async () => (await fetch(`${service.baseUrl}/v1/customers`, { headers })).status, 401);
+    await page.getByRole("button", { name: "Append", exact: true }).click();
+    await refused.waitFor();
+    assert.equal(await page.getByRole("textbox", { name: "ticker" }).inputValue(), "MDB");
+    await signIn(page, key);
+    await page.getByRole("button", { name: "Signed in" }).waitFor();
+    assert.equal(await page.getByRole("textbox", { name: "ticker" }).inputValue(), "MDB");
+    await visitor.leave();
+  });
+
+  test("what needs a token is not linked to, and errors are explained in place", async () => {
+    const visitor = await Visitor.of(browser, service.baseUrl);
+    const page = await visitor.open("/explorer/customers/7/trades?page=99");
+    await signIn(page, key);
+    await page.getByRole("alert").getByText("No such page", { exact: true }).waitFor();
+    await page.getByText("About this error").click();
+    await page.getByText("The history has no page with this number yet.").waitFor();
+    for (const path of ["/", "/explorer/customers", "/explorer/customers/7/trades"]) {
+      await page.goto(service.baseUrl + path);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await page.waitForFunction(() => !document.querySelector("main .loading"));
+      const links = await page.locator("a[href]:not([download])").evaluateAll((links) => links.map((link) => (link as HTMLAnchorElement).href));
+      for (const link of new Set(links)) assert.equal((await fetch(link)).status, 200, `${link} on ${path}`);
+    }
     await visitor.leave();
   });
 });

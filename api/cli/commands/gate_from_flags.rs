@@ -6,12 +6,12 @@ use pagebucket_engine::Store;
 use pagebucket_http::auth::Authenticator;
 use pagebucket_http::auth::jwt::{Jwt, KeySource, OwnersClaim, Pace, Settings};
 use pagebucket_http::auth::keys::Keys;
-use pagebucket_http::{Gate, OpenParts};
+use pagebucket_http::{ExplorerClient, Gate, OpenParts, origin_of};
 use pagebucket_model::definition::{Definitions, Owner};
 use pagebucket_model::domain::{Clock, Invalid};
 
 use super::exit::Failure;
-use crate::config::{AuthArgs, AuthMethod, JWT_TYPES, OpenPart, ServerArgs};
+use crate::config::{AuthArgs, AuthMethod, EXPLORER_SCOPES, JWT_TYPES, OpenPart, ServerArgs};
 
 /// Refuses flags that do not go together, before a database is waited for.
 ///
@@ -49,12 +49,24 @@ pub(super) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure>
             return refuse(&format!("{flag} {verb} --auth jwt"));
         }
     }
-    for (flag, given) in
-        [("--jwt-types", auth.jwt_types != [JWT_TYPES]), ("--owners-claim", !auth.owners_claim.is_empty())]
-    {
+    for (flag, given) in [
+        ("--jwt-types", auth.jwt_types != [JWT_TYPES]),
+        ("--owners-claim", !auth.owners_claim.is_empty()),
+        ("--explorer-oidc-client-id", auth.explorer_oidc_client_id.is_some()),
+    ] {
         if given && !uses(AuthMethod::Jwt) {
             return refuse(&format!("{flag} needs --auth jwt"));
         }
+    }
+    if auth.explorer_oidc_client_id.is_some() {
+        if server.no_explorer {
+            return refuse("--explorer-oidc-client-id does not go together with --no-explorer");
+        }
+        if auth.jwt_issuer.as_deref().and_then(origin_of).is_none() {
+            return refuse("--explorer-oidc-client-id needs a --jwt-issuer that is an http or https address");
+        }
+    } else if auth.explorer_oidc_scopes.join(",") != EXPLORER_SCOPES {
+        return refuse("--explorer-oidc-scopes needs --explorer-oidc-client-id");
     }
     if !guarded && !auth.open.is_empty() {
         return refuse("--open needs --auth: without it everything is served without a token");
@@ -90,10 +102,14 @@ pub(super) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure
     };
     let keys = auth.auth.contains(&AuthMethod::Keys).then(|| Keys::new(store, Clock::system()));
     let authenticator = Authenticator { jwt, keys };
-    Ok(match (auth.guards(), auth.allow_erase) {
+    let gate = match (auth.guards(), auth.allow_erase) {
         (true, _) => Gate::guarded(authenticator, open),
         (false, true) => Gate::unguarded().allowing_erasure(),
         (false, false) => Gate::unguarded(),
+    };
+    Ok(match auth.explorer_oidc_client_id.clone() {
+        Some(id) => gate.signing_in_as(ExplorerClient { id, scopes: auth.explorer_oidc_scopes.clone() }),
+        None => gate,
     })
 }
 
@@ -166,6 +182,7 @@ mod tests {
             &["--cache-public"],
             &["--auth", "keys", "--open", "docs"],
             &jwt(&["--jwt-types", "JWT", "--owners-claim", "ids", "--open", "metrics"]),
+            &jwt(&["--explorer-oidc-client-id", "explorer", "--explorer-oidc-scopes", "read"]),
         ] {
             assert_eq!(refused(flags), None, "{flags:?}");
         }
@@ -179,6 +196,24 @@ mod tests {
             (&["--auth", "jwt"], "--jwt-issuer is needed"),
             (&["--auth", "keys", "--jwks", "keys.json"], "--jwks needs --auth jwt"),
             (&["--jwt-types", "JWT"], "--jwt-types needs --auth jwt"),
+            (&["--explorer-oidc-client-id", "explorer"], "--explorer-oidc-client-id needs --auth jwt"),
+            (&jwt(&["--explorer-oidc-scopes", "read"]), "needs --explorer-oidc-client-id"),
+            (&jwt(&["--explorer-oidc-client-id", "explorer", "--no-explorer"]), "--no-explorer"),
+            (
+                &[
+                    "--auth",
+                    "jwt",
+                    "--jwt-issuer",
+                    "login",
+                    "--jwt-audience",
+                    "api",
+                    "--jwks",
+                    "keys.json",
+                    "--explorer-oidc-client-id",
+                    "x",
+                ],
+                "--jwt-issuer that is an http",
+            ),
             (&["--auth", "keys", "--owners-claim", "ids"], "--owners-claim needs --auth jwt"),
             (&["--open", "docs,metrics"], "--open needs --auth"),
             (&["--auth", "none", "--open", "docs"], "--open needs --auth"),

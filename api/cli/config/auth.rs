@@ -8,6 +8,10 @@ use super::heading;
 /// The default of `--jwt-types`, by RFC 9068.
 pub const JWT_TYPES: &str = "at+jwt";
 
+/// The default of `--explorer-oidc-scopes`: what the explorer does, and `openid`, without which some issuers answer no
+/// token.
+pub const EXPLORER_SCOPES: &str = "openid,read,append,list,views";
+
 /// How clients are authenticated.
 #[derive(Args, Debug, Clone, Default)]
 pub struct AuthArgs {
@@ -76,6 +80,26 @@ pub struct AuthArgs {
         value_delimiter = ','
     )]
     pub owners_claim: Vec<String>,
+
+    /// Let users of the explorer sign in at the issuer, as this client of it.
+    ///
+    /// The issuer must know it as a public client with PKCE that returns to the explorer's first page, such as
+    /// `https://api.example/`, and must let pages from there ask for tokens (CORS). It needs --auth jwt.
+    #[arg(long, help_heading = heading::EXPLORER, env = "PAGEBUCKET_EXPLORER_OIDC_CLIENT_ID", value_name = "ID")]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pub explorer_oidc_client_id: Option<String>,
+
+    /// The scopes that the explorer asks the issuer for, comma-separated.
+    #[arg(
+        long,
+        help_heading = heading::EXPLORER,
+        env = "PAGEBUCKET_EXPLORER_OIDC_SCOPES",
+        value_name = "SCOPES",
+        default_value = EXPLORER_SCOPES,
+        value_delimiter = ',',
+        value_parser = NonEmptyStringValueParser::new()
+    )]
+    pub explorer_oidc_scopes: Vec<String>,
 
     /// What is served without a token, comma-separated: `docs`, `metrics`.
     ///

@@ -8,5 +8,6 @@ pub(crate) const LIMITS: &str = "Limits";
 pub(crate) const TIMES: &str = "Times";
 pub(crate) const MEMORY: &str = "Memory and caches";
 pub(crate) const AUTHENTICATION: &str = "Authentication";
+pub(crate) const EXPLORER: &str = "Explorer";
 pub(crate) const RATES: &str = "Rate limits and proxies";
 pub(crate) const LOG: &str = "Log";

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mongodb::bson::Bson;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::error::ErrorKind;
-use pagebucket_model::domain::{PageNumber, Seq};
+use pagebucket_model::domain::{Instant, PageNumber, Seq};
 
 /// What a question to the database leads to.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -61,7 +61,10 @@ pub enum Gone {
     },
     /// The owner is erased: its history has no pages and takes no appends.
     #[error("the owner is erased")]
-    Erased,
+    Erased {
+        /// When it was erased, if its tombstone says so.
+        at: Option<Instant>,
+    },
 }
 
 /// Which field of a stored document is invalid.

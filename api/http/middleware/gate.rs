@@ -80,6 +80,15 @@ impl OpenParts {
     }
 }
 
+/// A public client of the issuer, by which users of the explorer sign in.
+#[derive(Debug, Clone)]
+pub struct ExplorerClient {
+    /// Its id at the issuer.
+    pub id: String,
+    /// The scopes that it asks for.
+    pub scopes: Vec<String>,
+}
+
 /// Decides on requests.
 #[derive(Debug, Clone)]
 pub struct Gate {
@@ -89,6 +98,8 @@ pub struct Gate {
     erasing: bool,
     /// What may be used without a token.
     pub open: OpenParts,
+    /// How users of the explorer get tokens from the issuer, if they do.
+    pub explorer_client: Option<Arc<ExplorerClient>>,
     /// Permits of API keys that are looked up.
     look_ups: Permits,
     /// Permits of tokens that wait for the issuer's keys. They are others, so that a slow issuer keeps out no client whose token has
@@ -127,7 +138,16 @@ impl Gate {
         let fetches = Permits::new(WAITING, "tokens with an unknown key");
         let proxies = Arc::new(Proxies::none());
         let open = OpenParts::default();
-        Self { authenticator: None, erasing: false, open, look_ups, fetches, proxies, rates: None }
+        Self {
+            authenticator: None,
+            erasing: false,
+            open,
+            explorer_client: None,
+            look_ups,
+            fetches,
+            proxies,
+            rates: None,
+        }
     }
 
     /// The same, and without an authenticator everyone may erase.
@@ -139,6 +159,12 @@ impl Gate {
     /// Lets in who is authenticated.
     pub fn guarded(authenticator: Authenticator, open: OpenParts) -> Self {
         Self { authenticator: Some(Arc::new(authenticator)), open, ..Self::unguarded() }
+    }
+
+    /// The same, whose users of the explorer sign in at the issuer.
+    #[must_use]
+    pub fn signing_in_as(self, client: ExplorerClient) -> Self {
+        Self { explorer_client: Some(Arc::new(client)), ..self }
     }
 
     /// The same behind these proxies, and with these rate limits.

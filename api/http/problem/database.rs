@@ -33,14 +33,14 @@ impl Problem {
         Error::from(Gone::Retired { first_page, first_seq }).into()
     }
 
-    /// Adds where a history begins that lost its first pages.
+    /// Adds where a history begins that lost its first pages, or when its owner was erased.
     #[must_use]
     pub fn gone(self, gone: Gone) -> Self {
         match gone {
             Gone::Retired { first_page, first_seq } => {
                 self.with([("firstPage", json!(first_page)), ("firstSeq", json!(first_seq))])
             }
-            Gone::Erased => self,
+            Gone::Erased { at } => self.with(at.map(|at| ("erasedAt", json!(at)))),
         }
     }
 }
@@ -143,7 +143,7 @@ fn why(error: &Error) -> (ProblemKind, &'static str) {
         Error::Gone(Gone::Retired { .. }) => {
             (ProblemKind::Retired, "The history no longer has this: it begins at `firstPage`.")
         }
-        Error::Gone(Gone::Erased) => (ProblemKind::Erased, "The histories of this owner are erased."),
+        Error::Gone(Gone::Erased { .. }) => (ProblemKind::Erased, "The histories of this owner are erased."),
         Error::Internal(_) => {
             (ProblemKind::Internal, "The server's log has the details under this request id.")
         }
@@ -235,7 +235,7 @@ mod tests {
                 (AppendCause::Late, ProblemKind::Overloaded),
                 (AppendCause::Contended, ProblemKind::Overloaded),
                 (AppendCause::KeyReused, ProblemKind::IdempotencyKeyReused),
-                (AppendCause::Database(Gone::Erased.into()), ProblemKind::Erased),
+                (AppendCause::Database(Gone::Erased { at: None }.into()), ProblemKind::Erased),
                 (
                     AppendCause::SecondsExhausted(pagebucket_engine::appends::SecondsExhausted),
                     ProblemKind::HistoryExhausted,

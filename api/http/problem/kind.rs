@@ -83,7 +83,7 @@ kinds! {
     Retired: GONE, "retired", "Retired", nothing_stored = true,
         "The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there. For an append with an `Idempotency-Key`: the pages that may hold the earlier attempt's items are deleted, so its outcome is unknown.";
     Erased: GONE, "erased", "Erased", nothing_stored = true,
-        "The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them.";
+        "The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. `erasedAt` says since when. Nothing was stored. Delete what you have kept of them.";
     PositionTooOld: GONE, "position-too-old", "Position too old", nothing_stored = true,
         "The log of the database does not reach back to this `Last-Event-ID` of a live stream of all owners, or the `id` comes from another database. Begin a stream without it, and then list the owners: their totals say what is new.";
     UnexpectedSeq: PRECONDITION_FAILED, "unexpected-seq", "Unexpected sequence number", nothing_stored = true,

@@ -5,12 +5,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::file::{CSS, File, HTML, JAVASCRIPT, PLAIN_TEXT};
+use super::file::{CSS, File, JAVASCRIPT, PLAIN_TEXT};
 
 const PAGE: &str = include_str!("../web/dist/index.html");
 
 /// What the page loads: paths that change with the content, and the content, compressed by the build (`build.rs`).
-const ASSETS: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/assets.in"));
+const LOADED: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/assets.in"));
 
 /// The addresses of the page, as people type them. No route of a history begins like them.
 const ADDRESSES: [&str; 10] = [
@@ -26,16 +26,21 @@ const ADDRESSES: [&str; 10] = [
     "/explorer/{owners}/{owner}/{items}/{seq}",
 ];
 
-/// All files of the explorer.
-pub static FILES: LazyLock<Vec<Arc<File>>> = LazyLock::new(|| {
+/// All files of the explorer. Its page may also ask this issuer, to sign its users in.
+pub fn files(issuer: Option<&str>) -> Vec<Arc<File>> {
     let page = |address: &'static str| {
         // The build writes the addresses as they are at the root.
         let root = match address.matches('/').count() {
             0 | 1 => "./".to_owned(),
             slashes => "../".repeat(slashes - 1),
         };
-        File::new(address, HTML, PAGE.replace("\"./", &format!("\"{root}")).into(), false)
+        File::page(address, PAGE.replace("\"./", &format!("\"{root}")).into(), issuer)
     };
+    ADDRESSES.into_iter().map(page).chain(ASSETS.iter().cloned()).collect()
+}
+
+/// What the page loads, by its paths.
+static ASSETS: LazyLock<Vec<Arc<File>>> = LazyLock::new(|| {
     let asset = |(path, content): &(&'static str, &'static [u8])| {
         let media_type = match path.rsplit('.').next() {
             Some("css") => CSS,
@@ -44,5 +49,5 @@ pub static FILES: LazyLock<Vec<Arc<File>>> = LazyLock::new(|| {
         };
         File::immutable(path, media_type, (*content).into())
     };
-    ADDRESSES.into_iter().map(page).chain(ASSETS.iter().map(asset)).collect()
+    LOADED.iter().map(asset).collect()
 });

@@ -30,8 +30,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Headers of every answer with a file. Another layer adds `nosniff` to all answers.
-const HEADERS: [(HeaderName, HeaderValue); 3] = [
-    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+const HEADERS: [(HeaderName, HeaderValue); 2] = [
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (header::VARY, HeaderValue::from_static("accept-encoding")),
 ];
@@ -50,6 +49,7 @@ pub struct File {
     /// Whether `embedded` is the compressed form.
     is_gzip: bool,
     other: OnceLock<Bytes>,
+    policy: HeaderValue,
     /// Whether caches may keep it without asking again: its path changes with its content.
     is_immutable: bool,
 }
@@ -65,10 +65,20 @@ impl File {
         Arc::new(Self { is_immutable: true, ..Self::of(path, media_type, gzip, true) })
     }
 
+    /// A page that may ask another origin as well.
+    pub fn page(path: &'static str, text: Bytes, asks: Option<&str>) -> Arc<Self> {
+        let page = Self::of(path, HTML, text, false);
+        let policy =
+            asks.map(|origin| POLICY.replace("connect-src 'self'", &format!("connect-src 'self' {origin}")));
+        let policy = policy.and_then(|policy| HeaderValue::try_from(policy).ok());
+        Arc::new(Self { policy: policy.unwrap_or(page.policy.clone()), ..page })
+    }
+
     fn of(path: &'static str, media_type: &'static str, embedded: Bytes, is_gzip: bool) -> Self {
         let digest = Sha256::digest(&embedded);
         let tag = EntityTag::new(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-        Self { path, media_type, tag, embedded, is_gzip, other: OnceLock::new(), is_immutable: false }
+        let policy = HeaderValue::from_static(POLICY);
+        Self { path, media_type, tag, embedded, is_gzip, other: OnceLock::new(), policy, is_immutable: false }
     }
 
     /// The file in a form that the client accepts, or 304 if the client's copy is current.
@@ -83,7 +93,8 @@ impl File {
             }
         };
         let kept = self.is_immutable.then_some([(header::CACHE_CONTROL, IMMUTABLE)]);
-        (HEADERS, kept, Extension(Whole), response).into_response()
+        let policy = [(header::CONTENT_SECURITY_POLICY, self.policy.clone())];
+        (HEADERS, policy, kept, Extension(Whole), response).into_response()
     }
 
     fn bytes(&self, gzip: bool) -> Bytes {

@@ -62,6 +62,11 @@ export class GoneError extends ProblemError {
     return this.problem.firstPage;
   }
 
+  /** When the owner was erased, if it is. */
+  get erasedAt(): string | undefined {
+    return this.problem.erasedAt;
+  }
+
   /** The `seq` of the first item of that page. */
   get firstSeq(): number | undefined {
     return this.problem.firstSeq;

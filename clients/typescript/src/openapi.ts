@@ -1240,6 +1240,11 @@ export interface components {
              */
             firstSeq?: number;
             /**
+             * Format: date-time
+             * @description When the owner was erased: RFC 3339 in UTC, with exactly three fraction digits.
+             */
+            erasedAt?: string;
+            /**
              * Format: int64
              * @description Number of items in the history.
              */
@@ -1345,6 +1350,11 @@ export interface components {
              * @description The first item on that page.
              */
             firstSeq?: number;
+            /**
+             * Format: date-time
+             * @description When the owner was erased: RFC 3339 in UTC, with exactly three fraction digits.
+             */
+            erasedAt?: string;
             /**
              * Format: int64
              * @description Number of items in the history.
@@ -2191,7 +2201,7 @@ export interface components {
         /**
          * @description `retired`: The history had what the request asks for, and no longer keeps it. `firstPage` is the first page that is there, `firstSeq` its first item. Page and sequence numbers stay as they were: continue at `firstPage`, or with `after=0`, which begins at the first item that is there. For an append with an `Idempotency-Key`: the pages that may hold the earlier attempt's items are deleted, so its outcome is unknown.
          *
-         *     `erased`: The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them.
+         *     `erased`: The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. `erasedAt` says since when. Nothing was stored. Delete what you have kept of them.
          */
         RetiredOrErased: {
             headers: {
@@ -3519,7 +3529,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
-            /** @description `erased`: The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. Nothing was stored. Delete what you have kept of them. */
+            /** @description `erased`: The histories of this owner are erased. They are neither read nor appended to, unless an operator reopens them. `erasedAt` says since when. Nothing was stored. Delete what you have kept of them. */
             410: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];

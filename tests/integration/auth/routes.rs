@@ -200,6 +200,8 @@ async fn documentation_and_metrics_may_be_open() {
         "/docs/swagger-ui.css",
         "/openapi.json",
         "/openapi-3.0.json",
+        "/histories.json",
+        "/histories/trades.json",
         "/problems",
         "/definition.schema.json",
         "/site.css",

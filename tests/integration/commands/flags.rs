@@ -67,6 +67,8 @@ const AUTH: &[Flag] = &[
     ("--jwks", "PAGEBUCKET_JWKS", ""),
     ("--jwt-types", "PAGEBUCKET_JWT_TYPES", "at+jwt"),
     ("--owners-claim", "PAGEBUCKET_OWNERS_CLAIM", ""),
+    ("--explorer-oidc-client-id", "PAGEBUCKET_EXPLORER_OIDC_CLIENT_ID", ""),
+    ("--explorer-oidc-scopes", "PAGEBUCKET_EXPLORER_OIDC_SCOPES", "openid,read,append,list,views"),
     ("--open", "PAGEBUCKET_OPEN", ""),
 ];
 const MIGRATE: &[Flag] =

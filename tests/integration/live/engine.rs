@@ -562,10 +562,10 @@ async fn an_erased_owner_is_gone() {
     assert!(matches!(erased, Erasure::Erased | Erasure::Erasing), "{erased:?}");
     for reader in &mut readers {
         let next = tokio::time::timeout(PATIENCE, reader.next()).await.expect("an end");
-        assert!(matches!(next, Err(Error::Gone(Gone::Erased))), "{next:?}");
+        assert!(matches!(next, Err(Error::Gone(Gone::Erased { .. }))), "{next:?}");
     }
     let again = pair.try_watch(0, 7, Some(25)).await;
-    assert!(matches!(again, Err(Error::Gone(Gone::Erased))), "{again:?}");
+    assert!(matches!(again, Err(Error::Gone(Gone::Erased { .. }))), "{again:?}");
 }
 
 /// Of how many owners a command reads the tails, if it does.
@@ -600,7 +600,7 @@ async fn a_standalone_server_is_asked_again_and_again() {
     assert_eq!(pair.sent[0].streams(), 0);
     pair.engine(1).erasures().erase(&engine::owner(TRADES, 1), deadline()).await.expect("to erase");
     let next = tokio::time::timeout(PATIENCE, readers[0].next()).await.expect("an end");
-    assert!(matches!(next, Err(Error::Gone(Gone::Erased))), "{next:?}");
+    assert!(matches!(next, Err(Error::Gone(Gone::Erased { .. }))), "{next:?}");
     mongod.remove().await;
 }
 

@@ -53,7 +53,7 @@ async fn write(place: &Place, store: &Store, owner: u64, writer: u64, told: &Tol
                     assert_eq!(other, None, "{seq} was given twice");
                 }
             }
-            Err(AppendError { cause: AppendCause::Database(Error::Gone(Gone::Erased)), .. }) => return,
+            Err(AppendError { cause: AppendCause::Database(Error::Gone(Gone::Erased { .. })), .. }) => return,
             Err(error) => panic!("{error:?}"),
         }
         number += count;

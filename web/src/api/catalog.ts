@@ -1,5 +1,7 @@
-// What the service keeps, read from its own OpenAPI document: the histories, their owners, columns and filters.
+// What the service keeps, as its catalogue says it: all histories in a few words, and each one with its columns and
+// filters.
 
+import { read } from "./read";
 import type { Schema } from "./schema";
 
 export interface Column {
@@ -7,8 +9,8 @@ export interface Column {
   schema: Schema;
 }
 
-/** One history, as its definition has it. */
-export interface Definition {
+/** What the list of histories says of each. */
+export interface Outline {
   /** The collection of its owners, such as `customers`, and in words. */
   owners: string;
   ownersTitle: string;
@@ -22,9 +24,14 @@ export interface Definition {
   /** What an item is. */
   about: string;
   pageSize: number;
+  /** The property that spans of time go by. */
+  date: string;
+}
+
+/** One history, as its definition has it. */
+export interface Definition extends Outline {
   /** The properties of an item in the order of tables: the date is the last. */
   columns: Column[];
-  date: string;
   /** The columns that listings can be filtered by. */
   filters: Column[];
   csv: boolean;
@@ -46,126 +53,115 @@ export interface Summaries {
 
 export interface Catalog {
   version: string;
-  definitions: Definition[];
-  pageViews: boolean;
+  histories: Outline[];
   /** Whether requests need a token or a key. */
-  signIn: boolean;
+  needsToken: boolean;
+  /** Whether the documentation needs one. */
+  docsNeedToken: boolean;
 }
 
-interface Parameter {
-  name: string;
-  in: string;
-  description?: string;
-  schema: Schema;
-  example?: unknown;
+/** Where the service lists its histories. */
+export const CATALOG = "/histories.json";
+
+export function definitionPath(items: string): string {
+  return `/histories/${encodeURIComponent(items)}.json`;
 }
 
-interface Operation {
-  tags?: string[];
-  description?: string;
-  parameters?: (Parameter & { $ref?: string })[];
-  requestBody?: { content: Record<string, { schema: Schema }> };
-  responses: Record<string, { content?: Record<string, { schema: Schema }> }>;
+interface AnsweredOutline {
+  history: string;
+  about: string;
+  owner: { collection: string; field: string; type: string; example: string | number };
+  pageSize: number;
+  date: string;
 }
 
-export interface OpenApi {
-  info: { version: string };
-  paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, Schema>; securitySchemes?: Record<string, unknown> };
+interface AnsweredDefinition extends AnsweredOutline {
+  filters: string[];
+  csv: boolean;
+  summaries?: { by: string[]; group: string[]; values: Record<string, string[]> };
+  newItem: Schema;
+  item: Schema;
 }
 
-/** Where the service has its OpenAPI document. */
-export const DOCUMENT = "/openapi.json";
+type AnsweredCatalog = Omit<Catalog, "histories"> & { histories: AnsweredOutline[] };
 
-const LIVE = /^\/v1\/([^/{}]+)\/\{([^/{}]+)\}\/([^/{}]+)\/live$/;
+export async function readCatalog(signal: AbortSignal): Promise<Catalog> {
+  const { histories, ...rest } = (await read(CATALOG, signal)) as AnsweredCatalog;
+  return { ...rest, histories: histories.map(outlineOf) };
+}
 
-export function catalogOf(document: OpenApi): Catalog {
-  const { paths, components, info } = document;
-  const definitions = Object.keys(paths).flatMap((path) => {
-    const found = LIVE.exec(path);
-    return found ? [definitionOf(document, found[1]!, found[2]!, found[3]!)] : [];
-  });
+const definitions = new Map<string, Promise<Definition>>();
+
+/** What a history is: asked for once. */
+export function readDefinition({ items }: Outline): Promise<Definition> {
+  const known = definitions.get(items);
+  if (known) return known;
+  // Whoever asks for it may leave, and others wait for it, too.
+  const asked = (read(definitionPath(items), new AbortController().signal) as Promise<unknown>).then((answer) =>
+    definitionOf(answer as AnsweredDefinition),
+  );
+  definitions.set(items, asked);
+  asked.catch(() => definitions.delete(items));
+  return asked;
+}
+
+function outlineOf({ history, about, owner, pageSize, date }: AnsweredOutline): Outline {
   return {
-    version: info.version,
-    definitions,
-    pageViews: "/v1/page-views" in paths,
-    signIn: Object.keys(components.securitySchemes ?? {}).length > 0,
+    owners: owner.collection,
+    ownersTitle: titleOf(owner.collection),
+    ownerField: owner.field,
+    ownerSchema: { type: owner.type === "integer" ? "integer" : "string", ...(owner.type === "uuid" ? { format: "uuid" } : {}) },
+    ownerExample: String(owner.example),
+    items: history,
+    title: titleOf(history),
+    about,
+    pageSize,
+    date,
   };
 }
 
-function definitionOf(document: OpenApi, owners: string, ownerField: string, items: string): Definition {
-  const { paths } = document;
-  const path = `/v1/${owners}/{${ownerField}}/${items}`;
-  const listing = paths[path]!["get"]!;
-  const append = paths[path]!["post"]!;
-  const page = resolved(document, answer(paths[`${path}/pages/{page}`]!["get"]!));
-  const item = page.properties!["items"]!.items!;
-  const newItem = resolved(document, append.requestBody!.content["application/json"]!.schema);
-  const owner = listing.parameters!.find((parameter) => parameter.in === "path")!;
-  const properties = Object.entries(item.properties!).filter(([name]) => name !== "seq");
-  const date = dateOf(item);
-  const columns = properties
+export function definitionOf(answer: AnsweredDefinition): Definition {
+  const { date, filters, csv, summaries } = answer;
+  const [item, newItem] = [answer.item, answer.newItem].map((schema) => resolved(schema, schema.$defs ?? {})) as [Schema, Schema];
+  const columns = Object.entries(item.properties!)
+    .filter(([name]) => name !== "seq")
     .map(([name, schema]) => ({ name, schema }))
     .sort((one, other) => Number(one.name === date) - Number(other.name === date));
-  const isFilter = ({ name }: Column) =>
-    listing.parameters!.some((parameter) => parameter.in === "query" && parameter.name === name && parameter.schema.type === "array");
-  const summaries = summariesOf(document, paths[`${path}/summary`]?.["get"]);
   return {
-    owners,
-    ownersTitle: paths[`/v1/${owners}`]?.["get"]?.tags?.[0] ?? owners,
-    ownerField,
-    ownerSchema: owner.schema,
-    ownerExample: String(owner.example ?? owner.schema.examples?.[0] ?? ""),
-    items,
-    title: listing.tags?.[0] ?? items,
-    about: (newItem.description ?? "").replace(/ At most \d+ bytes when it is stored\.$/, ""),
-    pageSize: page.properties!["items"]!.maxItems ?? 10,
+    ...outlineOf(answer),
     columns,
-    date,
-    filters: columns.filter(isFilter),
-    csv: `${path}/export.csv` in paths,
-    ...(summaries && { summaries }),
+    filters: columns.filter(({ name }) => filters.includes(name)),
+    csv,
+    ...(summaries && {
+      summaries: {
+        lengths: summaries.by,
+        groups: summaries.group,
+        values: Object.entries(summaries.values).map(([name, members]) => ({ name, members })),
+      },
+    }),
     newItem,
     examples: (newItem.examples ?? []).filter((example) => typeof example === "object") as Record<string, unknown>[],
   };
 }
 
-function summariesOf(document: OpenApi, operation: Operation | undefined): Summaries | undefined {
-  if (!operation) return undefined;
-  const schemaOf = (name: string) => operation.parameters!.find((parameter) => parameter.name === name)?.schema;
-  const point = resolved(document, answer(operation)).properties!["points"]!.items!;
-  const values = Object.entries(point.properties!["values"]!.properties ?? {});
-  return {
-    lengths: (schemaOf("by")?.enum ?? []) as string[],
-    groups: (schemaOf("group")?.items?.enum ?? []) as string[],
-    values: values.map(([name, { properties = {} }]) => ({ name, members: Object.keys(properties) })),
-  };
-}
-
-function answer(operation: Operation): Schema {
-  return operation.responses["200"]!.content!["application/json"]!.schema;
-}
-
-/** The property that spans of time go by: answers have it last. */
-function dateOf(item: Schema): string {
-  const dates = Object.entries(item.properties!).filter(([name, { format }]) => format === "date-time" && item.required?.includes(name));
-  const last = Object.keys((item.examples?.[0] ?? {}) as object).at(-1);
-  return (dates.find(([name]) => name === last) ?? dates[0])![0];
+/** `audit-entries` as `AuditEntries`. */
+function titleOf(name: string): string {
+  return name.replace(/(?:^|-)(\w)/g, (_, first: string) => first.toUpperCase());
 }
 
 /** A schema without references. One that refers to itself stays open where it does. */
-function resolved(document: OpenApi, schema: Schema, within: readonly string[] = []): Schema {
+function resolved(schema: Schema, known: Record<string, Schema>, within: readonly string[] = []): Schema {
   const { $ref, ...rest } = schema;
   if ($ref) {
     if (within.includes($ref)) return {};
     const name = $ref.slice($ref.lastIndexOf("/") + 1);
-    return { ...resolved(document, document.components.schemas[name] ?? {}, [...within, $ref]), ...rest };
+    return { ...resolved(known[name] ?? {}, known, [...within, $ref]), ...rest };
   }
   const copy: Schema = { ...schema };
-  if (schema.items) copy.items = resolved(document, schema.items, within);
+  if (schema.items) copy.items = resolved(schema.items, known, within);
   if (schema.properties) {
     copy.properties = Object.fromEntries(
-      Object.entries(schema.properties).map(([name, property]) => [name, resolved(document, property, within)]),
+      Object.entries(schema.properties).map(([name, property]) => [name, resolved(property, known, within)]),
     );
   }
   return copy;

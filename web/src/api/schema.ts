@@ -18,6 +18,7 @@ export interface Schema {
   maxLength?: number;
   default?: unknown;
   $ref?: string;
+  $defs?: Record<string, Schema>;
 }
 
 export type Kind = "date" | "decimal" | "number" | "integer" | "boolean" | "choice" | "text" | "object" | "array" | "any";

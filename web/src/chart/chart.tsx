@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { go } from "../address";
 import type { ChartInput, PointOf } from "./input";
-import { moveByPointer, pick, step, turn, zoom, type At, type Points } from "./moves";
+import { moveByPointer, pick, reachOf, step, turn, zoom, type At, type Points } from "./moves";
 import { COLOURS, dataOf, HEIGHT, heightsOf, optionsOf } from "./plot";
 
 export default function Chart({ input, pointOf }: { input: ChartInput; pointOf: PointOf }) {
@@ -14,7 +14,7 @@ export default function Chart({ input, pointOf }: { input: ChartInput; pointOf: 
   const [at, setAt] = useState<At>();
   const [drawn, setDrawn] = useState(0);
   // The same points are the same list: words of the input may change, and zoom and cursor stay.
-  const points = useMemo((): Points => ({ x: input.x, heights: heightsOf(input), solid: input.kind === "bars" }), [input.x]);
+  const points = useMemo((): Points => ({ x: input.x, heights: heightsOf(input), solid: input.kind === "bars", reach: reachOf(input.x) }), [input.x]);
   useEffect(() => {
     const draw = () => setDrawn((drawn) => drawn + 1);
     const scheme = matchMedia("(prefers-color-scheme: dark)");

@@ -14,21 +14,36 @@ export interface Points {
   heights: (number | null)[][];
   /** Whether a point takes all the room below it, as a bar does. */
   solid: boolean;
+  /** Half of the distance between neighbours, in seconds: where one is missing, there is nothing. */
+  reach: number;
+}
+
+/** Half of the least distance between two moments. */
+export function reachOf(x: number[]): number {
+  let least = Infinity;
+  for (let index = 1; index < x.length; index++) least = Math.min(least, x[index]! - x[index - 1]!);
+  return least / 2;
 }
 
 /** Pixels that a pointer may move within a click. */
 const STILL = 4;
 
-/** The point that is nearest to the cursor. */
-export function pick(made: uPlot, { x, heights, solid }: Points): At | undefined {
+/** Pixels from a point of a line at which it is still pointed at, however near its neighbours are; and from a bar, which may be thin. */
+const NEAR_LINE = 60;
+const NEAR_BAR = 3;
+
+/** The point that is nearest to the cursor, unless the cursor is where there is none. */
+export function pick(made: uPlot, { x, heights, solid, reach: apart }: Points): At | undefined {
   const { left = -1, top = -1 } = made.cursor;
   if (left < 0 || x.length === 0) return undefined;
   const middle = made.posToIdx(left);
   const reach = solid ? 0 : 60;
+  const furthest = Math.max(made.valToPos(made.posToVal(left, "x") + apart, "x") - left, solid ? NEAR_BAR : NEAR_LINE);
   let best: (At & { distance: number }) | undefined;
   // Points near the cursor: a moment may have a value in one series only.
   for (let index = Math.max(middle - reach, 0); index <= Math.min(middle + reach, x.length - 1); index++) {
     const across = made.valToPos(x[index]!, "x") - left;
+    if (Math.abs(across) > furthest) continue;
     for (const [series, row] of heights.entries()) {
       const value = row[index];
       if (value === null || value === undefined) continue;

@@ -113,6 +113,7 @@ export function AppendTab({ definition, owner, asked }: Pick<TabProps, "definiti
         faults={faults}
       />
       {error !== undefined && (faults.length === 0 || elsewhere.length > 0) && <Problem error={error} />}
+      <p class="quiet">What is appended stays: it can be neither changed nor taken back.</p>
       <div class="row">
         <button type="submit" class="main" disabled={sending}>
           {sending ? "Appending …" : unanswered ? "Send it again" : "Append"}

@@ -2,6 +2,7 @@
 
 import { newKey } from "@pagebucket/client";
 import { kindOf, type Schema } from "../api/schema";
+import { ofTab } from "../api/storage";
 
 /** What was typed: a text for each scalar, in objects and lists as the schema has them. */
 export type Typed = string | Typed[] | { [name: string]: Typed };
@@ -103,7 +104,7 @@ const place = (path: string) => `pagebucket.draft:${path}`;
 
 export function storedDraft(path: string): Draft | undefined {
   try {
-    return JSON.parse(sessionStorage.getItem(place(path)) ?? "null") ?? undefined;
+    return JSON.parse(ofTab.get(place(path)) ?? "null") ?? undefined;
   } catch {
     return undefined;
   }
@@ -111,5 +112,5 @@ export function storedDraft(path: string): Draft | undefined {
 
 /** Keeps it for this tab. */
 export function storeDraft(path: string, draft: Draft): void {
-  sessionStorage.setItem(place(path), JSON.stringify(draft));
+  ofTab.set(place(path), JSON.stringify(draft));
 }

@@ -1,15 +1,15 @@
 // Leads to an owner by its id.
 
 import { addressOf, go } from "../address";
-import type { Definition } from "../api/catalog";
+import type { Outline } from "../api/catalog";
 import { singular } from "../format";
 
-export function OwnerField({ definitions }: { definitions: Definition[] }) {
-  const { owners, ownerField, ownerSchema, ownerExample, items } = definitions[0]!;
+export function OwnerField({ histories }: { histories: Outline[] }) {
+  const { owners, ownerField, ownerSchema, ownerExample, items } = histories[0]!;
   const submit = (event: Event) => {
     event.preventDefault();
     const id = String(new FormData(event.currentTarget as HTMLFormElement).get("id")).trim();
-    if (id) go(addressOf(definitions.length === 1 ? [owners, id, items] : [owners, id]));
+    if (id) go(addressOf(histories.length === 1 ? [owners, id, items] : [owners, id]));
   };
   return (
     <form class="row" onSubmit={submit}>

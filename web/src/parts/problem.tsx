@@ -2,11 +2,15 @@
 
 import { GoneError, HttpError, ProblemError } from "@pagebucket/client";
 import type { ComponentChildren } from "preact";
-import { BASE } from "../api/service";
-import { number } from "../format";
+import { useState } from "preact/hooks";
+import { BASE, docsNeedToken, readText } from "../api/service";
+import { moment, number } from "../format";
+import { isPassing } from "./loaded";
 import { Text } from "./text";
 
 export function Problem({ error, children }: { error: unknown; children?: ComponentChildren }) {
+  // The form asks for another token, wherever that was refused.
+  if (error instanceof ProblemError && error.status === 401) return null;
   const { title, detail, more } = words(error);
   return (
     <div class="problem" role="alert">
@@ -36,10 +40,10 @@ export function Problem({ error, children }: { error: unknown; children?: Compon
 
 function words(error: unknown) {
   if (error instanceof ProblemError) {
-    const known = /^\/problems#[a-z-]+$/.test(error.type);
+    const [, slug] = /^\/problems#([a-z-]+)$/.exec(error.type) ?? [];
     const more = (
-      <p class="quiet">
-        {known && <a href={BASE + error.type}>About this error</a>}{" "}
+      <div class="quiet">
+        {slug && <About slug={slug} />}{" "}
         {error.requestId && (
           <>
             request{" "}
@@ -48,7 +52,7 @@ function words(error: unknown) {
             </code>
           </>
         )}
-      </p>
+      </div>
     );
     return { title: error.title, detail: error.detail, more };
   }
@@ -58,23 +62,65 @@ function words(error: unknown) {
   return { title: "This did not work", detail: String(error), more: null };
 }
 
-/** What went wrong, if anything did. `children` may help where it is not for good. */
-export function Failure({ error, href, children }: { error: unknown; href: (page: number) => string; children?: ComponentChildren }) {
+/** What to do about a kind of problem. A link carries no token, so what needs one is read and shown here. */
+function About({ slug }: { slug: string }) {
+  const [text, setText] = useState("…");
+  if (!docsNeedToken()) return <a href={`${BASE}/problems#${slug}`}>About this error</a>;
+  const load = async () => {
+    try {
+      const page = new DOMParser().parseFromString(await readText("/problems"), "text/html");
+      setText(page.querySelector(`#${slug} > p:last-child`)?.textContent ?? "");
+    } catch (error) {
+      setText(String(error));
+    }
+  };
+  return (
+    <details onToggle={(event) => event.currentTarget.open && load()}>
+      <summary>About this error</summary>
+      <p>
+        <Text of={text} />
+      </p>
+    </details>
+  );
+}
+
+interface FailureProps {
+  error: unknown;
+  /** The address of a page, of a history that begins later. */
+  href?: (page: number) => string;
+  /** What may help where it is not for good. */
+  children?: ComponentChildren;
+}
+
+/** What went wrong with a read, if anything did. */
+export function Failure({ error, href, children }: FailureProps) {
   if (error === undefined) return null;
-  return error instanceof GoneError ? <Gone error={error} href={href} /> : <Problem error={error}>{children}</Problem>;
+  if (error instanceof GoneError) return <Gone error={error} href={href} />;
+  return (
+    <Problem error={error}>
+      {isPassing(error) && <p>It is read again by itself as soon as the service answers.</p>}
+      {children}
+    </Problem>
+  );
 }
 
 /** What is left of a history whose beginning, or all of it, is deleted. */
-export function Gone({ error, href }: { error: GoneError; href: (page: number) => string }) {
-  const { firstPage, firstSeq } = error;
+export function Gone({ error, href }: { error: GoneError; href: FailureProps["href"] }) {
+  const { firstPage, firstSeq, erasedAt } = error;
+  if (firstPage === undefined)
+    return (
+      <p class="note" role="status">
+        <strong>Erased{erasedAt !== undefined && <> on {moment(erasedAt)}</>}.</strong> Nothing is kept of this owner, and
+        nothing can be appended.
+      </p>
+    );
+  const page = `page ${number(firstPage)}`;
   return (
     <Problem error={error}>
-      {firstPage !== undefined && (
-        <p>
-          This history begins with <a href={href(firstPage)}>page {number(firstPage)}</a>
-          {firstSeq !== undefined && <>, at number {number(firstSeq)}</>}.
-        </p>
-      )}
+      <p>
+        This history begins with {href ? <a href={href(firstPage)}>{page}</a> : page}
+        {firstSeq !== undefined && <>, at number {number(firstSeq)}</>}.
+      </p>
     </Problem>
   );
 }

@@ -1,13 +1,14 @@
 // Light, dark, or as the system is.
 
 import { useEffect, useState } from "preact/hooks";
+import { ofDevice } from "../api/storage";
 
 const STORED = "pagebucket.theme";
 const THEMES = ["system", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];
 
 function stored(): Theme {
-  const theme = localStorage.getItem(STORED);
+  const theme = ofDevice.get(STORED);
   return theme === "light" || theme === "dark" ? theme : "system";
 }
 
@@ -23,8 +24,7 @@ export function ThemeButton() {
   useEffect(() => {
     apply(theme);
     // Kept because its user has asked for it.
-    if (theme === "system") localStorage.removeItem(STORED);
-    else localStorage.setItem(STORED, theme);
+    ofDevice.set(STORED, theme === "system" ? undefined : theme);
     dispatchEvent(new Event("pagebucket:theme"));
   }, [theme]);
   const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!;

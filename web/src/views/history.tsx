@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import { addressOf, go } from "../address";
 import type { Definition } from "../api/catalog";
 import { historyOf, ownerPath, summaries, type Summary } from "../api/read";
-import { may } from "../api/service";
+import { may, readOnly } from "../api/service";
 import { AppendTab } from "../history/append";
 import { ChartTab } from "../history/chart";
 import { ItemsTab } from "../history/items";
@@ -15,7 +15,7 @@ import type { TabProps } from "../history/tab";
 import { count, number, plural, singular } from "../format";
 import { CurlRow, curlOf } from "../parts/curl";
 import { useLoaded } from "../parts/loaded";
-import { Gone, Problem } from "../parts/problem";
+import { Failure, Gone, Problem } from "../parts/problem";
 import { Text } from "../parts/text";
 
 export function HistoryView({ definition, owner, query }: { definition: Definition; owner: string; query: URLSearchParams }) {
@@ -43,11 +43,11 @@ export function HistoryView({ definition, owner, query }: { definition: Definiti
       </div>
       {gone && <Gone error={gone} href={toPage} />}
       {loaded.error !== undefined && !gone && (
-        <Problem error={loaded.error}>
+        <Failure error={loaded.error}>
           <button type="button" onClick={loaded.again}>
             Try again
           </button>
-        </Problem>
+        </Failure>
       )}
       {growth.error !== undefined && !gone && <Problem error={growth.error} />}
       {summary && !isErased && (
@@ -64,7 +64,14 @@ export function HistoryView({ definition, owner, query }: { definition: Definiti
 function TabContent(props: TabProps) {
   const { tab } = props.parameters;
   if (tab === "chart") return <ChartTab {...props} />;
-  if (tab === "append") return <AppendTab {...props} />;
+  if (tab === "append")
+    return may("append") ? (
+      <AppendTab {...props} />
+    ) : (
+      <p class="note">
+        {readOnly() ? "This browser only reads: the switch is at the top of the page." : "Your token does not allow to append."}
+      </p>
+    );
   return <ItemsTab {...props} />;
 }
 

@@ -1,7 +1,7 @@
 // One owner: the summary of each of its histories.
 
 import { addressOf } from "../address";
-import type { Definition } from "../api/catalog";
+import type { Outline } from "../api/catalog";
 import { ownerPath, summaries, type Summary } from "../api/read";
 import { count, moment, number, singular } from "../format";
 import { CurlRow, curlOf } from "../parts/curl";
@@ -9,9 +9,9 @@ import { useLoaded } from "../parts/loaded";
 import { Failure } from "../parts/problem";
 import { Text } from "../parts/text";
 
-export function OwnerView({ definitions, owner }: { definitions: Definition[]; owner: string }) {
-  const { owners } = definitions[0]!;
-  const loaded = useLoaded(owner, (signal) => summaries(definitions[0]!, owner, signal));
+export function OwnerView({ histories, owner }: { histories: Outline[]; owner: string }) {
+  const { owners } = histories[0]!;
+  const loaded = useLoaded(owner, (signal) => summaries(histories[0]!, owner, signal));
   return (
     <>
       <div class="head">
@@ -22,8 +22,8 @@ export function OwnerView({ definitions, owner }: { definitions: Definition[]; o
       <Failure error={loaded.error} href={() => addressOf([owners, owner])} />
       <div class="cards">
         {loaded.data &&
-          definitions.map((definition) => (
-            <HistoryCard key={definition.items} definition={definition} owner={owner} summary={loaded.data![definition.items] as Summary} />
+          histories.map((outline) => (
+            <HistoryCard key={outline.items} outline={outline} owner={owner} summary={loaded.data![outline.items] as Summary} />
           ))}
       </div>
       <CurlRow commands={[curlOf(ownerPath(owners, owner))]} />
@@ -32,11 +32,11 @@ export function OwnerView({ definitions, owner }: { definitions: Definition[]; o
 }
 
 function HistoryCard({
-  definition: { owners, items, title, about, date },
+  outline: { owners, items, title, about, date },
   owner,
   summary,
 }: {
-  definition: Definition;
+  outline: Outline;
   owner: string;
   summary: Summary;
 }) {

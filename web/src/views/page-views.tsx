@@ -9,7 +9,7 @@ import type { ChartInput } from "../chart/input";
 import { CurlRow, curlOf } from "../parts/curl";
 import { DayField } from "../parts/day-field";
 import { useLoaded } from "../parts/loaded";
-import { Problem } from "../parts/problem";
+import { Failure } from "../parts/problem";
 import { plain, Text } from "../parts/text";
 
 const RESOLUTIONS = ["second", "minute", "hour", "day"];
@@ -119,7 +119,7 @@ function SeriesOf({ request, resolution }: { request: string; resolution: string
       series: [{ name: "views", values: views.points.map(({ views }) => views) }],
     };
   }, [views]);
-  if (loaded.error !== undefined) return <Problem error={loaded.error} />;
+  if (loaded.error !== undefined) return <Failure error={loaded.error} />;
   if (!views || !input) return <p class="quiet loading">…</p>;
   return (
     <section class="card wide">
@@ -144,7 +144,7 @@ function SeriesOf({ request, resolution }: { request: string; resolution: string
 
 function TopPages({ request, resolution, from, to }: { request: string; resolution: string; from: string; to: string }) {
   const loaded = useLoaded(request, (signal) => read(request, signal) as Promise<Top>);
-  if (loaded.error !== undefined) return <Problem error={loaded.error} />;
+  if (loaded.error !== undefined) return <Failure error={loaded.error} />;
   if (!loaded.data) return <p class="quiet loading">…</p>;
   const { items, from: since, to: until } = loaded.data;
   const most = items[0]?.totalViews ?? 1;

@@ -3,21 +3,22 @@
 import { append } from "@pagebucket/client";
 import { useState } from "preact/hooks";
 import { addressOf, go } from "../address";
-import { DOCUMENT, type Catalog, type Definition } from "../api/catalog";
+import { CATALOG, readDefinition, type Catalog, type Definition, type Outline } from "../api/catalog";
 import { historyOf, ownersPath } from "../api/read";
-import { BASE, may } from "../api/service";
-import { count } from "../format";
+import { BASE, docsNeedToken, may } from "../api/service";
+import { count, singular } from "../format";
 import { Commands, CurlRow, curlOf } from "../parts/curl";
+import { useLoaded } from "../parts/loaded";
 import { OwnerField } from "../parts/owner-field";
-import { Problem } from "../parts/problem";
+import { Failure, Problem } from "../parts/problem";
 import { Text } from "../parts/text";
 import { OwnersTable } from "./owners";
 
 const SHOWN = 8;
 
-export function StartView({ catalog: { definitions, version } }: { catalog: Catalog }) {
-  const groups = Object.values(Object.groupBy(definitions, ({ owners }) => owners)) as Definition[][];
-  const asked = [DOCUMENT, ...(may("list") ? groups.map(([first]) => ownersPath(first!.owners, "", SHOWN)) : [])];
+export function StartView({ catalog: { histories, version } }: { catalog: Catalog }) {
+  const groups = Object.values(Object.groupBy(histories, ({ owners }) => owners)) as Outline[][];
+  const asked = [CATALOG, ...(may("list") ? groups.map(([first]) => ownersPath(first!.owners, "", SHOWN)) : [])];
   return (
     <>
       <div class="hero">
@@ -27,58 +28,63 @@ export function StartView({ catalog: { definitions, version } }: { catalog: Cata
           changes, so your browser keeps it.
         </p>
         <p class="quiet">
-          <a href={`${BASE}/docs/`}>Try the API</a> · <a href={`${BASE}/openapi.json`}>OpenAPI document</a> ·{" "}
-          <a href={`${BASE}/problems`}>Errors</a> · version {version}
+          {!docsNeedToken() && (
+            <>
+              <a href={`${BASE}/docs/`}>Try the API</a> · <a href={`${BASE}/openapi.json`}>OpenAPI document</a> ·{" "}
+              <a href={`${BASE}/problems`}>Errors</a> ·{" "}
+            </>
+          )}
+          version {version}
         </p>
       </div>
       {groups.map((group) => (
-        <OwnersSection key={group[0]!.owners} definitions={group} />
+        <OwnersSection key={group[0]!.owners} histories={group} />
       ))}
       <CurlRow commands={asked.map((path) => curlOf(path))} />
     </>
   );
 }
 
-function OwnersSection({ definitions }: { definitions: Definition[] }) {
-  const { owners, ownersTitle } = definitions[0]!;
+function OwnersSection({ histories }: { histories: Outline[] }) {
+  const { owners, ownersTitle } = histories[0]!;
+  const [isOpen, setIsOpen] = useState(false);
   return (
     <section class="card wide" aria-labelledby={`of-${owners}`}>
       <div class="head">
         <h2 id={`of-${owners}`}>
           <a href={addressOf([owners])}>{ownersTitle}</a>
         </h2>
-        <OwnerField definitions={definitions} />
+        <OwnerField histories={histories} />
       </div>
-      {definitions.map((definition) => (
-        <p key={definition.items} class="definition">
-          <strong>{definition.title}</strong>{" "}
+      {histories.map(({ items, title, about, pageSize }) => (
+        <p key={items} class="definition">
+          <strong>{title}</strong>{" "}
           <span class="quiet">
-            <Text of={definition.about} /> {count(definition.pageSize, definition.items)} on a page.
-          </span>{" "}
-          {definition.columns.map(({ name }) => (
-            <code key={name}>
-              <Text of={name} />
-            </code>
-          ))}
+            <Text of={about} /> {count(pageSize, items)} on a page.
+          </span>
         </p>
       ))}
       {may("list") && (
         <OwnersTable
-          definitions={definitions}
+          histories={histories}
           after=""
           limit={SHOWN}
           more={(after) => addressOf([owners], { after })}
-          none={<Samples definitions={definitions} />}
+          none={<Samples histories={histories} />}
         />
       )}
-      <details class="shell">
+      <details class="shell" onToggle={(event) => setIsOpen(event.currentTarget.open)}>
         <summary>In a shell</summary>
-        {definitions.map((definition) => (
-          <Commands key={definition.items} commands={firstOf(definition)} label={`Append and read ${definition.items}`} />
-        ))}
+        {isOpen && histories.map((outline) => <FirstCommands key={outline.items} outline={outline} />)}
       </details>
     </section>
   );
+}
+
+function FirstCommands({ outline }: { outline: Outline }) {
+  const { data, error } = useLoaded(outline.items, () => readDefinition(outline));
+  if (!data) return <Failure error={error} />;
+  return <Commands commands={firstOf(data)} label={`Append and read ${data.items}`} />;
 }
 
 /** Appends an example, and reads it. */
@@ -87,27 +93,24 @@ function firstOf(definition: Definition): string[] {
   return [curlOf(path, JSON.stringify(definition.examples[0] ?? {})), "", curlOf(path)];
 }
 
-function Samples({ definitions }: { definitions: Definition[] }) {
+function Samples({ histories }: { histories: Outline[] }) {
   return (
     <div class="empty">
       <p>Nothing is stored yet.</p>
-      {may("append") &&
-        definitions
-          .filter(({ examples }) => examples.length > 0)
-          .map((definition) => <SampleButton key={definition.items} definition={definition} />)}
+      {may("append") && histories.map((outline) => <SampleButton key={outline.items} outline={outline} />)}
     </div>
   );
 }
 
-function SampleButton({ definition }: { definition: Definition }) {
+function SampleButton({ outline }: { outline: Outline }) {
   const [error, setError] = useState<unknown>();
   const [loading, setLoading] = useState(false);
-  const { owners, items, ownerExample } = definition;
+  const { owners, items, ownerExample } = outline;
   const load = async () => {
     setLoading(true);
     try {
       // One key for all attempts: the sample is stored once.
-      await append(historyOf(definition, ownerExample), await sampleOf(definition), { key: "explorer-sample" });
+      await append(historyOf(outline, ownerExample), await sampleOf(await readDefinition(outline)), { key: "explorer-sample" });
       go(addressOf([owners, ownerExample, items]));
     } catch (error) {
       setError(error);
@@ -118,7 +121,7 @@ function SampleButton({ definition }: { definition: Definition }) {
   return (
     <>
       <button type="button" class="main" disabled={loading} onClick={load}>
-        {loading ? "Loading …" : `Load sample ${items}`}
+        {loading ? "Loading …" : `Load sample ${items} for ${singular(owners)} ${ownerExample}`}
       </button>
       {error !== undefined && <Problem error={error} />}
     </>

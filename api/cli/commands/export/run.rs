@@ -113,7 +113,7 @@ impl Running<'_> {
         let mut after = Position::BEGINNING;
         loop {
             match self.one(owner, after).await {
-                Err(ExportEnd::Database(Error::Gone(Gone::Erased))) => {
+                Err(ExportEnd::Database(Error::Gone(Gone::Erased { .. }))) => {
                     self.report.erased += 1;
                     self.report.at = None;
                     return Ok(());
@@ -207,7 +207,7 @@ impl ExportReport {
         let go_on = match (&self.at, &self.complete) {
             (Some((owner, at)), _) => {
                 let at = match end {
-                    ExportEnd::Database(Error::Gone(Gone::Erased)) => return lines.join("\n"),
+                    ExportEnd::Database(Error::Gone(Gone::Erased { .. })) => return lines.join("\n"),
                     // The items between are gone.
                     ExportEnd::Database(Error::Gone(Gone::Retired { first_seq, .. })) => {
                         Position::before(*first_seq)

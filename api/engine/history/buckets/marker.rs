@@ -16,6 +16,7 @@ use pagebucket_model::domain::{MAX_SAFE_INTEGER, OwnerId, PageNumber, PageSize};
 
 use super::bucket_id::Tail;
 use crate::history::collection::{NO_PAGE, OfOwner, page_of};
+use crate::mongo::values::instant;
 use crate::mongo::{COMMAND, Corruption, Gone, Result};
 
 /// The page number of a tombstone. No page has it: its items would have no sequence numbers.
@@ -39,6 +40,8 @@ pub(crate) struct Marker {
     pub(crate) swept: bool,
     /// When it was written, by the database's clock ([`fence`](crate::history::collection::fence)).
     pub(crate) since: Option<DateTime>,
+    /// When the owner was erased.
+    pub(crate) erased_at: Option<DateTime>,
 }
 
 impl Marker {
@@ -64,13 +67,14 @@ impl Marker {
             second: number("second").ok_or_else(|| corrupt("second", "is not an int64 from 0"))?,
             swept: bucket.get_bool("swept").unwrap_or(false),
             since: bucket.get_datetime("since").ok(),
+            erased_at: bucket.get_datetime("erased").ok(),
         }))
     }
 
     /// Why a page before [`Marker::first_page`] is not there.
     pub(crate) fn gone(self, page_size: PageSize) -> Gone {
         match self.erased {
-            true => Gone::Erased,
+            true => Gone::Erased { at: self.erased_at.and_then(instant) },
             false => {
                 Gone::Retired { first_page: self.first_page, first_seq: page_size.first_seq(self.first_page) }
             }
@@ -87,7 +91,7 @@ impl Marker {
 
 /// The projection of what [`Marker::read`] reads.
 pub(crate) fn fields() -> Document {
-    doc! { "page": 1, "count": 1, "firstPage": 1, "second": 1, "swept": 1, "since": 1 }
+    doc! { "page": 1, "count": 1, "firstPage": 1, "second": 1, "swept": 1, "since": 1, "erased": 1 }
 }
 
 /// Reads the markers of an owner: a tombstone before a marker of the beginning.

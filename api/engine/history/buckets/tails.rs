@@ -99,7 +99,7 @@ impl Tails {
                 { "$sort": { field: -1, "page": -1 } },
                 { "$group": {
                     "_id": format!("${field}"), "id": first("$_id"), "page": first("$page"), "count": first("$count"),
-                    "firstPage": first("$firstPage"), "second": first("$second"),
+                    "firstPage": first("$firstPage"), "second": first("$second"), "erased": first("$erased"),
                 } },
             ],
             "hint": source.by_page(),

@@ -258,7 +258,7 @@ pub(crate) async fn bury(
     of.source.raise_markers(of.deadline).await?;
     let last = last_opened(of).await?;
     let (first_page, second) = last.map_or(least, |last| damaged::later(last, least));
-    let tombstone = Marker { erased: true, first_page, second, swept: false, since: None };
+    let tombstone = Marker { erased: true, first_page, second, swept: false, since: None, erased_at: None };
     let erased = match erased {
         Some(erased) => doc! { "$max": ["$erased", date(erased)] },
         None => doc! { "$ifNull": ["$erased", "$$NOW"] },

@@ -225,7 +225,7 @@ fn refused(refusal: RowRefusal) -> Problem {
         RowRefusal::HistoryExhausted => ProblemKind::HistoryExhausted,
         RowRefusal::KeyReused => ProblemKind::IdempotencyKeyReused,
         RowRefusal::Gone(Gone::Retired { .. }) => ProblemKind::Retired,
-        RowRefusal::Gone(Gone::Erased) => ProblemKind::Erased,
+        RowRefusal::Gone(Gone::Erased { .. }) => ProblemKind::Erased,
         RowRefusal::Line(LineRefusal::Differs) => ProblemKind::LineDiffers,
         RowRefusal::Line(LineRefusal::OutOfOrder | LineRefusal::BeyondNumbers) => ProblemKind::LineOutOfOrder,
     };
