@@ -9,6 +9,7 @@ mod mongod;
 mod proxy;
 mod replica_set;
 mod service;
+pub mod share;
 pub mod times;
 pub mod tokens;
 

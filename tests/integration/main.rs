@@ -55,6 +55,7 @@ mod service;
 mod sharding;
 mod snapshots;
 mod summaries;
+mod upgrade;
 mod uploads;
 mod windows;
 
@@ -67,7 +68,8 @@ fn main() -> ExitCode {
     // Half of their time tests wait, for an election, a deadline or another process. With 8 at once, two processors are idle for a tenth of the time.
     let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let threads = *arguments.test_threads.get_or_insert((3 * processors + 2).min(32));
-    let trials = harness::trials();
+    let mut trials = harness::trials();
+    harness::share::choose(&mut trials, &arguments);
     let chosen = trials.iter().filter(|trial| !arguments.is_filtered_out(trial)).count();
     harness::times::expect(chosen, threads == 1);
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -116,6 +116,11 @@ impl Source {
     }
 }
 
+/// Whether mongod is a program for Windows, which Wine runs (`scripts/fetch-mongod`).
+pub(super) fn is_under_wine() -> bool {
+    matches!(Source::choose(), Source::Binary(binary) if binary.with_file_name("mongod.exe").exists())
+}
+
 fn engine_answers() -> bool {
     UnixStream::connect("/var/run/docker.sock").is_ok()
 }
