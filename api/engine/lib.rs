@@ -45,7 +45,8 @@ pub use capacity::Capacity;
 pub use history::{Bucket, Engine, History};
 pub use migrations::MigrationError;
 pub use mongo::{
-    ConnectError, ConnectionSettings, Corruption, Deadline, Error, Gone, Reason, Result, Topology,
+    ConnectError, ConnectionSettings, Corruption, Deadline, Error, Gone, Reason, Result, ServerVersion,
+    Topology,
 };
 /// The driver's BSON, in the version that items are made of.
 pub use mongodb::bson;

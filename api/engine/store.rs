@@ -20,10 +20,11 @@ use crate::housekeeping::{self, Housekeeping};
 use crate::migrations::epoch::{self, Epoch};
 use crate::migrations::histories::{self, KnownHistory};
 use crate::migrations::{self, Migration, MigrationError};
+use crate::mongo::error::{UNSUPPORTED, code};
 use crate::mongo::majority::MonotonicReads;
 use crate::mongo::session::Sessions;
 use crate::mongo::{
-    COMMAND, ConnectError, ConnectionSettings, Corruption, Deadline, Error, Topology, indexes,
+    COMMAND, ConnectError, ConnectionSettings, Corruption, Deadline, Error, ServerVersion, Topology, indexes,
 };
 use crate::page_views::{self, PageViews};
 use crate::sharding::{self, ShardKey};
@@ -38,6 +39,7 @@ use crate::{collection_guards, marker_poll};
 pub struct Store {
     database: Database,
     topology: Topology,
+    server_version: ServerVersion,
     definitions: Definitions,
     histories: Vec<Engine>,
     unserved: UndefinedHistories,
@@ -65,7 +67,7 @@ impl Store {
         capacity: Capacity,
         clock: Clock,
     ) -> Result<Self, ConnectError> {
-        let (client, topology) = connection.open().await?;
+        let (client, topology, server_version) = connection.open().await?;
         let database = client.database(&connection.database);
         let access = DatabaseAccess {
             reads: MonotonicReads::of(database.clone()),
@@ -94,6 +96,7 @@ impl Store {
             page_views: PageViews::new(reads, sessions, capacity),
             database,
             topology,
+            server_version,
             definitions,
             histories,
             appends: context.appends.clone(),
@@ -137,6 +140,20 @@ impl Store {
     /// What kind of deployment this is.
     pub fn topology(&self) -> Topology {
         self.topology
+    }
+
+    /// The version of the server that answered first.
+    pub fn server_version(&self) -> &ServerVersion {
+        &self.server_version
+    }
+
+    /// Whether the server knows change streams, as far as it answers.
+    pub async fn has_change_streams(&self) -> bool {
+        let streams = self.database.run_command(doc! {
+            "aggregate": 1, "pipeline": [{ "$changeStream": {} }], "cursor": { "batchSize": 0 },
+            "explain": true,
+        });
+        !streams.await.is_err_and(|error| code(&error).is_some_and(|code| UNSUPPORTED.contains(&code)))
     }
 
     /// After migrations: refuses a collection that is missing or lacks one of its guards.

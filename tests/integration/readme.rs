@@ -84,7 +84,7 @@ async fn compose_publishes_on_this_machine_alone() {
     assert_eq!(ports.collect::<Vec<_>>(), ["- \"127.0.0.1:8080:8080\""]);
 }
 
-/// What `compose.yaml` runs by default is not what the tests run: the operators' page names both.
+/// The operators' page names what `compose.yaml` runs by default, and that no test has started it.
 #[test]
 async fn compose_has_a_mongod_that_operators_are_told_of() {
     let text = |name: &str| {

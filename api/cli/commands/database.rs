@@ -194,6 +194,20 @@ pub(super) async fn interruptible<T>(
 }
 
 impl Opened {
+    /// Logs which version the server has, what is known to be wrong with it, and what it lacks.
+    pub(super) async fn judge_server(&self) {
+        let version = self.store.server_version();
+        tracing::info!(%version, topology = ?self.store.topology(), "the server is MongoDB");
+        for warning in version.warnings(Clock::system().now()) {
+            tracing::warn!("{warning}");
+        }
+        if self.store.topology() != Topology::Standalone && !self.store.has_change_streams().await {
+            tracing::warn!(
+                "the server has no change streams: live readers are served by polls alone, and time series are not fed"
+            );
+        }
+    }
+
     /// Applies what is pending, or with `only_check` refuses it; either way the collections are then
     /// those that this version knows.
     pub(super) async fn prepare(&self, only_check: bool) -> Result<(), Failure> {

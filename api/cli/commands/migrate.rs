@@ -60,6 +60,7 @@ pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
 
 async fn migrate(opened: &Opened, args: &MigrateArgs) -> Result<ExitCode, Failure> {
     let store = &opened.store;
+    opened.judge_server().await;
     store.refuse_foreign_collections().await?;
     let (done, names) = if args.check {
         ("pending", store.pending_migrations().await?)

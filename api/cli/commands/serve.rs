@@ -59,6 +59,7 @@ async fn serve(
     signals: &mut Signals,
 ) -> Result<ExitCode, Failure> {
     let prepare = async {
+        opened.judge_server().await;
         opened.prepare(args.no_migrate).await?;
         if !args.no_migrate {
             opened.store.keep_keys_for(args.retention.key_retention).await?;

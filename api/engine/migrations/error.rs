@@ -57,6 +57,16 @@ pub enum MigrationError {
         /// What is defined now.
         given: String,
     },
+    /// The server does not know what a migration needs: it is no MongoDB, or an emulation of one.
+    #[error(
+        "the server has no {what}, without which pagebucket cannot work: use MongoDB 6.0 or later ({detail})"
+    )]
+    Lacks {
+        /// What it lacks.
+        what: &'static str,
+        /// The server's answer.
+        detail: String,
+    },
     /// A command was refused.
     #[error("migration {name} failed at `{command}`: {source}")]
     Failed {

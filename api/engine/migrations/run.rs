@@ -4,7 +4,7 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 
 use super::error::MigrationError;
-use crate::mongo::error::{NAMESPACE_EXISTS, code, tells_of_full_disk};
+use crate::mongo::error::{NAMESPACE_EXISTS, UNSUPPORTED, code, tells_of_full_disk};
 use crate::mongo::{Error, Result, indexes};
 
 /// `createIndexes` of an index that exists with other options.
@@ -37,6 +37,16 @@ pub async fn run(database: &Database, migration: &str, mut command: Document) ->
                 && has_indexes(database, &command).await.map_err(failed)? =>
         {
             Ok(())
+        }
+        Err(error) if code(&error).is_some_and(|code| UNSUPPORTED.contains(&code)) => {
+            let what = if command.contains_key("clusteredIndex") {
+                "clustered collections"
+            } else if command.contains_key("validator") {
+                "validators ($jsonSchema)"
+            } else {
+                return Err(failed(error.into()));
+            };
+            Err(MigrationError::Lacks { what, detail: error.kind.to_string() })
         }
         Err(error) => Err(failed(error.into())),
     }

@@ -22,7 +22,7 @@ use mongodb::raw_batch_cursor::{RawBatch, RawBatchCursor};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::error::{Error, Result, code};
+use super::error::{Error, Result, UNSUPPORTED, code};
 
 /// How much later than it should a server may answer.
 const SILENT: Duration = Duration::from_secs(4);
@@ -137,7 +137,9 @@ impl StreamFailure {
         let message = || error.kind.to_string();
         match code(&error) {
             Some(code) if PLACE_LOST.contains(&code) => Self::PlaceLost(message()),
-            Some(code) if NOT_ALLOWED.contains(&code) => Self::Refused(message()),
+            Some(code) if NOT_ALLOWED.contains(&code) || UNSUPPORTED.contains(&code) => {
+                Self::Refused(message())
+            }
             Some(CURSOR_NOT_FOUND) => Self::Other(Error::unavailable(message())),
             _ if error.contains_label(RESUMABLE) => Self::Other(Error::unavailable(message())),
             _ => Self::Other(error.into()),

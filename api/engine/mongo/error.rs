@@ -170,6 +170,10 @@ pub const NAMESPACE_EXISTS: i32 = 48;
 /// Unauthorized: the user of the database lacks a privilege.
 pub(crate) const UNAUTHORIZED: i32 = 13;
 
+/// A server does not know a command, a field of one, or a stage: CommandNotFound, CommandNotSupported, NotImplemented, a field and a
+/// stage without a name of their own, and Amazon DocumentDB's "feature not supported". No MongoDB that is not too old answers so.
+pub(crate) const UNSUPPORTED: [i32; 6] = [59, 115, 238, 303, 40324, 40415];
+
 /// OutOfDiskSpace.
 const OUT_OF_DISK_SPACE: i32 = 14031;
 

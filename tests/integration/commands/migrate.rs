@@ -5,8 +5,8 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::program::{Place, all_migrations, run};
-use crate::harness::{Mongod, TRADES, spawn, test, trade};
+use super::program::{PATIENCE, Place, all_migrations, run};
+use crate::harness::{Mongod, TRADES, eventually, spawn, test, trade};
 
 #[test]
 async fn migrate_lists_and_applies() {
@@ -165,5 +165,50 @@ async fn initiate_refuses_a_standalone_server() {
     let ended = run(&mut place.pagebucket("migrate", &["--initiate"])).await;
     assert!(ended.sentence(3).contains("it was not started with --replSet"), "{ended:?}");
     assert_eq!(ended.out, "");
+    mongod.remove().await;
+}
+
+#[test]
+async fn the_version_of_the_server_is_named() {
+    let place = Place::new().await;
+    let build = place.database().await.run_command(doc! { "buildInfo": 1 }).await.expect("an answer");
+    let version = build.get_str("version").expect("a version");
+    let ended = run(&mut place.pagebucket("migrate", &["--check"])).await;
+    let says =
+        |level: &str, what: &str| ended.err.lines().any(|line| line.contains(level) && line.contains(what));
+    assert!(says("INFO", version), "{ended:?}");
+    for (begin, warning) in [("6.0.", "MongoDB no longer supports 6.0"), ("7.0.28", "CVE-2026-82058")] {
+        assert_eq!(says("WARN", warning), version.starts_with(begin), "{begin}: {ended:?}");
+    }
+}
+
+/// As emulations of MongoDB answer: in one sentence, at the start.
+#[test]
+async fn what_the_server_lacks_is_named() {
+    let mongod = Mongod::failing().await;
+    let place = Place::on(&mongod, TRADES);
+    let lacking = async |command: &str, code: i32| {
+        let data = doc! { "failCommands": [command], "errorCode": code, "appName": "pagebucket" };
+        mongod.fail_point("failCommand", "alwaysOn", data).await;
+    };
+    lacking("create", 40415).await;
+    let ended = run(&mut place.pagebucket("migrate", &[])).await;
+    assert!(
+        ended.sentence(3).starts_with("the server has no clustered collections, without which"),
+        "{ended:?}"
+    );
+    lacking("collMod", 238).await;
+    let ended = run(&mut place.pagebucket("migrate", &[])).await;
+    assert!(
+        ended.sentence(3).starts_with("the server has no validators ($jsonSchema), without"),
+        "{ended:?}"
+    );
+    lacking("aggregate", 40324).await;
+    let serving = place.serve(&[]).await;
+    eventually("the warning", PATIENCE, async || {
+        serving.err().lines().any(|line| line.contains("WARN") && line.contains("no change streams"))
+    })
+    .await;
+    assert_eq!(serving.stop().await.status, Some(0));
     mongod.remove().await;
 }

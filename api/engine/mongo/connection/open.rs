@@ -13,6 +13,7 @@ use super::error::{ConnectError, describe};
 use super::redaction;
 use crate::mongo::deadline::{COMMAND, Deadline, NO_PRIMARY};
 use crate::mongo::error::code;
+use crate::mongo::server_version::ServerVersion;
 
 /// How often the driver checks that a server is alive, unless the connection string sets it.
 ///
@@ -83,7 +84,7 @@ impl ConnectionSettings {
 
     /// Returns a client with our timeouts and application name, after a server that this version supports has
     /// answered.
-    pub(crate) async fn open(&self) -> Result<(Client, Topology), ConnectError> {
+    pub(crate) async fn open(&self) -> Result<(Client, Topology, ServerVersion), ConnectError> {
         self.open_since(OLDEST_SERVER).await
     }
 
@@ -92,16 +93,20 @@ impl ConnectionSettings {
     /// # Errors
     /// No server answers in time, or the connection string is invalid.
     pub async fn open_any(&self) -> Result<(Client, Topology), ConnectError> {
-        self.open_since((0, 0)).await
+        let (client, topology, _) = self.open_since((0, 0)).await?;
+        Ok((client, topology))
     }
 
-    async fn open_since(&self, oldest: (u32, u32)) -> Result<(Client, Topology), ConnectError> {
+    async fn open_since(
+        &self,
+        oldest: (u32, u32),
+    ) -> Result<(Client, Topology, ServerVersion), ConnectError> {
         let mut options = self.options().await?;
         options.command_event_handler = self.observer.clone().map(|CommandObserver(handler)| handler);
         let hosts = host_list(&options);
         let client = Client::with_options(options).map_err(|error| self.invalid(&error))?;
-        let topology = inspect(&client, &hosts, oldest).await?;
-        Ok((client, topology))
+        let (topology, version) = inspect(&client, &hosts, oldest).await?;
+        Ok((client, topology, version))
     }
 
     /// Waits for a server that may still be starting, for as long as a command may take.
@@ -197,21 +202,25 @@ fn host_list(options: &ClientOptions) -> String {
 }
 
 /// Waits for a server and refuses one that is too old.
-async fn inspect(client: &Client, hosts: &str, oldest: (u32, u32)) -> Result<Topology, ConnectError> {
+async fn inspect(
+    client: &Client,
+    hosts: &str,
+    oldest: (u32, u32),
+) -> Result<(Topology, ServerVersion), ConnectError> {
     let admin = client.database("admin");
     let hello = admin.run_command(doc! { "hello": 1 }).await.map_err(|error| describe(&error, hosts))?;
     let build = admin.run_command(doc! { "buildInfo": 1 }).await.map_err(|error| describe(&error, hosts))?;
-    let version = build.get_str("version").unwrap_or("unknown");
-    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    if (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < oldest {
-        return Err(ConnectError::TooOld(version.to_owned()));
+    let version = ServerVersion::parse(build.get_str("version").unwrap_or("unknown"));
+    if version.release() < oldest {
+        return Err(ConnectError::TooOld(version.to_string()));
     }
     let sharded = hello.get_str("msg").is_ok_and(|message| message == "isdbgrid");
-    Ok(match (sharded, hello.contains_key("setName")) {
+    let topology = match (sharded, hello.contains_key("setName")) {
         (true, _) => Topology::Sharded,
         (false, true) => Topology::Replicated,
         (false, false) => Topology::Standalone,
-    })
+    };
+    Ok((topology, version))
 }
 
 /// Asks the server what it is until the answer `suits`, or for as long as a command may take.

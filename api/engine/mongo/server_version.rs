@@ -1,0 +1,153 @@
+//! The version of a server, and what is known to be wrong with versions. The two tables here are the one place to edit.
+
+use std::fmt;
+
+use pagebucket_model::domain::Instant;
+
+type Number = (u32, u32, u32);
+
+/// The day after which MongoDB no longer supports a release, as its lifecycle schedules had it in November 2026. 8.3
+/// has none there yet. (mongodb.com/legal/support-policy/lifecycles; minor releases end with the next one.)
+const ENDS: &[((u32, u32), &str)] = &[
+    ((6, 0), "2025-07-31"),
+    ((6, 1), "2023-02-09"),
+    ((6, 2), "2023-04-24"),
+    ((6, 3), "2023-08-31"),
+    ((7, 0), "2027-08-31"),
+    ((7, 1), "2024-01-23"),
+    ((7, 2), "2024-03-27"),
+    ((7, 3), "2024-10-02"),
+    ((8, 0), "2029-10-31"),
+    ((8, 1), "2025-09-30"),
+    ((8, 2), "2026-07-31"),
+];
+
+/// What is wrong with some versions, and concerns what this service does with a database.
+struct Defect {
+    /// From the first version on, before the second.
+    versions: &'static [(Number, Number)],
+    what: &'static str,
+}
+
+const DEFECTS: &[Defect] = &[
+    // jira.mongodb.org/browse/SERVER-121822 names 8.0.19 and 8.2.6; the release notes of 8.3 have it as fixed in 8.3.3.
+    // docs/architecture.md, "Reading", has how it is avoided.
+    Defect {
+        versions: &[((8, 0, 19), (8, 0, 20)), ((8, 2, 6), (8, 2, 7)), ((8, 3, 0), (8, 3, 3))],
+        what: "it may answer with the excluded bound of a range of _id in a clustered collection (SERVER-121822): \
+               pagebucket asks for no such range, other programs may",
+    },
+    // A critical advisory in the release notes of 8.3. The server's own test of it, of the participants of a rename,
+    // says what is lost: the target of one that is tried again after a step-down.
+    Defect {
+        versions: &[((8, 3, 0), (8, 3, 13))],
+        what: "on a sharded cluster, a rename that is tried again may drop the renamed collection (SERVER-131805)",
+    },
+    // SERVER-130926.
+    Defect {
+        versions: &[((7, 0, 0), (7, 0, 41)), ((8, 0, 0), (8, 0, 30)), ((8, 3, 0), (8, 3, 9))],
+        what: "a user who may write can end it by a document that a validator refuses (CVE-2026-82058)",
+    },
+    // SERVER-126021, and the advisory AV26-468 of the Canadian Centre for Cyber Security, which has the versions.
+    Defect {
+        versions: &[
+            ((6, 0, 0), (6, 0, 28)),
+            ((7, 0, 0), (7, 0, 34)),
+            ((8, 0, 0), (8, 0, 23)),
+            ((8, 2, 0), (8, 2, 9)),
+            ((8, 3, 0), (8, 3, 2)),
+        ],
+        what: "a user who may write to a time-series collection can write outside of its memory (CVE-2026-8053)",
+    },
+];
+
+/// The version that a server says it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerVersion {
+    name: String,
+    number: Number,
+}
+
+impl ServerVersion {
+    /// By the answer of `buildInfo`. A part that is no number is 0.
+    pub(crate) fn parse(name: &str) -> Self {
+        let mut parts = name.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+        let mut part = || parts.next().unwrap_or(0);
+        Self { name: name.to_owned(), number: (part(), part(), part()) }
+    }
+
+    /// The release that it is a version of, such as 7.0.
+    pub(crate) fn release(&self) -> (u32, u32) {
+        (self.number.0, self.number.1)
+    }
+
+    /// What is known to be wrong with it at this time: a sentence for each.
+    pub fn warnings(&self, now: Instant) -> Vec<String> {
+        let (major, minor) = self.release();
+        let today = &now.rfc3339()[..10];
+        let end = ENDS.iter().find(|(release, end)| *release == (major, minor) && end.as_bytes() < today);
+        let ended = end.map(|(_, end)| {
+            format!(
+                "MongoDB no longer supports {major}.{minor}: its support ended on {end}; upgrade the server"
+            )
+        });
+        let known = DEFECTS.iter().filter(|defect| {
+            defect.versions.iter().any(|(first, mended)| (*first..*mended).contains(&self.number))
+        });
+        let known = known.map(|defect| format!("MongoDB {self}: {}; upgrade the server", defect.what));
+        ended.into_iter().chain(known).collect()
+    }
+}
+
+impl fmt::Display for ServerVersion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The issues that are named of a version on this day, or "end".
+    fn warned(version: &str, day: &str) -> Vec<&'static str> {
+        let now = Instant::parse_rfc3339(&format!("{day}T12:00:00Z")).expect("a day");
+        let warnings = ServerVersion::parse(version).warnings(now);
+        let issues =
+            ["no longer supports", "SERVER-121822", "SERVER-131805", "CVE-2026-82058", "CVE-2026-8053"];
+        let named = issues.into_iter().filter(|issue| warnings.iter().any(|warning| warning.contains(issue)));
+        let named: Vec<_> = named.collect();
+        assert_eq!(named.len(), warnings.len(), "{warnings:?}");
+        named
+    }
+
+    #[test]
+    fn a_version_is_warned_of_from_the_first_that_is_wrong_to_the_last() {
+        let (ended, memory) = ("no longer supports", "CVE-2026-8053");
+        for (version, expected) in [
+            ("6.0.27", &[ended, memory][..]),
+            ("6.0.28", &[ended]),
+            ("7.0.28", &["CVE-2026-82058", memory]),
+            ("7.0.34", &["CVE-2026-82058"]),
+            ("7.0.41", &[]),
+            ("8.0.18", &["CVE-2026-82058", memory]),
+            ("8.0.19", &["SERVER-121822", "CVE-2026-82058", memory]),
+            ("8.0.29", &["CVE-2026-82058"]),
+            ("8.0.30-rc0", &[]),
+            ("8.2.6", &[ended, "SERVER-121822", memory]),
+            ("8.3.2", &["SERVER-121822", "SERVER-131805", "CVE-2026-82058"]),
+            ("8.3.12", &["SERVER-131805"]),
+            ("8.3.13", &[]),
+            ("9.0.0", &[]),
+            ("unknown", &[]),
+        ] {
+            assert_eq!(warned(version, "2026-11-27"), expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn support_ends_after_its_last_day() {
+        assert!(warned("7.0.41", "2027-08-31").is_empty());
+        assert_eq!(warned("7.0.41", "2027-09-01"), ["no longer supports"]);
+    }
+}
