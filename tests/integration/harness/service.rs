@@ -9,7 +9,7 @@ use std::time::Duration;
 use pagebucket::config::{RateArgs, RetainArgs, ServerArgs, TlsArgs};
 use pagebucket::server::Server;
 use pagebucket_engine::internal::{Ages, CommandObserver};
-use pagebucket_engine::{Capacity, ConnectionSettings, Store};
+use pagebucket_engine::{Capacity, ConnectionSettings, Store, Topology};
 use pagebucket_http::Gate;
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{Clock, ReadPreference};
@@ -146,6 +146,12 @@ impl Setup {
         let store = Store::connect(self.connection.clone(), definitions, self.capacity, self.clock.clone());
         let store = store.await.expect("the test's mongod").preferring(self.read_preference);
         store.migrate().await.expect("the migrations");
+        // scripts/sharded: on a cluster.
+        if let Ok(chunks) = std::env::var("TEST_SHARD_CHUNKS")
+            && store.topology() == Topology::Sharded
+        {
+            store.shard(chunks.parse().expect("a number")).await.expect("a sharded database");
+        }
         store
     }
 
