@@ -1,7 +1,6 @@
 // Reads of the service that belong to no single history.
 
 import { history, list, type History, type Stored } from "@pagebucket/client";
-import type { Outline } from "./catalog";
 import { service } from "./service";
 
 /** An item of any history: what its definition says. */
@@ -9,7 +8,13 @@ export type Item = Stored & Record<string, unknown>;
 
 export type AnyHistory = History<Item, unknown, unknown, never>;
 
-export function historyOf({ owners, items }: Outline, owner: string): AnyHistory {
+/** What names a history: the collection of its owners, and its own name. */
+interface Named {
+  owners: string;
+  items: string;
+}
+
+export function historyOf({ owners, items }: Named, owner: string): AnyHistory {
   return history<Item, unknown, unknown, never>(service, owners, owner, items);
 }
 
@@ -39,7 +44,7 @@ export interface Owners {
 }
 
 /** The summaries of an owner's histories, by their names. */
-export async function summaries({ owners }: Outline, owner: string, signal: AbortSignal): Promise<Owner<Summary>> {
+export async function summaries({ owners }: Named, owner: string, signal: AbortSignal): Promise<Owner<Summary>> {
   return (await read(ownerPath(owners, owner), signal)) as Owner<Summary>;
 }
 
