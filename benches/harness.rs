@@ -30,8 +30,8 @@ pub struct Bench {
     pub mongod: Mongod,
 }
 
-/// Runs load in a thread and a runtime of its own: a scheduler shared with the servers would let them wake each other at
-/// no cost.
+/// Runs load in a thread and a runtime of its own: a scheduler shared with the servers would let them wake
+/// each other at no cost.
 pub async fn on_its_own<T: Send + 'static>(
     load: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {

@@ -1,4 +1,5 @@
-//! Live streams: how soon another instance shows an append, what idle streams cost, and what many readers of one owner cost.
+//! Live streams: how soon another instance shows an append, what idle streams cost, and what many readers of
+//! one owner cost.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -50,8 +51,8 @@ pub async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// A trade is appended at one instance, by itself, and read at another: by our stream, or by a change stream of the driver
-/// behind a minimal handler.
+/// A trade is appended at one instance, by itself, and read at another: by our stream, or by a change stream
+/// of the driver behind a minimal handler.
 async fn lag(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<()> {
     let name = "bench_live";
     let database = Layout::Ours.create(mongod, name).await?;
@@ -122,7 +123,8 @@ async fn lag(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<
     Ok(database.drop().await?)
 }
 
-/// The rival: each stream is a change stream on the buckets of a customer, whose changes are sent as they are.
+/// The rival: each stream is a change stream on the buckets of a customer, whose changes are sent as they
+/// are.
 fn change_streams(database: Database) -> Router {
     Router::new().route("/v1/customers/{customer}/trades/live", get(changes)).with_state(database)
 }
@@ -161,8 +163,8 @@ impl Events {
         Ok(Self(shown))
     }
 
-    /// Appends a trade, and waits until it is shown: when it was sent, and how many milliseconds after the acknowledgement
-    /// it was shown.
+    /// Appends a trade, and waits until it is shown: when it was sent, and how many milliseconds after the
+    /// acknowledgement it was shown.
     async fn seen(&mut self, client: &mut Client) -> Result<(Instant, f64)> {
         let (trade, sent) = (take_quantities(1), Instant::now());
         if !client.append(7, &trade, None).await? {

@@ -1,5 +1,6 @@
-//! How fast pagebucket is beside other ways to keep the same data in MongoDB: seven suites, each with a report beside this
-//! file. `docs/bench.md` says what they compare and how, and which variables `make bench` reads.
+//! How fast pagebucket is beside other ways to keep the same data in MongoDB: seven suites, each with a
+//! report beside this file. `docs/bench.md` says what they compare and how, and which variables `make bench`
+//! reads.
 
 mod appends;
 mod harness;

@@ -1,5 +1,5 @@
-//! Native time series: volume by hour and ticker of a month over all customers, what a time series costs appends, and what the owner in
-//! the metaField costs.
+//! Native time series: volume by hour and ticker of a month over all customers, what a time series costs
+//! appends, and what the owner in the metaField costs.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! Summaries by day of a million trades of one customer: from pages, from tiles, and by aggregations of the database.
+//! Summaries by day of a million trades of one customer: from pages, from tiles, and by aggregations of the
+//! database.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! How fast page views are counted: ours beside plain upserts, in the "time series" scenario of the MongoDB schema-design
-//! literature and beyond it.
+//! How fast page views are counted: ours beside plain upserts, in the "time series" scenario of the MongoDB
+//! schema-design literature and beyond it.
 
 mod contender;
 mod ledger;

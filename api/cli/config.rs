@@ -1,5 +1,5 @@
-//! The settings of a server as typed fields. Their doc comments are `--help`, and each flag has an environment
-//! variable.
+//! The settings of a server as typed fields. Their doc comments are `--help`, and each flag has an
+//! environment variable.
 
 mod auth;
 mod choice;
@@ -97,7 +97,8 @@ pub struct RetentionArgs {
     /// Days for which page views are kept after their minute; 0: always.
     ///
     /// The database stores this setting: the instance that starts last decides for all.
-    // clap takes a plain `Option` for a flag without a default. A TTL index takes at most 2^31 - 1 seconds: 24,855 days and some hours.
+    // clap takes a plain `Option` for a flag without a default. A TTL index takes at most 2^31 - 1 seconds:
+    // 24,855 days and some hours.
     #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=24_855).map(|days| (days > 0).then(|| Duration::from_secs(u64::from(days) * 86_400))))]
     pub view_retention: std::option::Option<Duration>,
 }
@@ -115,7 +116,8 @@ pub struct ReadArgs {
 
 /// A connection string. It may hold a password, so it is never shown; the store knows which parts may be.
 ///
-/// Any text is one: an error of clap would repeat it, with its password. The store reports what is wrong with it.
+/// Any text is one: an error of clap would repeat it, with its password. The store reports what is wrong with
+/// it.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug, derive_more::From)]
 #[debug("MongodbUri(..)")]
 pub struct MongodbUri(String);
@@ -281,7 +283,8 @@ pub struct TlsArgs {
     pub tls_key: Option<PathBuf>,
 }
 
-/// `*`, `localhost`, or an origin as a browser sends it: scheme, host, and the port unless it is the scheme's own.
+/// `*`, `localhost`, or an origin as a browser sends it: scheme, host, and the port unless it is the scheme's
+/// own.
 fn cors_origin(text: &str) -> Result<String, Invalid> {
     let origin = text.trim();
     let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
@@ -292,7 +295,8 @@ fn cors_origin(text: &str) -> Result<String, Invalid> {
     Err(Invalid::new("must be *, localhost, or an origin such as https://app.example, without a path"))
 }
 
-/// Parses a host that requests may name, as they write it: a name, an IPv4 address, or an IPv6 address in brackets.
+/// Parses a host that requests may name, as they write it: a name, an IPv4 address, or an IPv6 address in
+/// brackets.
 ///
 /// # Errors
 /// The text is no such host.

@@ -1,5 +1,5 @@
-//! A private mongod for a machine without a MongoDB server: a replica set of one node on loopback. It is a child process,
-//! and keeps all its files in one data directory.
+//! A private mongod for a machine without a MongoDB server: a replica set of one node on loopback. It is a
+//! child process, and keeps all its files in one data directory.
 //!
 //! | In the data directory | |
 //! |---|---|
@@ -10,26 +10,28 @@
 //! | `db/` | mongod's own files, with a `mongod.lock` that a running mongod locks in the same way |
 //! | `mongod.log` | mongod's log; the previous one is `mongod.log.1` |
 //!
-//! **Ownership.** The kernel releases both locks when their process ends, so a crash leaves no stale lock, and no pid is
-//! guessed. `lock` decides which pagebucket owns the directory. `db/mongod.lock` decides whether a mongod runs: if one does
-//! although `lock` was free, a killed server has left it (`kill -9`), and it is shut down before ours starts. It is not
-//! adopted, because only a child can be waited for, restarted and killed.
+//! **Ownership.** The kernel releases both locks when their process ends, so a crash leaves no stale lock,
+//! and no pid is guessed. `lock` decides which pagebucket owns the directory. `db/mongod.lock` decides
+//! whether a mongod runs: if one does although `lock` was free, a killed server has left it (`kill -9`), and
+//! it is shut down before ours starts. It is not adopted, because only a child can be waited for, restarted
+//! and killed.
 //!
-//! **Identity.** Any process may listen on a port. A mongod is only configured, joined or shut down after it has named our
-//! `db/` as its `dbPath`.
+//! **Identity.** Any process may listen on a port. A mongod is only configured, joined or shut down after it
+//! has named our `db/` as its `dbPath`.
 //!
-//! **Interrupted starts.** A start reads the state of mongod (no set, a set under another port, a set without a primary)
-//! and continues from there, so the next start completes one that was interrupted. The child is killed if [`start`] fails
-//! or an [`Embedded`] is dropped without [`Embedded::stop`]: the journal makes that safe, and nothing is left running.
+//! **Interrupted starts.** A start reads the state of mongod (no set, a set under another port, a set without
+//! a primary) and continues from there, so the next start completes one that was interrupted. The child is
+//! killed if [`start`] fails or an [`Embedded`] is dropped without [`Embedded::stop`]: the journal makes that
+//! safe, and nothing is left running.
 //!
-//! **Access.** Every user of the machine can reach the port, so mongod requires a password. Password and key are random.
-//! The first start makes them, also for data of a version that had none, and only their owner can read the files. This
-//! process controls mongod with the key, which is not part of the data; clients use the password, which each start sets.
-//! So the next start replaces either file if it is lost.
+//! **Access.** Every user of the machine can reach the port, so mongod requires a password. Password and key
+//! are random. The first start makes them, also for data of a version that had none, and only their owner can
+//! read the files. This process controls mongod with the key, which is not part of the data; clients use the
+//! password, which each start sets. So the next start replaces either file if it is lost.
 //!
-//! pagebucket refuses a data directory that another user owns or can write to, because that user could put any file there.
-//! The directory itself and `db` may be symbolic links to directories that satisfy the same rule. Files in the data
-//! directory are opened without following links.
+//! pagebucket refuses a data directory that another user owns or can write to, because that user could put
+//! any file there. The directory itself and `db` may be symbolic links to directories that satisfy the same
+//! rule. Files in the data directory are opened without following links.
 
 mod binary;
 mod claim;
@@ -57,8 +59,8 @@ use self::process::{Mongod, Supervised};
 use self::replica::{POLL, Replica};
 use self::secret::{Secret, Secrets};
 
-/// Maximum time until mongod is primary. An ordinary start takes one second. In the worst case mongod waits 30 s for an
-/// answer from another process on its former port, which still fits.
+/// Maximum time until mongod is primary. An ordinary start takes one second. In the worst case mongod waits
+/// 30 s for an answer from another process on its former port, which still fits.
 const START: Duration = Duration::from_secs(60);
 
 /// Maximum time that `lock` may be empty: its owner writes it right after locking.
@@ -83,12 +85,13 @@ pub struct Options {
 #[must_use = "dropping it kills the mongod"]
 pub struct Embedded {
     uri: Secret,
-    /// The task that owns the child and the claim on its data, and what stops it. Dropping it kills the child.
+    /// The task that owns the child and the claim on its data, and what stops it. Dropping it kills the
+    /// child.
     supervisor: Option<(CancellationToken, AbortOnDropHandle<()>)>,
 }
 
-/// Starts the private mongod, or for a [`Role::Tool`] joins that of a running server, and waits until it is primary
-/// (60 s at most).
+/// Starts the private mongod, or for a [`Role::Tool`] joins that of a running server, and waits until it is
+/// primary (60 s at most).
 ///
 /// # Errors
 ///
@@ -143,7 +146,8 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, EmbeddedEr
 }
 
 impl Embedded {
-    /// `mongodb://pagebucket:PASSWORD@127.0.0.1:PORT/?directConnection=true`; the same for as long as this lives.
+    /// `mongodb://pagebucket:PASSWORD@127.0.0.1:PORT/?directConnection=true`; the same for as long as this
+    /// lives.
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri.0
@@ -172,8 +176,8 @@ async fn own(
         let port = earlier_run::port(&layout).await?;
         let mongod = Mongod::spawn(binary, &layout, port)?;
         match until_primary(mongod, port, &layout, &secrets, deadline).await {
-            // Another process has taken the port; or the child of a start that was killed right after the spawn
-            // has taken the data.
+            // Another process has taken the port; or the child of a start that was killed right after the
+            // spawn has taken the data.
             Err(error)
                 if tries < TRIES
                     && (matches!(error, EmbeddedError::PortTaken(_))

@@ -1,6 +1,7 @@
 //! One running service: bind, serve, drain.
 //!
-//! It uses hyper, because `axum::serve` has no timeout for the head of a request and no deadline for draining.
+//! It uses hyper, because `axum::serve` has no timeout for the head of a request and no deadline for
+//! draining.
 
 mod acceptor;
 mod addresses;
@@ -91,8 +92,8 @@ pub enum ServeError {
     Database(#[from] pagebucket_engine::Error),
 }
 
-/// Reads the certificate and its key once, and the flags of retention, of which each names one of these histories, to find
-/// mistakes before the database is opened.
+/// Reads the certificate and its key once, and the flags of retention, of which each names one of these
+/// histories, to find mistakes before the database is opened.
 ///
 /// # Errors
 /// They cannot be used.
@@ -211,9 +212,9 @@ impl Server {
         if self.certificate.is_some() { "https" } else { "http" }
     }
 
-    /// Serves until `stop` completes, and for the drain delay after it, in which it is not ready. Then it accepts no more
-    /// connections, closes idle ones, and waits for running requests, for at most [`DRAIN`]. Returns whether all requests have
-    /// ended.
+    /// Serves until `stop` completes, and for the drain delay after it, in which it is not ready. Then it
+    /// accepts no more connections, closes idle ones, and waits for running requests, for at most [`DRAIN`].
+    /// Returns whether all requests have ended.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
         let (certificate, store) = (self.certificate.clone(), self.store.clone());
         let (retentions, house_every) = (self.retentions.clone(), self.house_every);

@@ -18,7 +18,8 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::{LogArgs, LogFormat};
 
-/// Starts the log and the metrics of this process. Later calls change nothing, so that tests may share a process.
+/// Starts the log and the metrics of this process. Later calls change nothing, so that tests may share a
+/// process.
 ///
 /// # Errors
 /// The filter is invalid.
@@ -28,7 +29,8 @@ pub fn start(args: &LogArgs) -> Result<(), Invalid> {
     // What the log does not have cannot be erased again after a restore.
     let erasures = format!("{}=warn", ErasureLine::TARGET).parse().expect("a directive");
     let filter = filter.add_directive(erasures);
-    // A line that cannot be written is lost. By default the log would report that on standard error, and panic if that is closed.
+    // A line that cannot be written is lost. By default the log would report that on standard error, and
+    // panic if that is closed.
     let log = tracing_subscriber::fmt().log_internal_errors(false);
     let log = log.with_env_filter(filter).with_ansi(io::stderr().is_terminal());
     let started = match args.log_format {
@@ -106,8 +108,8 @@ impl<W: Write> Write for OneLine<W> {
     }
 }
 
-/// Writes lines of JSON, each whole, in ASCII. A path may have any character, such as controls beyond ASCII, which JSON does not
-/// escape and terminals obey.
+/// Writes lines of JSON, each whole, in ASCII. A path may have any character, such as controls beyond ASCII,
+/// which JSON does not escape and terminals obey.
 struct Ascii<W>(W);
 
 impl<W: Write> Write for Ascii<W> {

@@ -1,5 +1,5 @@
-//! What the database remembers of adoptions: a document for each pair of a history and a source. Nothing in it decides what
-//! is stored, because stored items carry their identities: it only says where to go on.
+//! What the database remembers of adoptions: a document for each pair of a history and a source. Nothing in
+//! it decides what is stored, because stored items carry their identities: it only says where to go on.
 
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::options::{Acknowledgment, ReturnDocument, WriteConcern};
@@ -17,7 +17,8 @@ pub struct Adoption {
     pub runs: i64,
     /// Whether it has followed its source after a copy.
     pub followed: bool,
-    /// Whether everything is copied that the source had at `token`, or at the start of the last run without one.
+    /// Whether everything is copied that the source had at `token`, or at the start of the last run without
+    /// one.
     pub copied: bool,
     /// The resume token of a change stream. All changes before it are in the history, once `copied` is true.
     pub token: Option<Document>,
@@ -38,7 +39,8 @@ impl Adoptions {
         self.database.collection(COLLECTION)
     }
 
-    /// Notes that an adoption of this source starts, with these parameters. With others than before, nothing is copied yet.
+    /// Notes that an adoption of this source starts, with these parameters. With others than before, nothing
+    /// is copied yet.
     ///
     /// # Errors
     /// The database does not answer in time.

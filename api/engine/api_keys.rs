@@ -144,7 +144,8 @@ impl ApiKeys {
         })
     }
 
-    /// Notes that the key with this hash was used in this hour. One server has it in memory afterwards: it may be lost.
+    /// Notes that the key with this hash was used in this hour. One server has it in memory afterwards: it
+    /// may be lost.
     ///
     /// # Errors
     /// The database does not answer.

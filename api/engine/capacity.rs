@@ -7,9 +7,9 @@ use crate::mongo::COMMIT;
 /// Limits on memory and on the queue of requests that wait for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// The most memory of items that wait for a commit or are in one, in bytes, of all histories together. The same
-    /// limit applies, separately, to counters of page views. One owner may hold a quarter, and one client,
-    /// or one minute of a page.
+    /// The most memory of items that wait for a commit or are in one, in bytes, of all histories together.
+    /// The same limit applies, separately, to counters of page views. One owner may hold a quarter, and one
+    /// client, or one minute of a page.
     pub queued_bytes: usize,
     /// The least time that a request must have left to be committed. Only tests set another value than
     /// [`COMMIT`].
@@ -27,13 +27,13 @@ pub struct Capacity {
 pub struct Ages {
     /// How often each instance asks whether a history has markers.
     pub poll: Duration,
-    /// Up to which age a tail may be followed by a new page, a page of a history with markers may be in a page cache, and an answer
-    /// that a history has no markers is relied on.
+    /// Up to which age a tail may be followed by a new page, a page of a history with markers may be in a
+    /// page cache, and an answer that a history has no markers is relied on.
     pub tail: Duration,
     /// How long a command that opens pages or writes a marker may run in the database.
     pub command: Duration,
-    /// The age of a marker, by the server's clock, at which nothing can come any more that relies on what was before it: more
-    /// than `tail`, twice `command` and two seconds.
+    /// The age of a marker, by the server's clock, at which nothing can come any more that relies on what was
+    /// before it: more than `tail`, twice `command` and two seconds.
     pub marker: Duration,
     /// How often housekeeping looks for pages that were stored after a tombstone of the last day was swept.
     pub late: Duration,

@@ -1,8 +1,8 @@
 //! Checks that the collections are those that this version relies on.
 //!
-//! A collection that has the name of a history and is not one of ours is refused first. After migrations every guard must
-//! exist too. If a collection is dropped, the next append creates it again without guards, and the error would stay hidden
-//! until two writers collide.
+//! A collection that has the name of a history and is not one of ours is refused first. After migrations
+//! every guard must exist too. If a collection is dropped, the next append creates it again without guards,
+//! and the error would stay hidden until two writers collide.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,8 @@ const GUARDED: [(&str, &[&str]); 2] =
 /// The other collections that are written by numbered commands, for the labels of metrics.
 pub const NUMBERED: [&str; 2] = [page_views::COLLECTION, api_keys::COLLECTION];
 
-/// Refuses collections that have the name of a history and that pagebucket did not create. Missing ones are accepted.
+/// Refuses collections that have the name of a history and that pagebucket did not create. Missing ones are
+/// accepted.
 pub(super) async fn refuse_foreign(
     database: &Database,
     definitions: &Definitions,
@@ -108,7 +109,8 @@ pub(super) async fn differences(
     Ok(found)
 }
 
-/// How the indexes of a history differ from the designed ones. Others are no difference, unless they refuse or delete pages.
+/// How the indexes of a history differ from the designed ones. Others are no difference, unless they refuse
+/// or delete pages.
 fn of_indexes<'a>(designed: &'a [&'a Document], stored: &'a [Document]) -> impl Iterator<Item = String> + 'a {
     let fields = |index: &Document| {
         let key = index.get_document("key").map(|key| key.keys().cloned().collect::<Vec<_>>().join(" and "));
@@ -135,7 +137,8 @@ fn of_indexes<'a>(designed: &'a [&'a Document], stored: &'a [Document]) -> impl 
     }))
 }
 
-/// What an index does, whatever its name: its options, without those that are off, with numbers as int64 and fields in their order.
+/// What an index does, whatever its name: its options, without those that are off, with numbers as int64 and
+/// fields in their order.
 fn effect(index: &Document) -> BTreeMap<&str, Bson> {
     fn plain(value: &Bson) -> Bson {
         match value {

@@ -56,7 +56,8 @@ pub(super) async fn keep(
             failed = Some(error);
         }
     }
-    // Last: what must be forgotten comes first. Whether a history without a definition has summaries is not known here.
+    // Last: what must be forgotten comes first. Whether a history without a definition has summaries is not
+    // known here.
     for engine in engines {
         if let Err(error) = engine.make_tiles(Deadline::within(TILES)).await {
             // No failure of the round: nothing needs a tile.

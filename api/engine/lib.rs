@@ -1,7 +1,8 @@
 //! Append-only histories in MongoDB, each item stored exactly once, any page at the cost of the first.
 //!
-//! A *definition* ([`model::definition::Definition`]) says whose histories they are, how many items a page has, and what an item is.
-//! The items of an owner live in buckets: documents of a page of items each. A page is a bucket.
+//! A *definition* ([`model::definition::Definition`]) says whose histories they are, how many items a page
+//! has, and what an item is. The items of an owner live in buckets: documents of a page of items each. A page
+//! is a bucket.
 //!
 //! | To | Use |
 //! |---|---|
@@ -19,8 +20,9 @@
 //! | compare what is stored with what must hold | [`Verifier::verify`](verify::Verifier::verify) |
 //! | erase an owner | [`Erasures::erase`](erasures::Erasures::erase) |
 //!
-//! `examples/embed.rs` shows most of it in sixty lines. Everything that waits takes a [`Deadline`]. An append goes on to its end
-//! even if its caller stops waiting; it is refused if less than 15 s are left for it. A [`Store`] belongs to the tokio runtime that made it.
+//! `examples/embed.rs` shows most of it in sixty lines. Everything that waits takes a [`Deadline`]. An append
+//! goes on to its end even if its caller stops waiting; it is refused if less than 15 s are left for it. A
+//! [`Store`] belongs to the tokio runtime that made it.
 //!
 //! How it works: `docs/architecture.md`, and the documentation of the modules, which
 //! `cargo doc --document-private-items` shows.

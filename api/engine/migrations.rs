@@ -1,7 +1,7 @@
 //! Numbered JSON files of MongoDB commands, embedded in the binary and applied in order, each once.
 //!
-//! A file is `{why, compatible, commands: [{why, run}]}`. The collection `migrations` has one document for each
-//! applied file, with the checksum of the file's text. Every command may be run again, so an interrupted
+//! A file is `{why, compatible, commands: [{why, run}]}`. The collection `migrations` has one document for
+//! each applied file, with the checksum of the file's text. Every command may be run again, so an interrupted
 //! migration is applied from its beginning. A lock with a lease ([`lock`]) lets one instance apply at a time.
 
 pub(super) mod epoch;
@@ -26,18 +26,19 @@ pub(super) use files::embedded;
 pub(super) use lock::{COLLECTION, Lock};
 use run::run;
 
-/// The migrations that made the collection of trades and its indexes before a database remembered definitions. They are
-/// recorded and not run: [`histories`] makes the same for every history.
+/// The migrations that made the collection of trades and its indexes before a database remembered
+/// definitions. They are recorded and not run: [`histories`] makes the same for every history.
 const OF_TRADES: [&str; 2] = ["0001_trades", "0004_dates"];
 
-/// The migration that assigns the epoch. If the epoch is missing later, it is not run again but named [`EPOCH`].
+/// The migration that assigns the epoch. If the epoch is missing later, it is not run again but named
+/// [`EPOCH`].
 const OF_EPOCH: &str = "0003_epoch";
 
 /// The name of a missing epoch in a list of migrations.
 const EPOCH: &str = "epoch";
 
-/// Applies the pending ones of these migrations, assigns an epoch if it is missing, creates the histories that are new, and
-/// returns the names of all.
+/// Applies the pending ones of these migrations, assigns an epoch if it is missing, creates the histories
+/// that are new, and returns the names of all.
 ///
 /// # Errors
 /// The files do not fit the migrations of the database, or a command was refused.

@@ -1,7 +1,7 @@
-//! What knows the driver, and neither histories nor page views: how a server is reached ([`connection`]), how long it may take
-//! ([`deadline`]), what goes wrong ([`error`]), reads that never go back in time ([`majority`]), writes that are applied at most
-//! once ([`session`]), what their answers mean ([`reply`]), changes as they happen ([`change_log`]), and what is
-//! wrong with a server's version ([`server_version`]).
+//! What knows the driver, and neither histories nor page views: how a server is reached ([`connection`]), how
+//! long it may take ([`deadline`]), what goes wrong ([`error`]), reads that never go back in time
+//! ([`majority`]), writes that are applied at most once ([`session`]), what their answers mean ([`reply`]),
+//! changes as they happen ([`change_log`]), and what is wrong with a server's version ([`server_version`]).
 
 pub mod change_log;
 pub mod connection;

@@ -2,9 +2,10 @@
 //!
 //! # Identity
 //!
-//! `{page, timestamp, totalViews, seconds: {"0": 3, "2": 14}}`: the views of one page in one minute of UTC, by
-//! second. Page and minute together identify the bucket; `_id` is assigned by the server and means nothing.
-//! A moment belongs to the minute and second that contain it: times are rounded down, also before 1970.
+//! `{page, timestamp, totalViews, seconds: {"0": 3, "2": 14}}`: the views of one page in one minute of UTC,
+//! by second. Page and minute together identify the bucket; `_id` is assigned by the server and means
+//! nothing. A moment belongs to the minute and second that contain it: times are rounded down, also before
+//! 1970.
 //!
 //! # Capacity
 //!
@@ -17,17 +18,17 @@
 //! adds, so the writer need not know the earlier value. Two guards in the database protect the shape against
 //! every writer:
 //!
-//! - the unique index on `{page, timestamp}`: of two upserts that find no bucket, one inserts it; the other is
-//!   refused (E11000) and finds the bucket at its next attempt. Without that index both insert a bucket, and
-//!   one minute permanently has two documents, each with a part of the views;
+//! - the unique index on `{page, timestamp}`: of two upserts that find no bucket, one inserts it; the other
+//!   is refused (E11000) and finds the bucket at its next attempt. Without that index both insert a bucket,
+//!   and one minute permanently has two documents, each with a part of the views;
 //! - the validator: `totalViews` is the sum of `seconds`, and a timestamp is a whole minute.
 //!
 //! # Counting once
 //!
 //! `$inc` compares nothing: sent twice, it counts twice, and that cannot be detected later. So it is sent by
-//! the same group commit as items of histories ([`super::group_commit`]). The queued views of one page and minute become
-//! one statement ([`policy`]). A command whose answer is lost is replayed under its number, which the server
-//! applies at most once. The outcome of a view ([`writes`]) is
+//! the same group commit as items of histories ([`super::group_commit`]). The queued views of one page and
+//! minute become one statement ([`policy`]). A command whose answer is lost is replayed under its number,
+//! which the server applies at most once. The outcome of a view ([`writes`]) is
 //!
 //! - *counted*: acknowledged at majority and journal;
 //! - *not counted*: refused or never sent;
@@ -46,8 +47,8 @@
 //!
 //! A series is one scan of the unique index, from its first minute to its last ([`spans`]). Points coarser
 //! than a minute are added up in the database, because then less is sent. The totals of all pages are read by
-//! the index on `timestamp` ([`spans`]). Every read has read concern majority. If a secondary is preferred, its
-//! answer may be slightly older ([`engine`]).
+//! the index on `timestamp` ([`spans`]). Every read has read concern majority. If a secondary is preferred,
+//! its answer may be slightly older ([`engine`]).
 //!
 //! # Retention
 //!

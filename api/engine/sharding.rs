@@ -30,8 +30,8 @@ pub struct ShardKey {
     pub key: Document,
 }
 
-/// The collections that are sharded, and by what: histories by their owner, records of idempotency keys by their hash, tiles of summaries by their `_id`, page views by
-/// page and minute.
+/// The collections that are sharded, and by what: histories by their owner, records of idempotency keys by
+/// their hash, tiles of summaries by their `_id`, page views by page and minute.
 pub fn shard_keys(definitions: &Definitions) -> Vec<ShardKey> {
     let history = |definition: &Arc<Definition>| ShardKey {
         collection: definition.name.to_string(),
@@ -46,11 +46,11 @@ pub fn shard_keys(definitions: &Definitions) -> Vec<ShardKey> {
     definitions.iter().map(history).chain(others).collect()
 }
 
-/// Shards the collections, and splits each into at least `chunks` chunks. What is sharded or split already stays as it is. Returns how many
-/// chunks each collection has.
+/// Shards the collections, and splits each into at least `chunks` chunks. What is sharded or split already
+/// stays as it is. Returns how many chunks each collection has.
 ///
-/// A history and page views are split where their data is, so that an empty collection keeps one chunk until this is
-/// done again.
+/// A history and page views are split where their data is, so that an empty collection keeps one chunk until
+/// this is done again.
 ///
 /// # Errors
 /// The cluster does not answer, refuses a command, or the user lacks the privilege.
@@ -106,7 +106,8 @@ async fn sample(database: &Database, shard_key: &ShardKey, chunks: u64) -> Resul
     Ok(found.try_collect().await?)
 }
 
-/// Where to split so that each of `chunks` chunks has about as many of these keys, which are in order; each point once.
+/// Where to split so that each of `chunks` chunks has about as many of these keys, which are in order; each
+/// point once.
 fn quantiles(keys: &[Document], chunks: u64) -> Vec<Document> {
     let at = |chunk: u64| keys.get((chunk as usize * keys.len()) / chunks as usize).cloned();
     let mut points: Vec<Document> = (1..chunks).filter_map(at).collect();

@@ -114,8 +114,8 @@ impl Store {
         &self.histories
     }
 
-    /// Waits until no appends are queued, including those of clients that have disconnected. New appends are refused
-    /// meanwhile.
+    /// Waits until no appends are queued, including those of clients that have disconnected. New appends are
+    /// refused meanwhile.
     pub async fn drain_appends(&self) {
         self.appends.all.drain().await;
     }
@@ -215,12 +215,12 @@ impl Store {
         &self.api_keys
     }
 
-    /// The engines of all histories of a collection of owners that the database remembers, for erasures: first those that are
-    /// defined here, then the others.
+    /// The engines of all histories of a collection of owners that the database remembers, for erasures:
+    /// first those that are defined here, then the others.
     ///
     /// # Errors
-    /// The database does not answer in time, or an owner cannot be erased from one of the histories: its creation is not
-    /// complete, or what the database remembers of it is damaged.
+    /// The database does not answer in time, or an owner cannot be erased from one of the histories: its
+    /// creation is not complete, or what the database remembers of it is damaged.
     pub async fn histories_of(&self, owners: &str, deadline: Deadline) -> Result<Vec<Engine>, Error> {
         let served = self.histories.iter().filter(|engine| engine.definition().owner.collection == owners);
         let mut engines: Vec<_> = served.cloned().collect();
@@ -237,8 +237,9 @@ impl Store {
         Ok(engines)
     }
 
-    /// One round of housekeeping: retires by these retentions, by the names of their histories, finishes deletions, and sweeps
-    /// tombstones, these two also in histories without a definition. `None` if another instance is at it.
+    /// One round of housekeeping: retires by these retentions, by the names of their histories, finishes
+    /// deletions, and sweeps tombstones, these two also in histories without a definition. `None` if another
+    /// instance is at it.
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.
@@ -258,8 +259,9 @@ impl Store {
         Self { page_views: self.page_views.counting_at_w1(Capacity::default()), ..self }
     }
 
-    /// Distributes the collections over the shards of a cluster, each in at least `chunks` chunks, and returns how many each has. Done again, it
-    /// does only what is missing. Use it after migrations, on a [`Topology::Sharded`].
+    /// Distributes the collections over the shards of a cluster, each in at least `chunks` chunks, and
+    /// returns how many each has. Done again, it does only what is missing. Use it after migrations, on a
+    /// [`Topology::Sharded`].
     ///
     /// # Errors
     /// The cluster does not answer, refuses a command, or the user lacks the privilege.
@@ -294,7 +296,8 @@ impl Store {
         collection_guards::refuse_foreign(&self.database, &self.definitions).await
     }
 
-    /// What of the collections is not as migrations create it: a line for each. [`Engine`]s verify what is in the collections.
+    /// What of the collections is not as migrations create it: a line for each. [`Engine`]s verify what is in
+    /// the collections.
     ///
     /// # Errors
     /// The database does not answer.
@@ -310,7 +313,8 @@ impl Store {
         self.epoch.get_or_try_init(|| epoch::read(&self.database, deadline)).await.copied()
     }
 
-    /// Changes when the database gets another epoch while there are live readers: what they have is of another database.
+    /// Changes when the database gets another epoch while there are live readers: what they have is of
+    /// another database.
     pub fn epoch_renewals(&self) -> watch::Receiver<u64> {
         self.epoch_renewals.subscribe()
     }
@@ -379,7 +383,8 @@ impl Store {
         Ok(applied)
     }
 
-    /// Feeds the native time series of all histories that have one, as long as the handles are kept ([`Engine::feed_series`]).
+    /// Feeds the native time series of all histories that have one, as long as the handles are kept
+    /// ([`Engine::feed_series`]).
     pub fn feed_series(&self) -> Vec<AbortOnDropHandle<()>> {
         self.histories.iter().filter_map(|history| history.feed_series(&self.tasks)).collect()
     }

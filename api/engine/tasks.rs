@@ -1,8 +1,9 @@
 //! Tasks that live longer than a request. A panic ends such a task alone: the log and a metric say so, and
 //! callers that wait get an error.
 //!
-//! What a task has is dropped when it ends, and that tells those who wait for it (`Door` in `live/room.rs`). The next request that needs
-//! such a task starts another one. A task that lasts as long as the store is started again ([`KeptTasks::keep`]).
+//! What a task has is dropped when it ends, and that tells those who wait for it (`Door` in `live/room.rs`).
+//! The next request that needs such a task starts another one. A task that lasts as long as the store is
+//! started again ([`KeptTasks::keep`]).
 
 use std::collections::BTreeMap;
 use std::future::Future;

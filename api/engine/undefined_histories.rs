@@ -34,11 +34,12 @@ impl UndefinedHistories {
         Self { context, engines: Arc::default() }
     }
 
-    /// The engines of the histories that are not `defined`: of all of them, or of those of a collection of owners.
+    /// The engines of the histories that are not `defined`: of all of them, or of those of a collection of
+    /// owners.
     ///
     /// # Errors
-    /// The database does not answer in time. The creation of one of these histories is not complete, or what the database
-    /// remembers of a history is damaged.
+    /// The database does not answer in time. The creation of one of these histories is not complete, or what
+    /// the database remembers of a history is damaged.
     pub(super) async fn engines(
         &self,
         defined: &Definitions,

@@ -1,6 +1,8 @@
-//! Compresses what the build of the explorer, `web/dist`, has for browsers, so that the binary holds it as it is sent.
+//! Compresses what the build of the explorer, `web/dist`, has for browsers, so that the binary holds it as it
+//! is sent.
 //!
-//! Why here, and not by Vite: gzip of one version of Node.js differs from that of another, and `web/dist` is compared.
+//! Why here, and not by Vite: gzip of one version of Node.js differs from that of another, and `web/dist` is
+//! compared.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

@@ -1,4 +1,5 @@
-//! Who is counted, for rate limits ([`crate::limits::rate`]) and permits ([`crate::limits::permits`]): a principal, or an address.
+//! Who is counted, for rate limits ([`crate::limits::rate`]) and permits ([`crate::limits::permits`]): a
+//! principal, or an address.
 
 mod forwarded;
 
@@ -9,7 +10,8 @@ use axum::http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 use pagebucket_model::domain::Principal;
 
-/// The address of the other end of the connection: of the client, or of the proxy before it. An IPv4 address is always one, also on a listener of IPv6.
+/// The address of the other end of the connection: of the client, or of the proxy before it. An IPv4 address
+/// is always one, also on a listener of IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Peer(pub IpAddr);
 
@@ -19,8 +21,8 @@ impl Peer {
         Self(address.to_canonical())
     }
 
-    /// What counts as one client: an address of IPv4, or a network of IPv6 (/64), because one client commonly has all of its
-    /// addresses.
+    /// What counts as one client: an address of IPv4, or a network of IPv6 (/64), because one client commonly
+    /// has all of its addresses.
     pub fn network(self) -> IpAddr {
         match self.0 {
             IpAddr::V4(_) => self.0,
@@ -43,13 +45,14 @@ pub enum Client {
 pub struct Proxies {
     /// Their networks.
     networks: Vec<IpNet>,
-    /// The header that they write: `Forwarded` or `X-Forwarded-For`. The other one may be the client's, and is not read.
+    /// The header that they write: `Forwarded` or `X-Forwarded-For`. The other one may be the client's, and
+    /// is not read.
     header: HeaderName,
 }
 
 impl Client {
-    /// The client of a request with these headers, which came from this peer: its principal if it has one, otherwise its
-    /// address.
+    /// The client of a request with these headers, which came from this peer: its principal if it has one,
+    /// otherwise its address.
     pub fn of(principal: Option<&Principal>, peer: Peer, headers: &HeaderMap, proxies: &Proxies) -> Self {
         match principal {
             Some(principal) => Self::Name(Arc::clone(&principal.name)),
@@ -79,8 +82,8 @@ impl Proxies {
         Peer(self.client(peer, headers)).network()
     }
 
-    /// The first address on the way back from the server that is no trusted proxy's; the last one that is known, if the way
-    /// ends before.
+    /// The first address on the way back from the server that is no trusted proxy's; the last one that is
+    /// known, if the way ends before.
     fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer;
         if !self.trust(client) {

@@ -18,8 +18,8 @@ pub enum NoClient {
     Settings(#[from] reqwest::Error),
 }
 
-/// A client that takes proxies from the environment and follows no redirect: a body could not be sent twice, and a
-/// redirect could lead away from a server that is trusted.
+/// A client that takes proxies from the environment and follows no redirect: a body could not be sent twice,
+/// and a redirect could lead away from a server that is trusted.
 ///
 /// # Errors
 /// TLS cannot be set up, or the settings do not go together.
@@ -28,8 +28,8 @@ pub fn client(configure: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<
     Ok(configure(builder).build()?)
 }
 
-/// Trusts the certificate authorities of Mozilla, because a container image may have none of its own, and those of this
-/// machine, because an organisation may have its own.
+/// Trusts the certificate authorities of Mozilla, because a container image may have none of its own, and
+/// those of this machine, because an organisation may have its own.
 fn tls() -> Result<ClientConfig, rustls::Error> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -1,9 +1,9 @@
 //! Routes, extractors, problems, links, caching, OpenAPI. Never names the mongodb crate.
 //!
-//! [`routes`] mounts and documents every route. Every request passes the layers of [`middleware`]. Under `/v1` it also
-//! passes [`middleware::admission`]: the decision of [`middleware::gate`] on its client, the rate limit, the limit
-//! of concurrent requests, what the client accepts, and its deadline.
-//! [`problem`] renders every error.
+//! [`routes`] mounts and documents every route. Every request passes the layers of [`middleware`]. Under
+//! `/v1` it also passes [`middleware::admission`]: the decision of [`middleware::gate`] on its client, the
+//! rate limit, the limit of concurrent requests, what the client accepts, and its deadline. [`problem`]
+//! renders every error.
 //!
 //! | Module | What it knows |
 //! |---|---|
@@ -95,7 +95,8 @@ pub fn router(api: Api) -> Router {
     middleware::surround(all, api.limits, origins, hosts, proxies).with_state(Arc::new(api))
 }
 
-/// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is inside.
+/// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is
+/// inside.
 #[cfg(feature = "bench")]
 pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
     let requests = Permits::new(limits.requests, "requests");

@@ -1,7 +1,7 @@
 //! The OpenAPI document.
 //!
-//! Handlers are documented by templates, because a history has the names and the items of its definition. [`Filler`] fills
-//! the templates once for each definition.
+//! Handlers are documented by templates, because a history has the names and the items of its definition.
+//! [`Filler`] fills the templates once for each definition.
 
 mod complete;
 mod features;
@@ -40,7 +40,8 @@ pub enum Version {
     V3_1,
 }
 
-/// The OpenAPI document of all that a server with these histories may do, as JSON text, indented, with a line end.
+/// The OpenAPI document of all that a server with these histories may do, as JSON text, indented, with a line
+/// end.
 pub fn document(definitions: &Definitions, version: Version) -> String {
     document_of(definitions, version, Features::ALL)
 }

@@ -1,5 +1,5 @@
-//! The map of the API: one expression mounts a route *and* documents it, and its row says who may use it. The routes of a
-//! history are templates, which its definition fills ([`Names`]).
+//! The map of the API: one expression mounts a route *and* documents it, and its row says who may use it. The
+//! routes of a history are templates, which its definition fills ([`Names`]).
 
 pub mod names;
 

@@ -41,7 +41,8 @@ pub fn owner_id() -> RefOr<Schema> {
     Ref::from_schema_name(OWNER_ID).into()
 }
 
-/// The member of an answer that says whose history it is ([`OwnerMember`](pagebucket_model::domain::OwnerMember)).
+/// The member of an answer that says whose history it is
+/// ([`OwnerMember`](pagebucket_model::domain::OwnerMember)).
 pub fn owner_member() -> RefOr<Schema> {
     ObjectBuilder::new().property("{ownerField}", owner_id()).required("{ownerField}").into()
 }

@@ -1,6 +1,7 @@
-//! Pages for people: the explorer or a home page, the problems, the OpenAPI document, Swagger UI, an icon; the catalogue
-//! of histories, and the JSON Schema of definitions. All are files inside the binary, and are sent plain or as gzip. Each
-//! is compressed once: Swagger UI and what the explorer loads by the build, the others by the first request.
+//! Pages for people: the explorer or a home page, the problems, the OpenAPI document, Swagger UI, an icon;
+//! the catalogue of histories, and the JSON Schema of definitions. All are files inside the binary, and are
+//! sent plain or as gzip. Each is compressed once: Swagger UI and what the explorer loads by the build, the
+//! others by the first request.
 
 mod catalog;
 mod explorer;
@@ -40,7 +41,8 @@ pub fn router(definitions: &Definitions, gate: &Gate, explorer: bool) -> Router<
     let features = Features::of(gate);
     let home: (&'static str, MakeFile) =
         ("/", |definitions, _| File::new("/", HTML, home_page(definitions).into(), false));
-    // Those of the histories are made when they are first asked for: few clients do, and a start waits for nothing.
+    // Those of the histories are made when they are first asked for: few clients do, and a start waits for
+    // nothing.
     let documents: [(&'static str, MakeFile); 3] = [
         ("/histories.json", catalog::of_all),
         ("/openapi.json", |definitions, features| {
@@ -85,8 +87,8 @@ pub fn icons() -> Router<Arc<Api>> {
     served(&*ICONS)
 }
 
-/// The explorer. It needs no token either: a browser sends none with an address. It is the same on every server, and asks
-/// for a token itself. Its page may ask the issuer for one, if its users sign in there.
+/// The explorer. It needs no token either: a browser sends none with an address. It is the same on every
+/// server, and asks for a token itself. Its page may ask the issuer for one, if its users sign in there.
 pub fn explorer(gate: &Gate) -> Router<Arc<Api>> {
     let jwt = gate.jwt().filter(|_| gate.explorer_client.is_some());
     served(&explorer::files(jwt.and_then(|jwt| origin_of(&jwt.settings.issuer)).as_deref()))

@@ -46,7 +46,8 @@ pub struct Api {
     pub hosts: Hosts,
     /// Whether the explorer is served.
     pub explorer: bool,
-    /// Set when the service is told to stop: `/readyz` fails from then on, and everything else is served until `stop`.
+    /// Set when the service is told to stop: `/readyz` fails from then on, and everything else is served
+    /// until `stop`.
     pub leaving: Arc<AtomicBool>,
     /// Cancelled when the service refuses new requests and ends streams.
     pub stop: CancellationToken,

@@ -1,8 +1,9 @@
 //! What is measured: the name, kind, labels and meaning of each metric, once.
 //!
-//! Code that measures uses the constants. [`describe`] registers the texts, so that `GET /metrics` shows them as `HELP`; a
-//! test compares the table of `docs/metrics.md` with [`ALL`]. [`begin`] registers each series whose labels are known: a series
-//! that begins with its first event has no increase, and an alarm that asks for one would miss that event.
+//! Code that measures uses the constants. [`describe`] registers the texts, so that `GET /metrics` shows them
+//! as `HELP`; a test compares the table of `docs/metrics.md` with [`ALL`]. [`begin`] registers each series
+//! whose labels are known: a series that begins with its first event has no increase, and an alarm that asks
+//! for one would miss that event.
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
@@ -177,8 +178,8 @@ metrics! {
         "owners whose measurements were copied, because the outcome of an insert was unknown";
 }
 
-/// The conditions that deserve an alarm: the metric that each is about, and the condition in PromQL. In the order of
-/// `docs/metrics.md`; `docs/operating.md` says what to do.
+/// The conditions that deserve an alarm: the metric that each is about, and the condition in PromQL. In the
+/// order of `docs/metrics.md`; `docs/operating.md` says what to do.
 pub const ALARMS: &[(&str, &str)] = &[
     (RETRIES, r#"rate(pagebucket_commit_retries_total{cause="unknown_outcome"}[5m]) > 0"#),
     (QUEUED_BYTES, "pagebucket_append_queue_bytes > 0.8 * 32 * 2^20"),

@@ -10,8 +10,8 @@
 //! | `tile.rs` | the same of some full pages, as bytes that are stored |
 //! | `points.rs` | a page of points, which is complete in itself |
 //!
-//! What two stretches add up to can be merged, in any order. So it does not matter whether items are read from pages, or what
-//! they add up to was computed before.
+//! What two stretches add up to can be merged, in any order. So it does not matter whether items are read
+//! from pages, or what they add up to was computed before.
 
 mod aggregate;
 mod exact_sum;

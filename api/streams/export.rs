@@ -1,7 +1,7 @@
 //! Stored items as rows of a file: CSV with a header row, or NDJSON, as [`import`](crate::import) reads them.
 //!
-//! Each row has its owner and its `seq`, so that an interrupted export can continue after its last row; unless only other
-//! fields are asked for.
+//! Each row has its owner and its `seq`, so that an interrupted export can continue after its last row;
+//! unless only other fields are asked for.
 
 use std::collections::HashSet;
 use std::io::Write;

@@ -1,6 +1,7 @@
 //! The formats of files of items.
 
-/// Format of a file of items: [`import`](crate::import) reads both, [`export`](mod@crate::export) writes both.
+/// Format of a file of items: [`import`](crate::import) reads both, [`export`](mod@crate::export) writes
+/// both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Comma-separated values with a header row (RFC 4180).

@@ -13,7 +13,8 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     eprintln!("bench: memory: a trade for each of {CUSTOMERS} customers");
     let server = Server::program(&bench.mongod, DATABASE, &[]).await?;
     let (idle, _) = server.resident()?;
-    // More connections than elsewhere, to be done sooner; a quick run goes on with the customers that it has reached.
+    // More connections than elsewhere, to be done sooner; a quick run goes on with the customers that it has
+    // reached.
     let at_most = bench.settings.quick.then_some(Timing::millis(0, 15_000));
     let touch = Load::append(256, 1, Customers::each(1..=CUSTOMERS), at_most);
     let customers = touch.run(server.address).await?.acknowledged;

@@ -169,8 +169,8 @@ fn keys(timing: Timing) -> Stage {
     Stage { name: "keys", setups, seeded: CUSTOMERS, workloads }
 }
 
-/// Of 32 customers: more would have to be written before the first block. With 10,000 pages they are 320,000 buckets a
-/// contender.
+/// Of 32 customers: more would have to be written before the first block. With 10,000 pages they are 320,000
+/// buckets a contender.
 fn long_histories(timing: Timing) -> Stage {
     const PAGES_1000: &[History] = &[(1, 32, 1000)];
     const PAGES_10000: &[History] = &[(1, 32, 10_000)];

@@ -38,8 +38,8 @@ impl Window {
 /// The answers to one connection or to all.
 #[derive(Default, Clone)]
 pub struct Block {
-    /// Trades acknowledged, those of the warm-up included, and the sum of their quantities: two sets that differ in one
-    /// trade differ here.
+    /// Trades acknowledged, those of the warm-up included, and the sum of their quantities: two sets that
+    /// differ in one trade differ here.
     pub acknowledged: u64,
     pub sum: u64,
     /// Trades refused or not answered, those of the warm-up included.

@@ -1,7 +1,7 @@
 //! One connection: HTTP/1.1 by hand.
 //!
-//! The load shares the machine's cores with what it measures, so it does no more than it must: it writes a request in
-//! one piece, and reads status and length of an answer.
+//! The load shares the machine's cores with what it measures, so it does no more than it must: it writes a
+//! request in one piece, and reads status and length of an answer.
 
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
@@ -43,8 +43,8 @@ impl Client {
         Ok(())
     }
 
-    /// Posts a trade of each quantity, as one trade or as an array; true when they are acknowledged. A key is written in
-    /// hexadecimal.
+    /// Posts a trade of each quantity, as one trade or as an array; true when they are acknowledged. A key is
+    /// written in hexadecimal.
     pub async fn append(
         &mut self,
         customer: u64,

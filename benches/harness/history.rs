@@ -7,7 +7,8 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use super::{COLLECTION, Layout, Result};
 
-/// Second of page 1; page n has the n-th second after that. In the past, so that what is appended comes after.
+/// Second of page 1; page n has the n-th second after that. In the past, so that what is appended comes
+/// after.
 const FIRST_SECOND: u64 = 1_600_000_000;
 
 /// Pages in one `insertMany`.
@@ -19,7 +20,8 @@ const WRITERS: usize = 4;
 /// First and last customer, and how many full pages each of these has.
 pub type History = (u64, u64, u64);
 
-/// Writes a history, the first page of each customer before the second of any: the order in which they would have come.
+/// Writes a history, the first page of each customer before the second of any: the order in which they would
+/// have come.
 pub async fn write_history(database: &Database, layout: Layout, history: History) -> Result<()> {
     let (first, last, pages) = history;
     let of_all = |page| (first..=last).map(move |customer| (customer, page));

@@ -1,7 +1,7 @@
 //! The limits: our `update` commands by a bare driver, without HTTP and without decisions.
 //!
-//! It knows beforehand what ours must find out (which trades go together, where each customer's last bucket is), so no
-//! server that sends these commands can be faster.
+//! It knows beforehand what ours must find out (which trades go together, where each customer's last bucket
+//! is), so no server that sends these commands can be faster.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ pub struct Commands {
     pub senders: usize,
     /// Of each sender.
     pub customers: usize,
-    /// In one command. More than customers: the command is ordered, and a customer's buckets follow each other.
+    /// In one command. More than customers: the command is ordered, and a customer's buckets follow each
+    /// other.
     pub statements: usize,
     /// In one statement. Divides ten, so that a bucket ends with a statement.
     pub trades: u64,

@@ -1,7 +1,7 @@
 //! The run's own mongod: a replica set of one node, with its data in a temporary directory.
 //!
-//! Not `pagebucket::embedded`, whose cache of 0.5 GB suits a desk: here several databases are compared, and none should
-//! be slow because the others have filled the cache.
+//! Not `pagebucket::embedded`, whose cache of 0.5 GB suits a desk: here several databases are compared, and
+//! none should be slow because the others have filled the cache.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

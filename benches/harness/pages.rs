@@ -1,4 +1,5 @@
-//! What the suites of summaries and of time series share: trades that are written past the service, and a question whose answer has pages.
+//! What the suites of summaries and of time series share: trades that are written past the service, and a
+//! question whose answer has pages.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! The peers: other ways to keep the same trades in MongoDB, each behind a handler that appends and one that lists.
+//! The peers: other ways to keep the same trades in MongoDB, each behind a handler that appends and one that
+//! lists.
 
 mod append;
 mod list;
@@ -24,7 +25,8 @@ use super::COLLECTION;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// The MongoDB manual's upsert, and its pages: buckets by a regex on `_id`, sorted, the pages before skipped.
+    /// The MongoDB manual's upsert, and its pages: buckets by a regex on `_id`, sorted, the pages before
+    /// skipped.
     Manual,
     /// One document a trade; pages by skip and limit, and a count for the totals.
     Flat,

@@ -30,7 +30,8 @@ pub struct Section {
     pub lines: Vec<String>,
 }
 
-/// A column of a table with a row for each series: its title, in which `UNIT` is what a rate counts, and a cell.
+/// A column of a table with a row for each series: its title, in which `UNIT` is what a rate counts, and a
+/// cell.
 pub type Column = (&'static str, fn(&Series) -> String);
 
 /// The columns of most workloads.
@@ -145,7 +146,8 @@ impl Report {
         self.sections.push(section);
     }
 
-    /// A row of the table of expectations: the work, what is compared, what is expected and what was measured.
+    /// A row of the table of expectations: the work, what is compared, what is expected and what was
+    /// measured.
     pub fn expect(&mut self, cells: [&str; 4], holds: bool, noise: &str) {
         let holds = if holds { "yes" } else { "**no**" };
         self.expectations.push(row(&[&cells[..], &[holds, noise]].concat()));

@@ -85,9 +85,9 @@ impl Server {
         Ok(Self { address, serving: Serving::Ours(stop, serving) })
     }
 
-    /// A peer's routes in a shell as near to ours as can be, so that the difference is how trades are kept: the
-    /// hyper settings of `server`, and the layers of `http` if it is to have them. It answers in the request's own
-    /// task where ours hands trades on, which favours the peers.
+    /// A peer's routes in a shell as near to ours as can be, so that the difference is how trades are kept:
+    /// the hyper settings of `server`, and the layers of `http` if it is to have them. It answers in the
+    /// request's own task where ours hands trades on, which favours the peers.
     pub async fn peer(routes: Router, layers: bool) -> Result<Self> {
         let body_timeout = Duration::from_secs(10);
         let limits =
@@ -108,7 +108,8 @@ impl Server {
         Ok(Self { address, serving: Serving::Peer(serving) })
     }
 
-    /// `pagebucket serve` with the defaults except for `flags`, without its log: that has a line for each request.
+    /// `pagebucket serve` with the defaults except for `flags`, without its log: that has a line for each
+    /// request.
     pub async fn program(mongod: &Mongod, database: &str, flags: &[&str]) -> Result<Self> {
         let mut command = program(mongod, database);
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);

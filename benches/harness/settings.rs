@@ -43,8 +43,8 @@ impl Settings {
         self.only.as_deref().is_none_or(|only| only == part)
     }
 
-    /// `times` is 1 in most workloads, less in those with many blocks of one connection each, and more in those in which
-    /// a single request may take some tenths of a second: a block must hold several.
+    /// `times` is 1 in most workloads, less in those with many blocks of one connection each, and more in
+    /// those in which a single request may take some tenths of a second: a block must hold several.
     pub fn timing(&self, times: f64) -> Timing {
         let (warm_up, measured) = if self.quick { (150.0, 450.0) } else { (300.0, 1500.0) };
         Timing::millis((warm_up * times) as u64, (measured * times) as u64)
@@ -57,8 +57,8 @@ impl Timing {
     }
 }
 
-/// A machine at the start of a run, as a line of the report. A load above a tenth of the cores means that other processes
-/// were at work.
+/// A machine at the start of a run, as a line of the report. A load above a tenth of the cores means that
+/// other processes were at work.
 pub fn machine() -> String {
     let memory = field("/proc/meminfo", "MemTotal");
     let gib = memory.trim_end_matches(" kB").parse().unwrap_or(0.0) / 1024.0 / 1024.0;

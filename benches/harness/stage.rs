@@ -108,8 +108,8 @@ impl Contender<Limit> {
         Ok((block, verdict))
     }
 
-    /// Sends a request and its repeat, and looks whether the trade is stored once: a server that ignores keys would be
-    /// measured without their cost.
+    /// Sends a request and its repeat, and looks whether the trade is stored once: a server that ignores keys
+    /// would be measured without their cost.
     async fn try_a_repeat(&self, layout: Layout, address: SocketAddr) -> Result<()> {
         let (mut client, key, trade) = (Client::new(address), rand::random(), take_quantities(1));
         for _ in 0..2 {

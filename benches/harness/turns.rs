@@ -128,8 +128,8 @@ pub const LATENCY: Metric = ("median latency", |block| block.p50);
 pub const MEAN: Metric = ("mean latency", |block| block.mean);
 pub const P99: Metric = ("p99", |block| block.p99);
 
-/// Comparisons by their labels: `subject / against`, with what is expected of the ratio after it, separated by `; `. One
-/// whose subject is "ours again" shows the noise.
+/// Comparisons by their labels: `subject / against`, with what is expected of the ratio after it, separated
+/// by `; `. One whose subject is "ours again" shows the noise.
 pub fn compare(metric: Metric, comparisons: &str) -> Vec<Comparison> {
     let one = |text: &str| {
         let (pair, expected) = match text.find(['≥', '≤']) {

@@ -1,7 +1,7 @@
 //! A closed loop of connections: each sends its next request after the answer to the last one.
 //!
-//! A closed loop slows down with the server, so its latencies are those of this number of connections and say nothing of
-//! a server that is asked for more than it can do.
+//! A closed loop slows down with the server, so its latencies are those of this number of connections and say
+//! nothing of a server that is asked for more than it can do.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -24,8 +24,8 @@ pub enum Work {
     Read { customers: Customers, pages: RangeInclusive<u64>, form: Form },
     /// The newest page, and one request in ten appends a trade.
     NewestAndAppends { customers: Customers },
-    /// 100 pages one after the other, each by the link of the one before, from anywhere in a history of `pages` pages: by
-    /// the number of the trade before or by its id. Counts as one request.
+    /// 100 pages one after the other, each by the link of the one before, from anywhere in a history of
+    /// `pages` pages: by the number of the trade before or by its id. Counts as one request.
     Walk { customer: u64, pages: u64, by_id: bool },
     /// One page of customer 1 again and again, which the client has already.
     Again { pages: RangeInclusive<u64>, form: Form },

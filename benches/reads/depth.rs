@@ -4,8 +4,8 @@ use super::plot::{Line, plot};
 use crate::harness::{Customers, Entry, Form, History, LATENCY, Outcome, Report, Section, Spread};
 use crate::harness::{Timing, Work, Workload, compare, grouped};
 
-/// Of customers 1, 2 and 3: the workload's name, the pages that are asked for, and the comparisons, in which `@` is the
-/// last page.
+/// Of customers 1, 2 and 3: the workload's name, the pages that are asked for, and the comparisons, in which
+/// `@` is the last page.
 const HISTORIES: [(&str, &[u64], &str); 3] = [
     ("depth, 100 pages", &[1, 50, 100], "flat@ / ours, cache off@; ours again@ / ours@"),
     (
@@ -73,7 +73,8 @@ pub fn workloads(timing: Timing) -> impl Iterator<Item = Workload> {
 /// A contender's median latencies, by page.
 pub type Row = (&'static str, Vec<(u64, Spread)>);
 
-/// Median latencies by contender and page, without the contenders that did not run; `None` of other workloads.
+/// Median latencies by contender and page, without the contenders that did not run; `None` of other
+/// workloads.
 pub fn medians(outcome: &Outcome) -> Option<Vec<Row>> {
     let (_, asked, _) = HISTORIES.iter().find(|(name, ..)| *name == outcome.name)?;
     let of = |contender: &'static str| {
@@ -83,8 +84,8 @@ pub fn medians(outcome: &Outcome) -> Option<Vec<Row>> {
     Some(CONTENDERS.into_iter().map(of).filter(|(_, points)| !points.is_empty()).collect())
 }
 
-/// Adds a table with a row for each contender and a column for each page; and the plot, which is that of the last and
-/// longest history in the end.
+/// Adds a table with a row for each contender and a column for each page; and the plot, which is that of the
+/// last and longest history in the end.
 pub fn add(report: &mut Report, outcome: &Outcome, rows: &[Row]) -> Result<(), std::fmt::Error> {
     let mut section = Section::new(outcome.name, outcome.about.as_str(), &[]);
     let columns = rows.first().map_or(&[][..], |(_, points)| points);

@@ -12,8 +12,8 @@ pub fn stages(settings: &Settings) -> [Stage; 2] {
 
 /// All contenders. "Ours again" has the database `again`.
 fn setups(again: &'static str, histories: &'static [History]) -> Vec<Setup> {
-    // Room for less than a hundredth of what is read: each page is looked for in the cache, put into it, and gone before
-    // it is asked for again.
+    // Room for less than a hundredth of what is read: each page is looked for in the cache, put into it, and
+    // gone before it is asked for again.
     const TINY: &[&str] = &["--page-cache", "1048576"];
     let setup = |label, kind| {
         let (layout, database) = match kind {

@@ -1,4 +1,5 @@
-//! The peers: one document a trade, inserted as `mongoimport` does, and exported by a cursor that is streamed.
+//! The peers: one document a trade, inserted as `mongoimport` does, and exported by a cursor that is
+//! streamed.
 
 use std::time::{Duration, Instant};
 
@@ -24,8 +25,9 @@ const BATCH: usize = 1_000;
 
 /// Inserts all of a file, by so many workers; how many documents, and how long it took.
 ///
-/// `mongoimport` gathers documents until there are 1,000, and inserts them with an unordered bulk write, with write
-/// concern majority; by default (`numInsertionWorkers`) one after the other, while the next are being read.
+/// `mongoimport` gathers documents until there are 1,000, and inserts them with an unordered bulk write, with
+/// write concern majority; by default (`numInsertionWorkers`) one after the other, while the next are being
+/// read.
 pub async fn insert(database: &Database, trades: &Trades, workers: usize) -> Result<(u64, Duration)> {
     let began = Instant::now();
     let insert = |batch: Vec<Document>| {

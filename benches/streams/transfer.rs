@@ -30,8 +30,8 @@ impl Rows {
     }
 }
 
-/// Sends a file as the body of one request; how many of its trades are stored, and how long it took until that was
-/// answered.
+/// Sends a file as the body of one request; how many of its trades are stored, and how long it took until
+/// that was answered.
 pub async fn upload(address: SocketAddr, trades: &Trades) -> Result<(u64, Duration)> {
     let (path, url) = (trades.path.clone(), format!("http://{address}{}", trades.upload_path()));
     on_its_own(async move {

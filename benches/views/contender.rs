@@ -17,8 +17,8 @@ use crate::harness::{Client, Contender, Mongod, POOL, Result, Running, Server, V
 ///
 /// - `ours`, or `ours again` for a second one: the real server;
 /// - `bare driver`: `updateOne` by the driver, without HTTP;
-/// - `plain upsert`: the same statement behind a minimal handler in our shell, `, our collection` with our validator and our
-///   second index;
+/// - `plain upsert`: the same statement behind a minimal handler in our shell, `, our collection` with our
+///   validator and our second index;
 /// - `, w: 1`: acknowledged as published, and not at majority and journal;
 /// - `, preallocated`: the minutes are there before they are counted in.
 pub struct Counting {
@@ -67,7 +67,8 @@ impl Counting {
         &self.contender.label
     }
 
-    /// So many minutes in which nothing was counted yet: the first of them. They are there if this setup has them so.
+    /// So many minutes in which nothing was counted yet: the first of them. They are there if this setup has
+    /// them so.
     pub async fn take_minutes(&mut self, minutes: u32) -> Result<MinuteNumber> {
         const HOUR: u32 = 60;
         let first = self.next_minute;

@@ -1,12 +1,13 @@
 //! An open loop: views come when they come, whether or not those before them are answered.
 //!
-//! They are spread evenly over each second, and a view's latency runs from the moment at which it was to be sent. So one
-//! that had to wait, for a connection or because the load itself was late, has waited, and a server that stands still for a
-//! tenth of a second delays all views of that time and not one for each connection (the fault that is called coordinated
-//! omission).
+//! They are spread evenly over each second, and a view's latency runs from the moment at which it was to be
+//! sent. So one that had to wait, for a connection or because the load itself was late, has waited, and a
+//! server that stands still for a tenth of a second delays all views of that time and not one for each
+//! connection (the fault that is called coordinated omission).
 //!
-//! The load shares the machine's cores with what it measures. One thread sleeps until views are due and hands them to
-//! connections that are idle, the one that was busy last first; what waits for a connection does so in order.
+//! The load shares the machine's cores with what it measures. One thread sleeps until views are due and hands
+//! them to connections that are idle, the one that was busy last first; what waits for a connection does so
+//! in order.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -27,8 +28,8 @@ use crate::harness::{Block, Client, Result, Timing, micros};
 /// Among which users are divided, as in the scenario. Each has connections of its own.
 pub const PROCESSES: usize = 4;
 
-/// Views that are due within this time of each other may be sent at once: a thread that woke for each of 20,000 a second
-/// would take a core for itself.
+/// Views that are due within this time of each other may be sent at once: a thread that woke for each of
+/// 20,000 a second would take a core for itself.
 const TICK: Duration = Duration::from_micros(500);
 
 /// What comes in.
@@ -123,7 +124,8 @@ async fn next(line: &Mutex<Line>) -> Option<Arrival> {
     coming.await.ok()
 }
 
-/// Sends what comes in through these counters, in the runtime that calls; an element of `counters` is a process.
+/// Sends what comes in through these counters, in the runtime that calls; an element of `counters` is a
+/// process.
 pub async fn run(counters: Vec<Vec<Counter>>, arrivals: Arrivals) -> Result<Answers> {
     let lines: Vec<Arc<Mutex<Line>>> = counters.iter().map(|_| Arc::default()).collect();
     let mut getting_ready = JoinSet::new();
@@ -199,7 +201,8 @@ fn send_in_time(lines: &[Arc<Mutex<Line>>], arrivals: &Arrivals) {
     }
 }
 
-/// Lets the system wake this thread when it asked for it, and not up to 50 microseconds later, which is the default.
+/// Lets the system wake this thread when it asked for it, and not up to 50 microseconds later, which is the
+/// default.
 fn wake_in_time() {
     if let Ok(path) = std::fs::read_link("/proc/thread-self")
         && let Some(thread) = path.file_name()

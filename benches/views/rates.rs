@@ -1,8 +1,9 @@
 //! The highest rate that a contender holds: all views counted, and 99 in 100 of them within 50 ms.
 //!
-//! A block at one rate is a probe. In a round all contenders search, one probe each in turn, so that a slow minute of the
-//! machine slows all of them; ratios are of what the searches of one round have found. Each probe begins with the turn of a
-//! minute: its views are in a minute that has no documents yet, those of its warm-up in the one before.
+//! A block at one rate is a probe. In a round all contenders search, one probe each in turn, so that a slow
+//! minute of the machine slows all of them; ratios are of what the searches of one round have found. Each
+//! probe begins with the turn of a minute: its views are in a minute that has no documents yet, those of its
+//! warm-up in the one before.
 
 use std::time::Duration;
 
@@ -87,7 +88,8 @@ pub async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// A contender that searches: up by a factor while rates hold, or down while they do not, and then halfway between the two.
+/// A contender that searches: up by a factor while rates hold, or down while they do not, and then halfway
+/// between the two.
 struct Search<'a> {
     contender: &'a mut Counting,
     next: f64,
@@ -167,7 +169,8 @@ impl Search<'_> {
             self.best = summary;
         }
         self.best.verdict = verdict;
-        // Unless it fails by far, one slow moment, such as a checkpoint, could have done it: it is tried a second time.
+        // Unless it fails by far, one slow moment, such as a checkpoint, could have done it: it is tried a
+        // second time.
         let by_far = summary.p99 >= 10.0 * LIMIT || failed > 0;
         if !holds && !by_far && !self.failed_once {
             self.failed_once = true;

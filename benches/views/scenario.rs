@@ -1,8 +1,8 @@
-//! The scenario of the literature: 4 processes, in which together 1,000 users a second each count a view of one of 1,000
-//! pages, in one minute and in a random second of it, for 25 s.
+//! The scenario of the literature: 4 processes, in which together 1,000 users a second each count a view of
+//! one of 1,000 pages, in one minute and in a random second of it, for 25 s.
 //!
-//! The published wording, "4 processes; every second 1,000 users", is read as 1,000 users in all. The 25 s of each
-//! contender are divided into blocks, one a round, that count in the same minute.
+//! The published wording, "4 processes; every second 1,000 users", is read as 1,000 users in all. The 25 s of
+//! each contender are divided into blocks, one a round, that count in the same minute.
 
 use std::time::Duration;
 

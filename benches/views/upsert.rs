@@ -7,9 +7,9 @@
 //!   { upsert: true })
 //! ```
 //!
-//! Its collection has the unique index and no validator, as the literature has it. Without the index it would count a
-//! minute in two documents now and then; with it, of two upserts that both find no document, the server itself tries the
-//! second again.
+//! Its collection has the unique index and no validator, as the literature has it. Without the index it would
+//! count a minute in two documents now and then; with it, of two upserts that both find no document, the
+//! server itself tries the second again.
 
 use std::ops::Range;
 

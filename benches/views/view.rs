@@ -22,8 +22,8 @@ pub struct View {
     pub second: u8,
 }
 
-/// Views of pages 1 to `pages`, each of a random one in a random second of a minute. Views before the window are in another
-/// minute.
+/// Views of pages 1 to `pages`, each of a random one in a random second of a minute. Views before the window
+/// are in another minute.
 #[derive(Clone)]
 pub struct Pattern {
     pub pages: u32,

@@ -1,4 +1,5 @@
-//! The life of an API key: created, found, remembered, noted, expired, revoked; and what the database keeps of it.
+//! The life of an API key: created, found, remembered, noted, expired, revoked; and what the database keeps
+//! of it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,5 +1,5 @@
-//! What a person sees, in a real browser without any network but this machine's, and under the policy that the pages
-//! are sent with.
+//! What a person sees, in a real browser without any network but this machine's, and under the policy that
+//! the pages are sent with.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -203,8 +203,8 @@ async fn shows_every_operation(service: &Service) {
     browser.expect_nothing_refused().await;
 }
 
-/// As a newcomer does it after README's session, from the top of the page, without filling in anything: each answer says
-/// something, and no click deletes.
+/// As a newcomer does it after README's session, from the top of the page, without filling in anything: each
+/// answer says something, and no click deletes.
 #[test]
 async fn every_operation_is_tried_out_as_it_is_shown() {
     let mut setup = Setup::on(shared().await);

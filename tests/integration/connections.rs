@@ -1,4 +1,5 @@
-//! What requests come over: TLS, HTTP/2, and clients that are slow, silent or hostile. Whatever they do, others are answered.
+//! What requests come over: TLS, HTTP/2, and clients that are slow, silent or hostile. Whatever they do,
+//! others are answered.
 
 mod certificates;
 mod drain;

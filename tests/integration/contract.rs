@@ -39,7 +39,8 @@ async fn documents_are_as_checked_in() {
     }
 }
 
-/// The documents in `openapi/` are of all that a server may do. A served one says nothing of what its server does not do.
+/// The documents in `openapi/` are of all that a server may do. A served one says nothing of what its server
+/// does not do.
 #[test]
 async fn served_documents_say_what_their_server_does() {
     let allowing = Setup::on(shared().await);
@@ -76,7 +77,8 @@ async fn served_documents_say_what_their_server_does() {
     }
 }
 
-/// The documents of the histories that are built in, and of those of these directories, in a directory of their own.
+/// The documents of the histories that are built in, and of those of these directories, in a directory of
+/// their own.
 fn written_documents(histories: &[&str]) -> (Scratch, Vec<PathBuf>) {
     let directory = Scratch::new();
     let of = |path: &&str| Definitions::of_directory(&in_checkout(path)).expect("definitions");
@@ -189,8 +191,8 @@ async fn schemathesis_passes_on_the_examples() {
     }
 }
 
-/// Runs schemathesis, with this token if there is one, against the service, whose document has this many operations, each
-/// with at most so many examples. Returns false where there is no schemathesis.
+/// Runs schemathesis, with this token if there is one, against the service, whose document has this many
+/// operations, each with at most so many examples. Returns false where there is no schemathesis.
 async fn judge(service: &Service, token: Option<&str>, operations: usize, examples: usize) -> bool {
     let Some(schemathesis) = tool("SCHEMATHESIS", "schemathesis") else { return false };
     // What the configuration names: a minute of a page.

@@ -168,8 +168,8 @@ async fn any_window_of_many_pages(history: &'static History) {
     }
 }
 
-/// A seek, not a skip over the items before it: the last of a hundred thousand items, in a long run of a million, cost what
-/// the first ones do.
+/// A seek, not a skip over the items before it: the last of a hundred thousand items, in a long run of a
+/// million, cost what the first ones do.
 #[test_over(&[READINGS])]
 async fn any_offset_of_many(history: &'static History) {
     let total = amount(100_000, 1_000_000);

@@ -297,7 +297,8 @@ async fn fill(service: &Service, owner: u64, dates: &[i64]) {
     }
 }
 
-/// One item an hour, on a thousand pages, in a long run on ten thousand: in order, each up to 500 hours late, and in any order.
+/// One item an hour, on a thousand pages, in a long run on ten thousand: in order, each up to 500 hours late,
+/// and in any order.
 #[test_over(SMALL)]
 async fn what_a_span_examines(history: &'static History) {
     const HOUR: i64 = DAY / 24;
@@ -342,8 +343,9 @@ async fn what_a_span_examines(history: &'static History) {
             assert_eq!(shown, (last - first).min(25), "{path}");
             let (keys, documents) = (sum(&seen, "keysExamined"), sum(&seen, "docsExamined"));
             println!("| {name} | {span} | {shown} | {matching} | {keys} | {documents} | {} |", seen.len());
-            // The tail, and full pages that match; of these one more than it takes for 25 items and a next one.
-            // A scan of the clustered collection that ends at the tail looks at the bucket after it, if there is one.
+            // The tail, and full pages that match; of these one more than it takes for 25 items and a next
+            // one. A scan of the clustered collection that ends at the tail looks at the bucket after it, if
+            // there is one.
             let after = i64::from(owner != 1 && history.id(owner) < history.id(1));
             // Where the search shows page 1, that is read once more: it may be a marker by now.
             let more = after + 1;

@@ -343,7 +343,8 @@ async fn an_owner_is_erased_while_clients_write_and_read(history: &'static Histo
     let one = setup(mongod, history).start().await;
     let other = setup(mongod, history).in_database(&one.database).start().await;
     let (stored, done) = (AtomicU64::new(0), AtomicBool::new(false));
-    // Appends until `done`; returns what was acknowledged. Once an instance has said 410, it says nothing else.
+    // Appends until `done`; returns what was acknowledged. Once an instance has said 410, it says nothing
+    // else.
     let write = async |service: &Service, owner: u64, writer: u64| {
         let (mut numbers, mut gone, mut number) = (Vec::new(), false, writer * 1_000_000);
         while !done.load(Ordering::Relaxed) {
@@ -480,7 +481,8 @@ async fn an_owner_that_never_existed_is_erased_all_the_same() {
     wrong.problem(400, "invalid-parameter");
 }
 
-/// Without authentication one request must not be enough: the owner would be gone until an operator reopens it.
+/// Without authentication one request must not be enough: the owner would be gone until an operator reopens
+/// it.
 #[test]
 async fn without_authentication_no_client_erases() {
     let mut setup = setup(shared().await, TRADES);
@@ -531,7 +533,8 @@ async fn uploads_for_many_leave_out_an_erased_owner() {
     assert_eq!(kinds, ["/problems#erased", "stored", "/problems#erased"]);
 }
 
-/// The export waits for its reader, and meanwhile the rest of one history is retired and the next owner is erased.
+/// The export waits for its reader, and meanwhile the rest of one history is retired and the next owner is
+/// erased.
 #[test]
 async fn an_export_of_all_goes_on_past_what_is_deleted() {
     const PAGES: u64 = 4_000;

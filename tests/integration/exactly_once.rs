@@ -5,8 +5,8 @@
 //! end a judge holds all of it against what is stored. Controls show that the judge and the faults are
 //! worth something: without keys, or at `w: 1`, the same runs double or lose trades.
 //!
-//! Each scenario lasts for `FAULT_SECONDS` (6 unless set, 60 in a long run). What is chosen at random comes from
-//! `FAULT_SEED`, which each scenario prints; which of the threads and processes is the quicker does not.
+//! Each scenario lasts for `FAULT_SECONDS` (6 unless set, 60 in a long run). What is chosen at random comes
+//! from `FAULT_SEED`, which each scenario prints; which of the threads and processes is the quicker does not.
 
 mod api_process;
 mod at_random;

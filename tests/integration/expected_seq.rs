@@ -22,8 +22,9 @@ const REPLAYED: &str = "idempotency-replayed";
 /// Clients that have seen the same total, and append at once.
 const CLIENTS: u64 = 32;
 
-/// Has all of them append `count` items after `total`, half of them under keys, through these instances. Checks that one succeeds and
-/// the others are told what the history has then. Returns the key of the one, if it has one.
+/// Has all of them append `count` items after `total`, half of them under keys, through these instances.
+/// Checks that one succeeds and the others are told what the history has then. Returns the key of the one, if
+/// it has one.
 async fn race(instances: &[&Client], round: u64, total: u64, count: u64) -> Option<String> {
     let first = |number: u64| (round + 1) * 1_000_000 + number * 1_000;
     let key = |number: u64| (number % 2 == round % 2).then(|| format!("{round}-{number}"));
@@ -151,7 +152,8 @@ async fn a_refusal_is_not_remembered(history: &'static History) {
     let (client, item) = (&service.client, &history.item(1));
     assert_eq!(unexpected(&client.append_after(1, 2, Some("k"), item).await)[TOTAL], 0);
     client.append(1, &history.items(10..=11)).await.expect(201);
-    // The same request, which is judged by what the history has now. What it expects does not make it another request.
+    // The same request, which is judged by what the history has now. What it expects does not make it another
+    // request.
     assert_eq!(unexpected(&client.append_after(1, 0, Some("k"), item).await)[TOTAL], 2);
     let stored = client.append_after(1, 2, Some("k"), item).await;
     assert_eq!(stored.expect(201)["ranges"], json!([{ "firstSeq": 3, "lastSeq": 3 }]));

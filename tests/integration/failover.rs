@@ -38,7 +38,8 @@ async fn service(set: &ReplicaSet, database: Option<&Database>) -> Service {
     setup.start().await
 }
 
-/// How many trades of a customer a member shows, at this read concern; nothing while it shows none to anybody.
+/// How many trades of a customer a member shows, at this read concern; nothing while it shows none to
+/// anybody.
 async fn shown_by(mongod: &Mongod, level: &str, database: &Database, customer: i64) -> Option<i64> {
     let find = doc! {
         "find": "trades", "filter": { "customerId": customer }, "batchSize": 1_000,

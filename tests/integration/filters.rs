@@ -160,7 +160,8 @@ async fn links_repeat_all_values() {
     }
 }
 
-/// Follows the link `next` to the end of the walk. Returns the sequence numbers shown, and the number of windows.
+/// Follows the link `next` to the end of the walk. Returns the sequence numbers shown, and the number of
+/// windows.
 async fn walk(client: &Client, path: &str) -> (Vec<u64>, usize) {
     let (mut path, mut seen, mut windows) = (path.to_owned(), Vec::new(), 0);
     loop {
@@ -403,8 +404,8 @@ async fn links_repeat_no_long_filter() {
     assert_eq!(schema, values);
 }
 
-/// Why filters have no index: the bytes of one on tickers, beside the bytes of the trades. 100 customers, 500 in a long run, have
-/// 200 trades each, whose tickers are drawn at random from 7, 500 or 5,000.
+/// Why filters have no index: the bytes of one on tickers, beside the bytes of the trades. 100 customers, 500
+/// in a long run, have 200 trades each, whose tickers are drawn at random from 7, 500 or 5,000.
 #[test]
 async fn an_index_would_cost_as_much_as_the_trades() {
     const TRADES_OF_EACH: u64 = 200;

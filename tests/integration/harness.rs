@@ -56,7 +56,8 @@ where
     boxed_trial(name.into(), Box::new(|| Box::pin(test())))
 }
 
-/// The same. What runs a test is compiled once, and not for the type of each test: that was two fifths of what the compiler had to make.
+/// The same. What runs a test is compiled once, and not for the type of each test: that was two fifths of
+/// what the compiler had to make.
 fn boxed_trial(name: String, test: Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>) -> Trial {
     Trial::test(name.clone(), move || {
         let _running = times::Running::begin(name);
@@ -79,7 +80,8 @@ pub fn fault_seconds() -> Duration {
     Duration::from_secs(seconds.unwrap_or(amount(6, 60)))
 }
 
-/// How much of something a test needs: in a usual run, and in a long one (`make test-long`, which sets `TEST_LONG`).
+/// How much of something a test needs: in a usual run, and in a long one (`make test-long`, which sets
+/// `TEST_LONG`).
 pub fn amount(usual: u64, long: u64) -> u64 {
     if std::env::var_os("TEST_LONG").is_some() { long } else { usual }
 }
@@ -93,7 +95,8 @@ pub struct Registered {
 
 inventory::collect!(Registered);
 
-/// A test that [`test_over`] has registered: also the histories that it is about, and what makes it for one of them.
+/// A test that [`test_over`] has registered: also the histories that it is about, and what makes it for one
+/// of them.
 pub struct RegisteredOver {
     pub module: &'static str,
     pub name: &'static str,
@@ -111,8 +114,8 @@ pub struct Named {
 
 inventory::collect!(Named);
 
-/// The tests of this module, and of the modules below it, have this name before their own instead of the path of
-/// their module: `named!("appends")`.
+/// The tests of this module, and of the modules below it, have this name before their own instead of the path
+/// of their module: `named!("appends")`.
 macro_rules! named {
     ($name:literal) => {
         inventory::submit! { $crate::harness::Named { module: module_path!(), name: $name } }
@@ -146,8 +149,8 @@ fn full_name(module: &str, name: &str) -> String {
     format!("{}::{name}", nearest.unwrap_or_else(own))
 }
 
-/// All that a new database needs, in order: the migrations, which are what the directory holds, and the history that is
-/// built in.
+/// All that a new database needs, in order: the migrations, which are what the directory holds, and the
+/// history that is built in.
 pub fn migrations() -> Vec<String> {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
     let files = std::fs::read_dir(directory).expect("the directory of migrations");

@@ -553,8 +553,8 @@ async fn connections_that_are_lost() {
     );
 }
 
-/// Leads to `server`. On the first connections it keeps the answers to itself, and once so many rows are stored
-/// sends another, and goes on reading.
+/// Leads to `server`. On the first connections it keeps the answers to itself, and once so many rows are
+/// stored sends another, and goes on reading.
 async fn answering_for(server: SocketAddr, connections: u32, rows: usize, answer: String) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("its address");
@@ -588,8 +588,8 @@ async fn answering_for(server: SocketAddr, connections: u32, rows: usize, answer
     address
 }
 
-/// Rows went through a proxy, and the proxy answers: only what says by itself that it is a server's own, and that nothing
-/// was stored, is believed.
+/// Rows went through a proxy, and the proxy answers: only what says by itself that it is a server's own, and
+/// that nothing was stored, is believed.
 #[test]
 async fn answers_of_others() {
     const ROWS: u64 = 300;

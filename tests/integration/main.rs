@@ -1,8 +1,8 @@
 //! All integration tests, in one binary, against a real mongod.
 //!
-//! It brings its own harness (libtest-mimic), because the shared mongod has to be removed after the
-//! last test, also after a failed one. Flags are those of any Rust test: a filter, `--list`,
-//! `--test-threads`, `--nocapture`. With `--test-threads=1` the line of each test tells its processor time, too.
+//! It brings its own harness (libtest-mimic), because the shared mongod has to be removed after the last
+//! test, also after a failed one. Flags are those of any Rust test: a filter, `--list`, `--test-threads`,
+//! `--nocapture`. With `--test-threads=1` the line of each test tells its processor time, too.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, and says where")]
 
@@ -65,7 +65,8 @@ fn main() -> ExitCode {
     // reqwest has TLS since `import --url` needs it, and asks for a provider also where no test needs TLS.
     rustls::crypto::ring::default_provider().install_default().expect("no provider is installed yet");
     let mut arguments = libtest_mimic::Arguments::from_args();
-    // Half of their time tests wait, for an election, a deadline or another process. With 8 at once, two processors are idle for a tenth of the time.
+    // Half of their time tests wait, for an election, a deadline or another process. With 8 at once, two
+    // processors are idle for a tenth of the time.
     let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let threads = *arguments.test_threads.get_or_insert((3 * processors + 2).min(32));
     let mut trials = harness::trials();

@@ -32,8 +32,8 @@ mod tiles;
 /// Longer than anything here takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Short enough to wait for, and long enough for what must happen within them. A marker ages sooner than is safe: tests
-/// with these ages send no late command.
+/// Short enough to wait for, and long enough for what must happen within them. A marker ages sooner than is
+/// safe: tests with these ages send no late command.
 const SHORT: Ages = Ages {
     poll: Duration::from_millis(50),
     tail: Duration::from_millis(300),
@@ -90,7 +90,8 @@ impl Place {
         left
     }
 
-    /// Checks that nothing is left of an owner but the swept tombstone, which holds no item and no date of one.
+    /// Checks that nothing is left of an owner but the swept tombstone, which holds no item and no date of
+    /// one.
     async fn is_erased(&self, owner: u64) {
         let left = self.left(owner).await;
         let [(collection, tombstone)] = &left[..] else { panic!("{left:?}") };

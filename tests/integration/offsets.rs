@@ -86,7 +86,8 @@ async fn beyond_the_end_is_empty(history: &'static History) {
     }
 }
 
-/// A grid that names the moment it began at, in either order: no row twice, none missing, and the totals of that moment.
+/// A grid that names the moment it began at, in either order: no row twice, none missing, and the totals of
+/// that moment.
 #[test_over(ALL)]
 async fn a_hundred_windows_beside_a_writer(history: &'static History) {
     const LIMIT: u64 = 7;
@@ -176,7 +177,8 @@ async fn links_lead_through_one_moment(history: &'static History) {
     }
 }
 
-/// In every listing with totals, whichever way it is asked for; in its 304 and for HEAD too, and if it is compressed.
+/// In every listing with totals, whichever way it is asked for; in its 304 and for HEAD too, and if it is
+/// compressed.
 #[test_over(ALL)]
 async fn headers_tell_what_is_shown(history: &'static History) {
     let (page, total) = (history.page_size, history.pages(2.5));

@@ -187,7 +187,8 @@ async fn it_is_bounded_in_bytes(history: &'static History) {
         let body = service.client.get(&history.at(1, &format!("/pages/{page}"))).await.expect(200);
         assert_eq!(body["page"], page);
     }
-    // A page takes more than 1,000 bytes, and of two items more than 300: not even a third can have been there.
+    // A page takes more than 1,000 bytes, and of two items more than 300: not even a third can have been
+    // there.
     let finds = finds.load(Ordering::Relaxed) as u64;
     assert!(finds > pages + pages * 2 / 3, "{finds} of {}", pages * 2);
     // Measurements are of the whole process: other tests' services may have the last word now and then.

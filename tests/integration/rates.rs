@@ -1,5 +1,5 @@
-//! `--rate-limit`: only clients that exceed their limit are refused. Units are refilled in hours, so none is refilled during a
-//! test.
+//! `--rate-limit`: only clients that exceed their limit are refused. Units are refilled in hours, so none is
+//! refilled during a test.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

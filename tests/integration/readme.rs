@@ -1,5 +1,5 @@
-//! The README's session with curl, run as printed; what it says of `compose.yaml`; what the image is built from; and that
-//! what docs link to and name is there.
+//! The README's session with curl, run as printed; what it says of `compose.yaml`; what the image is built
+//! from; and that what docs link to and name is there.
 
 use std::path::{Path, PathBuf};
 

@@ -16,8 +16,8 @@ use crate::series::SHORT;
 
 const OPERATING: &str = include_str!("../../docs/operating.md");
 
-/// A user of this name who has the documented privileges on the database, but none on a collection that has `without` in its name; the
-/// URI of this user.
+/// A user of this name who has the documented privileges on the database, but none on a collection that has
+/// `without` in its name; the URI of this user.
 async fn user(database: &Database, place: &embedded::Place, name: &str, without: Option<&str>) -> String {
     let (_, text) = OPERATING.split_once("```js\n{ role: \"pagebucket\"").expect("a role");
     let (text, _) = text.split_once("```").expect("its end");

@@ -1,4 +1,5 @@
-//! Native time series: a projection of all histories of a definition, each item once, whatever becomes of its feeders.
+//! Native time series: a projection of all histories of a definition, each item once, whatever becomes of its
+//! feeders.
 
 mod answers;
 mod commands;
@@ -89,7 +90,8 @@ async fn term(database: &Database) -> i64 {
     build(database).await.get_i64("term").unwrap_or(0)
 }
 
-/// The measurements of each owner: generation, `seq` and quantity, in the order of `seq`, whether they count or not.
+/// The measurements of each owner: generation, `seq` and quantity, in the order of `seq`, whether they count
+/// or not.
 async fn measurements(database: &Database) -> Measured {
     measured_in(database, &raw(database).await).await
 }

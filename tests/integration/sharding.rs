@@ -1,4 +1,5 @@
-//! What a sharded cluster relies on. No test runs on one: what it would do follows from the commands and the indexes.
+//! What a sharded cluster relies on. No test runs on one: what it would do follows from the commands and the
+//! indexes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -63,8 +64,8 @@ fn queries(command: &Document) -> Vec<&Document> {
     }
 }
 
-/// Whether a query names the first field of the key by equality, so that it goes to the shards of these values alone. The tiles of an
-/// owner are a range of `_id`, which stands on few shards.
+/// Whether a query names the first field of the key by equality, so that it goes to the shards of these
+/// values alone. The tiles of an owner are a range of `_id`, which stands on few shards.
 fn is_targeted(query: &Document, key: &Document) -> bool {
     let first = key.keys().next().expect("a field");
     match query.get(first) {
@@ -158,7 +159,8 @@ async fn unique_indexes_begin_with_the_shard_key() {
         assert!(indexes.iter().any(begins), "{collection} has an index for {key}");
         let is_unique = |index: &&Document| index.get_bool("unique").unwrap_or(false);
         for index in indexes.iter().filter(is_unique) {
-            // That of a clustered collection is unique on each shard; a bucket's begins with its owner, which is on one.
+            // That of a clustered collection is unique on each shard; a bucket's begins with its owner, which
+            // is on one.
             let is_id = index.get_document("key").expect("fields").keys().eq(["_id"]);
             assert!(begins(index) || is_id, "{collection}: {index}");
         }

@@ -161,8 +161,8 @@ async fn a_walk_over_remembered_pages_asks_nobody(history: &'static History) {
             }
             path = body["links"]["next"].as_str().unwrap_or_default().to_owned();
         }
-        // The tail, the first page, and of the other 29 every eleventh, or fewer where a page is read in parts;
-        // then the tail alone.
+        // The tail, the first page, and of the other 29 every eleventh, or fewer where a page is read in
+        // parts; then the tail alone.
         let asked = taken(&seen);
         if turn == "again" {
             assert_eq!(asked, 1);

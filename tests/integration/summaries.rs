@@ -25,7 +25,8 @@ mod kept;
 
 const PATH: &str = "/v1/customers/1/trades/summary";
 
-/// A trade as the model knows it: prices in units of 10^-24, so that one with 30 digits has six before the point.
+/// A trade as the model knows it: prices in units of 10^-24, so that one with 30 digits has six before the
+/// point.
 #[derive(Debug, Clone, Copy)]
 struct ModelTrade {
     millis: i64,
@@ -41,8 +42,8 @@ const UNITS: u32 = 24;
 type Place<'a> = ([i64; 2], Vec<&'a str>);
 
 impl ModelTrade {
-    /// Of one in six the date is that of another trade. Dense ones are many in each quarter of an hour, and have short prices: their tiles
-    /// are short.
+    /// Of one in six the date is that of another trade. Dense ones are many in each quarter of an hour, and
+    /// have short prices: their tiles are short.
     fn random(random: &mut StdRng, others: &[Self], is_dense: bool) -> Self {
         // Around changes of the clocks in New York, Berlin and Lord Howe, and in 1890.
         let ranges = match is_dense {
@@ -219,8 +220,8 @@ async fn walk(client: &Client, query: &str) -> (Vec<Value>, Vec<u64>) {
     }
 }
 
-/// Dates out of order and equal, days of 23 and 25 hours, offsets with seconds, prices of 30 digits: random questions while
-/// trades are appended. Questions about a moment have the same answer later.
+/// Dates out of order and equal, days of 23 and 25 hours, offsets with seconds, prices of 30 digits: random
+/// questions while trades are appended. Questions about a moment have the same answer later.
 #[test]
 async fn summaries_are_those_of_a_model() {
     are_those_of_a_model(Setup::on(shared().await), 31, 700, 1_100, false).await;
@@ -432,7 +433,8 @@ async fn spans_end_and_may_be_empty() {
     );
 }
 
-/// What a chart asks for: the newest points, the last price where a minute is empty, and times by the clock of a zone.
+/// What a chart asks for: the newest points, the last price where a minute is empty, and times by the clock
+/// of a zone.
 #[test]
 async fn a_chart_has_the_newest_points_and_the_last_prices() {
     let service = Service::start().await;
@@ -495,7 +497,8 @@ async fn a_chart_has_the_newest_points_and_the_last_prices() {
     }
 }
 
-/// A sum of too many digits is missing, and is named. A history begins to have summaries when its definition names them.
+/// A sum of too many digits is missing, and is named. A history begins to have summaries when its definition
+/// names them.
 #[test]
 async fn a_sum_that_does_not_fit_is_named() {
     let before = Setup::on(shared().await).of(NOTES).start().await;
@@ -665,12 +668,14 @@ async fn a_long_history_is_read_in_parts() {
     assert_eq!(totals.len(), 2, "a request reads 1,000 pages");
     let (descending, totals) = walk(client, "by=1d&limit=1000&order=desc").await;
     assert_eq!((json!(descending), totals.len()), (latest_first(json!(points)), 2));
-    // As many as a page with charts asks for at once, from more than a hundred pages each: one after the other reads.
+    // As many as a page with charts asks for at once, from more than a hundred pages each: one after the
+    // other reads.
     let chart = format!("{PATH}?by=5m&limit=1000&from=2023-11-15T00:00:00Z&to=2024-01-10T00:00:00Z");
     join_all((0..6).map(|_| client.get(&chart))).await.iter().for_each(|answer| drop(answer.expect(200)));
 }
 
-/// Tiles that cannot say it have dates, which say where the first pages are: keys of later pages are not examined.
+/// Tiles that cannot say it have dates, which say where the first pages are: keys of later pages are not
+/// examined.
 #[test]
 async fn a_long_history_of_many_groups_is_read_in_parts() {
     const COUNT: i64 = 22_000;
@@ -719,7 +724,8 @@ async fn a_long_history_of_many_groups_is_read_in_parts() {
     assert!(bounded > 0 && bounded < totals.len() as u64, "{bounded} of {}", totals.len());
 }
 
-/// What a request cannot read from pages, it reads from tiles, which the first one has made. Appends have no part in it.
+/// What a request cannot read from pages, it reads from tiles, which the first one has made. Appends have no
+/// part in it.
 #[test]
 async fn tiles_answer_what_pages_cannot() {
     let (appends, tiles) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));

@@ -1,5 +1,5 @@
-//! The promise of docs/how-to/upgrade.md: the database that a released version wrote is opened, migrated, verified
-//! and served by every later one. `WRITE_FIXTURE=VERSION` writes another one: see [`write`].
+//! The promise of docs/how-to/upgrade.md: the database that a released version wrote is opened, migrated,
+//! verified and served by every later one. `WRITE_FIXTURE=VERSION` writes another one: see [`write`].
 
 mod fixture;
 mod write;

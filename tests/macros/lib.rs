@@ -19,8 +19,8 @@ pub fn test(arguments: TokenStream, function: TokenStream) -> TokenStream {
     )
 }
 
-/// An integration test that runs once for each history of a list: `#[test_over(ALL)] async fn answers(history: &'static
-/// History) { … }` makes `answers::trades` and others.
+/// An integration test that runs once for each history of a list: `#[test_over(ALL)] async fn
+/// answers(history: &'static History) { … }` makes `answers::trades` and others.
 #[proc_macro_attribute]
 pub fn test_over(histories: TokenStream, function: TokenStream) -> TokenStream {
     let Some(name) = name(&function) else { return refused("`test_over` stands above a function") };

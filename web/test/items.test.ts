@@ -171,8 +171,9 @@ suite("items in the explorer", { skip }, () => {
     await page.getByText("2 trades, numbers 6 to 12,346; everything is examined").waitFor();
     assert.deepEqual(await seqs(page), [12_346, 6]);
     assert.equal(await page.getByRole("button", { name: "Go on" }).count(), 0);
-    // From the oldest on, by itself.
+    // From the oldest on, by itself, also when the service is not reached for a while.
     await page.unrouteAll({ behavior: "ignoreErrors" });
+    await page.route(/trades\?.*after=/, (route) => route.abort(), { times: 1 });
     await page.getByRole("combobox", { name: "Order" }).selectOption("asc");
     await eventually(() => seqs(page), [6, 12_346]);
     await page.getByText("everything is examined").waitFor();

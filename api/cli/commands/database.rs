@@ -1,5 +1,5 @@
-//! The database of a command: the one that `--mongodb-uri` names, or the embedded one; and which of its histories is
-//! meant.
+//! The database of a command: the one that `--mongodb-uri` names, or the embedded one; and which of its
+//! histories is meant.
 
 use std::sync::Arc;
 
@@ -159,7 +159,8 @@ pub(super) fn parse_owner(text: &str, definition: &Definition, flag: &str) -> Re
     owner.kind.parse(id).map_err(|Invalid(rule)| Failure::Usage(format!("{flag} {rule}")))
 }
 
-/// For a command that needs what is there: with a mistake in `--data-dir` it would make an empty database, and find nothing in it.
+/// For a command that needs what is there: with a mistake in `--data-dir` it would make an empty database,
+/// and find nothing in it.
 ///
 /// # Errors
 /// The database is the embedded one, and there is no directory of its data.

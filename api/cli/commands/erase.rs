@@ -201,7 +201,8 @@ async fn step<T>(engine: &Engine, work: impl Future<Output = Result<T, Error>>) 
 }
 
 async fn reopen(engines: &[Engine], wanted: &OwnerToErase) -> Result<ExitCode, Failure> {
-    // All of them, or none: a sweep of one history deletes the keys of the others, whose records do not name their history.
+    // All of them, or none: a sweep of one history deletes the keys of the others, whose records do not name
+    // their history.
     for engine in engines {
         let name = &engine.definition().name;
         let is_swept = engine.erasures().is_swept(&wanted.id, Deadline::within(COMMAND));

@@ -1,4 +1,5 @@
-//! How a command ends that fails, with an exit status and a sentence on standard error, or that a signal ends.
+//! How a command ends that fails, with an exit status and a sentence on standard error, or that a signal
+//! ends.
 
 use std::fs::File;
 use std::io::Write;

@@ -118,8 +118,8 @@ impl ExportArgs {
         self.output.as_deref().filter(|output| *output != Path::new("-"))
     }
 
-    /// Checks everything that needs no database. The file is made later, so that a database that cannot be reached leaves
-    /// none.
+    /// Checks everything that needs no database. The file is made later, so that a database that cannot be
+    /// reached leaves none.
     ///
     /// # Errors
     /// The flags make no sense together, or the file exists.

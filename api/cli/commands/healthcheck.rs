@@ -58,8 +58,8 @@ pub(super) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The status of `/readyz`: one request and the first line of its answer. An HTTP client would first load the machine's
-/// certificates, every ten seconds in a container.
+/// The status of `/readyz`: one request and the first line of its answer. An HTTP client would first load the
+/// machine's certificates, every ten seconds in a container.
 async fn ask(address: SocketAddr, tls: bool) -> std::io::Result<u16> {
     let stream = TcpStream::connect(address).await?;
     if tls { ask_over(tls::connect(stream, address).await?).await } else { ask_over(stream).await }

@@ -27,7 +27,8 @@ use crate::config::DatabaseArgs;
 
 /// Flags of `import`.
 #[derive(Args, Debug)]
-// Where environment variables set flags, clap's own usage in an error would list these as if they were required.
+// Where environment variables set flags, clap's own usage in an error would list these as if they were
+// required.
 #[command(after_help = AFTER_HELP, override_usage = "pagebucket import [OPTIONS] <FILE>")]
 pub(super) struct ImportArgs {
     /// The file to read: CSV, or NDJSON; `-` is standard input.

@@ -181,8 +181,8 @@ impl From<io::Error> for TailEnd {
     }
 }
 
-/// Completes when what reads standard output has closed it, so that the command ends before it has something to print. Never for a
-/// file.
+/// Completes when what reads standard output has closed it, so that the command ends before it has something
+/// to print. Never for a file.
 async fn closed() {
     let out = io::stdout().as_fd().try_clone_to_owned();
     // Nothing is written by it, so the pipe may stay blocking for those who share it.

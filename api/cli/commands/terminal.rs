@@ -51,7 +51,8 @@ pub(super) fn count(number: u64, noun: &str) -> String {
     format!("{} {}", HumanCount(number), if number == 1 { noun.one() } else { noun.many() })
 }
 
-/// How long a command took, in seconds with three decimals below one second, else with one; and how many items a second.
+/// How long a command took, in seconds with three decimals below one second, else with one; and how many
+/// items a second.
 pub(super) fn speed(items: u64, took: Duration) -> String {
     let (seconds, rate) = (took.as_secs_f64(), HumanCount(per_second(items, took)));
     if seconds < 1.0 { format!("{seconds:.3} s ({rate}/s)") } else { format!("{seconds:.1} s ({rate}/s)") }

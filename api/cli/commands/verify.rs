@@ -307,7 +307,8 @@ impl<'a> Verification<'a> {
     }
 }
 
-/// About how many pages are to be read: of all owners of a history by the size of its collection, of some by their totals.
+/// About how many pages are to be read: of all owners of a history by the size of its collection, of some by
+/// their totals.
 async fn to_read(opened: &Opened, owners: &BTreeMap<Arc<str>, Vec<OwnerId>>) -> Result<u64, Error> {
     let mut pages = 0;
     for engine in opened.store.histories() {

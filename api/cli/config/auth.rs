@@ -8,8 +8,8 @@ use super::heading;
 /// The default of `--jwt-types`, by RFC 9068.
 pub const JWT_TYPES: &str = "at+jwt";
 
-/// The default of `--explorer-oidc-scopes`: what the explorer does, and `openid`, without which some issuers answer no
-/// token.
+/// The default of `--explorer-oidc-scopes`: what the explorer does, and `openid`, without which some issuers
+/// answer no token.
 pub const EXPLORER_SCOPES: &str = "openid,read,append,list,views";
 
 /// How clients are authenticated.
@@ -83,8 +83,8 @@ pub struct AuthArgs {
 
     /// Let users of the explorer sign in at the issuer, as this client of it.
     ///
-    /// The issuer must know it as a public client with PKCE that returns to the explorer's first page, such as
-    /// `https://api.example/`, and must let pages from there ask for tokens (CORS). It needs --auth jwt.
+    /// The issuer must know it as a public client with PKCE that returns to the explorer's first page, such
+    /// as `https://api.example/`, and must let pages from there ask for tokens (CORS). It needs --auth jwt.
     #[arg(long, help_heading = heading::EXPLORER, env = "PAGEBUCKET_EXPLORER_OIDC_CLIENT_ID", value_name = "ID")]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub explorer_oidc_client_id: Option<String>,
@@ -129,8 +129,8 @@ pub enum AuthMethod {
 /// What may need no token.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenPart {
-    /// Swagger UI, the list of problems, the schema of definitions and the OpenAPI document; with --no-explorer also `/`. The
-    /// explorer needs no token: it asks for one itself.
+    /// Swagger UI, the list of problems, the schema of definitions and the OpenAPI document; with
+    /// --no-explorer also `/`. The explorer needs no token: it asks for one itself.
     Docs,
     /// The metrics.
     Metrics,

@@ -6,8 +6,8 @@ use tracing_subscriber::filter::LevelFilter;
 
 const LEVELS: &str = "a level is trace, debug, info, warn, error or off";
 
-/// Checks a filter. [`EnvFilter`] accepts a target without a level, such as `nonsense=` or the mistyped level `inof`, which turns
-/// off the log of everything else: that is refused.
+/// Checks a filter. [`EnvFilter`] accepts a target without a level, such as `nonsense=` or the mistyped level
+/// `inof`, which turns off the log of everything else: that is refused.
 ///
 /// # Errors
 /// The text is no filter.

@@ -86,8 +86,8 @@ fn rate(text: &str) -> Result<Rate, Invalid> {
         .ok_or_else(|| Invalid::new("must be 1 to 1000000 units in a time, such as 100/s, 600/m or 5000/h"))
 }
 
-/// A network: an address and the length of its prefix in bits, or an address alone. One of IPv4 that is written in IPv6
-/// becomes what it is, because clients are compared by their addresses of IPv4.
+/// A network: an address and the length of its prefix in bits, or an address alone. One of IPv4 that is
+/// written in IPv6 becomes what it is, because clients are compared by their addresses of IPv4.
 fn network(text: &str) -> Result<IpNet, Invalid> {
     let text = text.trim();
     let parse = || match text.split_once('/') {

@@ -15,14 +15,14 @@ pub enum Role {
     /// Refuses a data directory that is in use.
     #[display("server")]
     Server,
-    /// An import, a migration or an export: joins the mongod of a running server, else runs its own. Refuses a directory
-    /// that another tool owns, because the mongod of that tool ends with it.
+    /// An import, a migration or an export: joins the mongod of a running server, else runs its own. Refuses
+    /// a directory that another tool owns, because the mongod of that tool ends with it.
     #[display("tool")]
     Tool,
 }
 
-/// The owner of a data directory. As a text it is one line, `PID ROLE PORT`, the port `-` until it is known. The line break
-/// shows that the line is complete.
+/// The owner of a data directory. As a text it is one line, `PID ROLE PORT`, the port `-` until it is known.
+/// The line break shows that the line is complete.
 #[derive(Debug, Display, Clone, Copy, PartialEq, Eq)]
 #[display("{pid} {role} {}\n", port.map_or_else(|| "-".to_owned(), |port| port.to_string()))]
 pub(super) struct Holder {
@@ -100,8 +100,8 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Otherwise the next owner would be taken for this one until it has written its line. An error does not
-        // matter: closing the file releases the lock.
+        // Otherwise the next owner would be taken for this one until it has written its line. An error does
+        // not matter: closing the file releases the lock.
         let _ = self.file.set_len(0);
     }
 }

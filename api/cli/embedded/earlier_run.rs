@@ -1,5 +1,5 @@
-//! What an earlier start has left: its port, which stays the same unless another process has taken it, and perhaps a mongod
-//! that still runs, because its server was killed.
+//! What an earlier start has left: its port, which stays the same unless another process has taken it, and
+//! perhaps a mongod that still runs, because its server was killed.
 
 use std::fs::TryLockError;
 use std::future::pending;
@@ -15,19 +15,20 @@ use super::layout::{self, EmbeddedError, Layout};
 use super::replica::{POLL, Replica};
 use super::secret::Secret;
 
-/// Below the ephemeral ports of outgoing connections (Linux from 32768, others from 49152), so that a mongod that has been
-/// killed finds its port free.
+/// Below the ephemeral ports of outgoing connections (Linux from 32768, others from 49152), so that a mongod
+/// that has been killed finds its port free.
 const RANGE: std::ops::Range<u16> = 20_000..30_000;
 
-/// Number of random ports to try. Even with half of the range taken, that many failures are practically impossible.
+/// Number of random ports to try. Even with half of the range taken, that many failures are practically
+/// impossible.
 const TRIES: usize = 64;
 
-/// How long to wait for the kept port to become free: a mongod that ends releases its data first, and its port a little
-/// later.
+/// How long to wait for the kept port to become free: a mongod that ends releases its data first, and its
+/// port a little later.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// The port of the last start. A new port at the first start, and if another process has taken the old one. The next start
-/// finds it here.
+/// The port of the last start. A new port at the first start, and if another process has taken the old one.
+/// The next start finds it here.
 pub(super) async fn port(layout: &Layout) -> Result<u16, EmbeddedError> {
     let free = async |port| {
         while !is_free(port) {
@@ -59,8 +60,8 @@ pub(super) async fn port(layout: &Layout) -> Result<u16, EmbeddedError> {
     Ok(port)
 }
 
-/// The port of the last start. A file without a valid port counts as none: the configuration of mongod is changed to the
-/// new port in any case.
+/// The port of the last start. A file without a valid port counts as none: the configuration of mongod is
+/// changed to the new port in any case.
 fn kept_port(layout: &Layout) -> Result<Option<u16>, EmbeddedError> {
     let Some(file) = layout::existing(&layout.port)? else { return Ok(None) };
     let text = io::read_to_string(file).map_err(|error| EmbeddedError::io("read", &layout.port, &error))?;
@@ -71,8 +72,8 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Time to answer and to end. An idle mongod takes a second, one with many changes in its cache some more; a frozen one
-/// never ends.
+/// Time to answer and to end. An idle mongod takes a second, one with many changes in its cache some more; a
+/// frozen one never ends.
 const END: Duration = Duration::from_secs(20);
 
 /// Shuts down a mongod that still uses the data. Only for the owner of the data directory.

@@ -38,7 +38,8 @@ impl Layout {
     }
 }
 
-/// Makes the directory if it is missing. Returns its path without links and dots, to compare mongod's `dbPath` with it.
+/// Makes the directory if it is missing. Returns its path without links and dots, to compare mongod's
+/// `dbPath` with it.
 fn directory(path: &Path) -> Result<PathBuf, EmbeddedError> {
     let failed = |source| EmbeddedError::io("make the directory", path, &source);
     if let Ok(target) = fs::read_link(path)

@@ -23,8 +23,8 @@ const EXIT_NET_ERROR: i32 = 48;
 /// Size in bytes from which a log becomes the former log at the next start.
 const LOG_LIMIT: u64 = 16 << 20;
 
-/// The part of the log's end that is searched for errors (bytes), the number of lines that are shown, and the maximum
-/// length of each (characters).
+/// The part of the log's end that is searched for errors (bytes), the number of lines that are shown, and the
+/// maximum length of each (characters).
 const TAIL: u64 = 256 << 10;
 const LINES: usize = 5;
 const LINE: usize = 300;
@@ -55,18 +55,20 @@ impl Mongod {
             .arg(&layout.key)
             // Otherwise any local user could create the first user before this process does.
             .args(["--setParameter", "enableLocalhostAuthBypass=false"])
-            // Nothing here runs JavaScript in the server. A socket file in /tmp would outlive a `kill -9`. No line per
-            // connection: nothing rotates the log of a server that runs for months.
+            // Nothing here runs JavaScript in the server. A socket file in /tmp would outlive a `kill -9`. No
+            // line per connection: nothing rotates the log of a server that runs for months.
             .args(["--noscripting", "--nounixsocket", "--quiet"])
-            // The default is half of the memory, which other programs need. Appends and reads touch tails and the
-            // requested page; 512 MiB hold hundreds of thousands of tails, and the rest is in the system's file cache.
+            // The default is half of the memory, which other programs need. Appends and reads touch tails and
+            // the requested page; 512 MiB hold hundreds of thousands of tails, and the rest is in the
+            // system's file cache.
             .args(["--wiredTigerCacheSizeGB", "0.5"])
-            // The default is 5 % of the disk, up to 50 GB. A single node only needs it to retry unanswered writes, which
-            // are seconds old.
+            // The default is 5 % of the disk, up to 50 GB. A single node only needs it to retry unanswered
+            // writes, which are seconds old.
             .args(["--oplogSize", "1024"])
             // Would be up to 200 MB that have no use here.
             .args(["--setParameter", "diagnosticDataCollectionEnabled=false"])
-            // By default mongod waits 15 s after a SIGTERM, so that another node can take over. This one is alone.
+            // By default mongod waits 15 s after a SIGTERM, so that another node can take over. This one is
+            // alone.
             .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
             .stdin(Stdio::null())
             // Not --logpath: mongod reports a missing library or a wrong option before it opens that file.
@@ -115,7 +117,8 @@ impl Mongod {
         }
     }
 
-    /// Whether this child ended because of a full disk: its part of the log tells so, or there is not even room for the log.
+    /// Whether this child ended because of a full disk: its part of the log tells so, or there is not even
+    /// room for the log.
     fn met_full_disk(&self) -> bool {
         let told = read_tail(&self.log, self.log_from).is_ok_and(|log| tells_of_full_disk(&log));
         told || statvfs(&self.log).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < ROOM_FOR_LOG)
@@ -159,8 +162,8 @@ fn last_words(log: &str) -> String {
     errors[errors.len().saturating_sub(LINES)..].iter().flat_map(|error| ["\n  mongod: ", error]).collect()
 }
 
-/// The text of a line with an error. A line that is not mongod's JSON comes from the dynamic linker or the option parser,
-/// and is shown whole.
+/// The text of a line with an error. A line that is not mongod's JSON comes from the dynamic linker or the
+/// option parser, and is shown whole.
 fn read_error(line: &str) -> Option<String> {
     let Ok(entry) = serde_json::from_str::<Value>(line) else {
         return (!line.trim().is_empty()).then(|| shorten(line));
@@ -180,8 +183,8 @@ fn shorten(text: &str) -> String {
 /// Time for a clean end. It is enough for a checkpoint of 512 MiB.
 const STOP: Duration = Duration::from_secs(20);
 
-/// The pause before a restart. The first is short, so that one `kill -9` is hardly noticed. It doubles each time the child
-/// ends early, up to a pause at which a broken child costs nothing.
+/// The pause before a restart. The first is short, so that one `kill -9` is hardly noticed. It doubles each
+/// time the child ends early, up to a pause at which a broken child costs nothing.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 

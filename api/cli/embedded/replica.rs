@@ -34,8 +34,9 @@ pub(super) const USER: &str = "pagebucket";
 
 /// A direct connection to a port of this machine, as a member of the replica set.
 ///
-/// A member (the user `__system`) needs no stored user, so it can control a mongod that is not primary or has no users yet.
-/// With SCRAM both sides prove that they know the key, and another process on the port learns nothing of it.
+/// A member (the user `__system`) needs no stored user, so it can control a mongod that is not primary or has
+/// no users yet. With SCRAM both sides prove that they know the key, and another process on the port learns
+/// nothing of it.
 #[derive(Debug, Clone)]
 pub(super) struct Replica {
     client: Client,
@@ -43,7 +44,8 @@ pub(super) struct Replica {
 }
 
 impl Replica {
-    /// Makes a client; nothing is sent before the first command. It must be made and used in one tokio runtime.
+    /// Makes a client; nothing is sent before the first command. It must be made and used in one tokio
+    /// runtime.
     pub(super) async fn at(port: u16, Secret(key): &Secret) -> Result<Self, EmbeddedError> {
         let millis = ANSWER.as_millis();
         let uri = format!(
@@ -93,8 +95,8 @@ impl Replica {
         }
     }
 
-    /// Tells the mongod of this data to shut down, again and again until this is dropped: it may not listen yet. The caller
-    /// watches for its end, because mongod closes the connection instead of answering.
+    /// Tells the mongod of this data to shut down, again and again until this is dropped: it may not listen
+    /// yet. The caller watches for its end, because mongod closes the connection instead of answering.
     pub(super) async fn shut_down(&self, db: &Path) -> Infallible {
         loop {
             if self.serves(db).await {
@@ -134,8 +136,8 @@ impl Replica {
         self.run(doc! { "hello": 1 }).await.unwrap_or_default()
     }
 
-    /// Initiates the set, or moves it to this port. A member that still reads its stored configuration looks like one
-    /// without a configuration; it refuses to be initiated, and is asked again.
+    /// Initiates the set, or moves it to this port. A member that still reads its stored configuration looks
+    /// like one without a configuration; it refuses to be initiated, and is asked again.
     async fn configure(&self) {
         let host = format!("{}:{}", Ipv4Addr::LOCALHOST, self.port);
         match self.run(doc! { "replSetGetConfig": 1 }).await {
@@ -147,7 +149,8 @@ impl Replica {
             Ok(mut reply) => {
                 let Some(config) = moved(&mut reply, &host) else { return };
                 debug!(host, "moving the replica set to another port");
-                // `force` because only a primary takes this otherwise, and a member that its set does not list is none.
+                // `force` because only a primary takes this otherwise, and a member that its set does not
+                // list is none.
                 let _ = self.run(doc! { "replSetReconfig": config, "force": true }).await;
             }
             Err(_) => {}
@@ -155,7 +158,8 @@ impl Replica {
     }
 
     /// # Errors
-    /// The code with which the server refused the command; `None` without an answer of a MongoDB server in time.
+    /// The code with which the server refused the command; `None` without an answer of a MongoDB server in
+    /// time.
     async fn run(&self, command: Document) -> Result<Document, Option<i32>> {
         let name = command.keys().next().cloned().unwrap_or_default();
         // Dropping the driver's future half-way costs its connection, which is not needed any more.

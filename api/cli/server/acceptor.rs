@@ -49,8 +49,9 @@ impl Acceptor {
         }
     }
 
-    /// Accepts the connections that wait, and then no more: others are refused, so that a proxy sends their requests to
-    /// another instance. A connection that waits when a listener is closed would be reset, perhaps after its request was sent.
+    /// Accepts the connections that wait, and then no more: others are refused, so that a proxy sends their
+    /// requests to another instance. A connection that waits when a listener is closed would be reset,
+    /// perhaps after its request was sent.
     pub(super) fn stop_listening(self) -> Accepted {
         let Self { listener, accepted } = self;
         let Ok(listener) = listener.into_std() else { return accepted };
@@ -95,7 +96,8 @@ impl Accepted {
         });
     }
 
-    /// Closes each connection when it has no request, and one that had none yet after [`super::deadlines::FIRST_REQUEST`].
+    /// Closes each connection when it has no request, and one that had none yet after
+    /// [`super::deadlines::FIRST_REQUEST`].
     pub(super) fn close(&self) {
         self.close.cancel();
         self.tasks.close();

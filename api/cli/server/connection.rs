@@ -27,7 +27,8 @@ use super::http2;
 use super::tls::HTTP2;
 use super::write_timeout::WriteTimeout;
 
-/// Bytes of a request that a connection of HTTP/1.1 holds unread, and of an answer unwritten; the longest head of a request.
+/// Bytes of a request that a connection of HTTP/1.1 holds unread, and of an answer unwritten; the longest
+/// head of a request.
 const BUFFER: usize = 64 * 1024;
 
 /// What serves connections.
@@ -43,8 +44,9 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// As soon as `leaving` is set, each answer of HTTP/1.1 ends its connection. A proxy that keeps connections would otherwise
-    /// send a request on one that is just being closed, and could not tell whether it was served.
+    /// As soon as `leaving` is set, each answer of HTTP/1.1 ends its connection. A proxy that keeps
+    /// connections would otherwise send a request on one that is just being closed, and could not tell
+    /// whether it was served.
     pub(super) fn new(
         router: Router,
         tls: Option<TlsAcceptor>,
@@ -58,7 +60,8 @@ impl Connections {
         Self { router, tls, deadlines, unsent, http1, leaving }
     }
 
-    /// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests have ended.
+    /// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests
+    /// have ended.
     pub(super) async fn serve(&self, stream: TcpStream, peer: Peer, stop: CancellationToken) {
         let account = self.unsent.open();
         let mut stream = WriteTimeout::new(stream, self.deadlines.write, account.clone());

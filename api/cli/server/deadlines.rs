@@ -11,7 +11,8 @@ use crate::config::ServerArgs;
 /// Maximum time for a TLS handshake: a client needs two round trips and no thought.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Time in which a client may open its connection and send the first request, when no more connections are accepted.
+/// Time in which a client may open its connection and send the first request, when no more connections are
+/// accepted.
 pub(super) const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The deadlines of a connection.

@@ -1,5 +1,5 @@
-//! What a service does beside its requests, once a minute: it retires pages, and sweeps the tombstones of erased owners. A
-//! lock in the database lets one instance at a time do it.
+//! What a service does beside its requests, once a minute: it retires pages, and sweeps the tombstones of
+//! erased owners. A lock in the database lets one instance at a time do it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -47,7 +47,8 @@ pub enum RetentionError {
 /// What these flags say of the histories with these definitions.
 ///
 /// # Errors
-/// A flag names a history that does not exist, or one that it has named before; or the summaries of one that has none.
+/// A flag names a history that does not exist, or one that it has named before; or the summaries of one that
+/// has none.
 pub fn retentions(args: &RetainArgs, definitions: &Definitions) -> Result<Retentions, RetentionError> {
     let mut retentions = Retentions::new();
     for OfHistory { history, most } in &args.retain_pages {

@@ -8,11 +8,13 @@ use axum::http::Extensions;
 use hyper::Response;
 use hyper::body::{Frame, SizeHint};
 
-/// Bytes of an answer, or of the body of a request, that are handed on at once: as much as a frame of HTTP/2 holds.
+/// Bytes of an answer, or of the body of a request, that are handed on at once: as much as a frame of HTTP/2
+/// holds.
 pub(super) const PIECE: usize = 16 * 1024;
 
-/// A body in pieces of at most [`PIECE`] bytes. hyper asks for the next when it has room for it, and drops this after the
-/// last, so that what the answer holds, as its permit, is free when at most a buffer of it was not taken.
+/// A body in pieces of at most [`PIECE`] bytes. hyper asks for the next when it has room for it, and drops
+/// this after the last, so that what the answer holds, as its permit, is free when at most a buffer of it was
+/// not taken.
 pub(super) struct Pieces {
     body: Body,
     /// What the body has given already.

@@ -1,12 +1,13 @@
 //! A connection of HTTP/2: its limits, and the watch over its streams.
 //!
-//! One connection carries many requests, so that three guards of HTTP/1.1 do not suffice. An idle connection need
-//! not be waiting for a request head. A client that opens no flow-control window for an answer holds it, and its permit, while the socket
-//! never stalls, so that [`super::write_timeout`] sees nothing: [`answer`] watches each stream. And a client that has gone away
-//! silently is not noticed by writing, as long as there is nothing to write: it is asked for a sign ([`Signs`]).
+//! One connection carries many requests, so that three guards of HTTP/1.1 do not suffice. An idle connection
+//! need not be waiting for a request head. A client that opens no flow-control window for an answer holds it,
+//! and its permit, while the socket never stalls, so that [`super::write_timeout`] sees nothing: [`answer`]
+//! watches each stream. And a client that has gone away silently is not noticed by writing, as long as there
+//! is nothing to write: it is asked for a sign ([`Signs`]).
 //!
-//! It uses the crate h2 directly, because hyper neither tells how much of an answer its client has room for, nor reads the
-//! frames of a body before the request asks for them ([`request_body`]).
+//! It uses the crate h2 directly, because hyper neither tells how much of an answer its client has room for,
+//! nor reads the frames of a body before the request asks for them ([`request_body`]).
 
 mod answer;
 mod bounded_reads;
@@ -33,35 +34,36 @@ use self::request_body::Bodies;
 use super::deadlines::{Deadlines, in_time};
 use super::http1_answer::PIECE;
 
-/// Streams that a client may have open at once. RFC 9113 advises at least 100, and a browser opens no more. It also bounds
-/// what one connection can make the service hold: each open stream has up to [`LONGEST_HEAD`], and [`PIECE`] of its answer in
-/// h2, besides what the answer itself holds ([`pagebucket_http::Unsent`]).
+/// Streams that a client may have open at once. RFC 9113 advises at least 100, and a browser opens no more.
+/// It also bounds what one connection can make the service hold: each open stream has up to [`LONGEST_HEAD`],
+/// and [`PIECE`] of its answer in h2, besides what the answer itself holds ([`pagebucket_http::Unsent`]).
 const STREAMS: u32 = 128;
 
-/// Longest head of a request, unpacked, in bytes: as with HTTP/1.1. It also bounds the number of CONTINUATION frames
-/// (CVE-2024-27316).
+/// Longest head of a request, unpacked, in bytes: as with HTTP/1.1. It also bounds the number of CONTINUATION
+/// frames (CVE-2024-27316).
 const LONGEST_HEAD: u32 = 64 * 1024;
 
-/// Streams that a client may have opened and reset before the service has seen them. More of them, which only an attack
-/// has, end the connection (CVE-2023-44487).
+/// Streams that a client may have opened and reset before the service has seen them. More of them, which only
+/// an attack has, end the connection (CVE-2023-44487).
 const RESET_UNSEEN: usize = 20;
 
-/// Streams of one connection that the service resets because of a client's mistakes, before it ends the connection
-/// (CVE-2025-8671: mistakes that make the server reset are a way around the limit on resets).
+/// Streams of one connection that the service resets because of a client's mistakes, before it ends the
+/// connection (CVE-2025-8671: mistakes that make the server reset are a way around the limit on resets).
 const RESET_BY_MISTAKE: usize = 256;
 
-/// Bytes of one request's body that a client may send before they are taken. An upload gets at most this much in each round
-/// trip: 2.5 MB/s over 50 ms.
+/// Bytes of one request's body that a client may send before they are taken. An upload gets at most this much
+/// in each round trip: 2.5 MB/s over 50 ms.
 const UNREAD: u32 = 128 * 1024;
 
-/// The same of all requests of a connection, so that seven uploads that wait do not hold up the other requests.
+/// The same of all requests of a connection, so that seven uploads that wait do not hold up the other
+/// requests.
 const UNREAD_IN_ALL: u32 = 8 * UNREAD;
 
 /// How often the watch looks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Time in which a client without open requests must confirm the end of its connection, and take the last 64 KiB of its
-/// last answers. One that has gone away silently delays a stop by this time.
+/// Time in which a client without open requests must confirm the end of its connection, and take the last 64
+/// KiB of its last answers. One that has gone away silently delays a stop by this time.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 fn builder() -> Builder {
@@ -77,7 +79,8 @@ fn builder() -> Builder {
     builder
 }
 
-/// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests have ended.
+/// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests
+/// have ended.
 pub(super) async fn serve<A>(
     io: impl AsyncRead + AsyncWrite + Unpin,
     service: impl Fn(Request<Body>) -> A,
@@ -149,8 +152,8 @@ pub(super) async fn serve<A>(
     }
 }
 
-/// Signs of a client: bytes that it sends, if only the answer to a ping. A client that is there answers at once, unless the
-/// ping waits for what the client reads too slowly.
+/// Signs of a client: bytes that it sends, if only the answer to a ping. A client that is there answers at
+/// once, unless the ping waits for what the client reads too slowly.
 struct Signs {
     /// Whether there was one since this was last looked at.
     heard: Arc<AtomicBool>,

@@ -25,8 +25,8 @@ use crate::config::TlsArgs;
 pub(super) const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
-/// How often the files are read. Their contents are compared, because a modification time does not tell of a symbolic link
-/// that leads elsewhere now, as with mounted secrets.
+/// How often the files are read. Their contents are compared, because a modification time does not tell of a
+/// symbolic link that leads elsewhere now, as with mounted secrets.
 const READ_AGAIN: Duration = Duration::from_secs(2);
 
 /// The certificate in use, and its files.
@@ -104,8 +104,9 @@ impl Certificate {
         TlsAcceptor::from(Arc::new(config))
     }
 
-    /// Reads the files again and again, until it is dropped. Connections that are open keep their certificate. While the
-    /// files cannot be used, because only one of them was replaced so far or for good, the old certificate stays in use.
+    /// Reads the files again and again, until it is dropped. Connections that are open keep their
+    /// certificate. While the files cannot be used, because only one of them was replaced so far or for good,
+    /// the old certificate stays in use.
     pub(super) async fn keep_current(&self) -> Infallible {
         warn_of_dates(&Arc::clone(&self.current.read()), &self.certificate);
         let mut seen = Ok(self.digest);
@@ -166,7 +167,8 @@ impl Texts {
     }
 }
 
-/// Which of the files is newer, as the end of a sentence: after a renewal that was not completed the other one is to be replaced.
+/// Which of the files is newer, as the end of a sentence: after a renewal that was not completed the other
+/// one is to be replaced.
 fn newer(key: &Path, certificate: &Path) -> &'static str {
     let modified = |file: &Path| file.metadata().and_then(|file| file.modified()).ok();
     match modified(key).cmp(&modified(certificate)) {

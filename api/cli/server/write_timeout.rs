@@ -17,8 +17,9 @@ pub(super) const LEAST: usize = 64 * 1024;
 /// The first bytes of a client that speaks HTTP/2 (RFC 9113, 3.4). No request of HTTP/1.1 begins with them.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Approximate number of unsent bytes in the kernel's buffer. Without a bound the buffer grows to megabytes and reports
-/// room only when a third is free, so that a slow client would seem to take nothing for a long time.
+/// Approximate number of unsent bytes in the kernel's buffer. Without a bound the buffer grows to megabytes
+/// and reports room only when a third is free, so that a slow client would seem to take nothing for a long
+/// time.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 64 * 1024;
 
@@ -28,10 +29,11 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The number of bytes that were written.
 type Written = Poll<io::Result<usize>>;
 
-/// Resets the connection when the server has waited for its client, in total, for the limit, and the client has taken less
-/// than [`LEAST`] bytes meanwhile. Without it a slow client could hold an answer, and its permit, without end. Only time in
-/// which nothing can be written counts: a client that reads everything at once never meets the limit. It is less while the
-/// connection holds much of the memory for answers ([`Account::patience`]).
+/// Resets the connection when the server has waited for its client, in total, for the limit, and the client
+/// has taken less than [`LEAST`] bytes meanwhile. Without it a slow client could hold an answer, and its
+/// permit, without end. Only time in which nothing can be written counts: a client that reads everything at
+/// once never meets the limit. It is less while the connection holds much of the memory for answers
+/// ([`Account::patience`]).
 pub(super) struct WriteTimeout {
     io: TcpStream,
     /// Bytes that were read to tell what the client speaks, and that are still to be read by the server.
@@ -112,8 +114,8 @@ impl WriteTimeout {
 
     /// Ends the connection with an error.
     fn cut(&self) -> Written {
-        // Drops what the kernel has not sent: it would go on sending it to the slow client. That also happens if this
-        // cannot be set.
+        // Drops what the kernel has not sent: it would go on sending it to the slow client. That also happens
+        // if this cannot be set.
         let _ = self.io.set_zero_linger();
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")))
     }

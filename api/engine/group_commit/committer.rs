@@ -1,15 +1,15 @@
 //! Committers: each commits the requests that queued during its last commit.
 //!
-//! There are a few committers. A key always has the same one, and at most one commit of a key is under way, so
-//! the order of its requests is kept. There is no timer: an idle committer commits at once; a busy one then
-//! commits all requests that arrived meanwhile, with one journal flush. (The bucket catalog of MongoDB's own
-//! time-series collections does the same.)
+//! There are a few committers. A key always has the same one, and at most one commit of a key is under way,
+//! so the order of its requests is kept. There is no timer: an idle committer commits at once; a busy one
+//! then commits all requests that arrived meanwhile, with one journal flush. (The bucket catalog of MongoDB's
+//! own time-series collections does the same.)
 //!
 //! A commit that takes long is *parked*: its keys wait for it, and the committer goes on with other keys, in
 //! other sessions. Most parked commits have an unknown outcome and are being replayed.
 //!
-//! A key whose requests were refused pauses for a short random time before they are committed again. Otherwise
-//! two instances that append to one owner could refuse each other again and again. Other keys go on
+//! A key whose requests were refused pauses for a short random time before they are committed again.
+//! Otherwise two instances that append to one owner could refuse each other again and again. Other keys go on
 //! meanwhile.
 
 #[cfg(test)]
@@ -41,8 +41,8 @@ const MOST_DOUBLINGS: u32 = 3;
 /// The most keys in one commit.
 const MOST_KEYS: usize = 1_000;
 
-/// A commit takes no more keys once it has this weight, in bytes of memory: enough that many requests share a journal
-/// flush (10,000 trades), and few enough that no request waits long.
+/// A commit takes no more keys once it has this weight, in bytes of memory: enough that many requests share a
+/// journal flush (10,000 trades), and few enough that no request waits long.
 const FULL_WEIGHT: usize = 1_280 * 1024;
 
 /// The types of the messages that committers of one kind receive.
@@ -66,9 +66,9 @@ pub trait BatchPolicy<M: Messages>: Send + 'static {
     fn refusals(request: &M::Request) -> u32;
 
     /// Takes the first of a key's waiting requests, at least one and as many as fit into one commit. Returns
-    /// the batch and its weight. Returns `None` if none of the taken requests is to be committed. A request is
-    /// not committed if its client was already answered that it waited too long, or is answered here that too
-    /// little time is left.
+    /// the batch and its weight. Returns `None` if none of the taken requests is to be committed. A request
+    /// is not committed if its client was already answered that it waited too long, or is answered here that
+    /// too little time is left.
     fn next_batch(
         &mut self,
         key: &M::Key,
@@ -141,8 +141,8 @@ impl<M: Messages> Clone for Handle<M> {
 pub struct Committers<M: Messages>([Handle<M>; COMMITTERS]);
 
 impl<M: Messages> Committers<M> {
-    /// Starts the committers, each with its own policy. After this value is dropped they finish their work and
-    /// end.
+    /// Starts the committers, each with its own policy. After this value is dropped they finish their work
+    /// and end.
     pub fn start<P: BatchPolicy<M>>(policy: impl Fn(usize) -> P) -> Self {
         Self(std::array::from_fn(|number| start(policy(number))))
     }
@@ -202,7 +202,8 @@ impl<M: Messages, P: BatchPolicy<M>> Committer<M, P> {
         }
     }
 
-    /// After a panic: drops the requests that wait, so that their clients are told. Commits that are under way go on.
+    /// After a panic: drops the requests that wait, so that their clients are told. Commits that are under
+    /// way go on.
     fn give_up(&mut self) {
         self.waiting.clear();
         self.ready.clear();

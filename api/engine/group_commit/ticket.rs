@@ -14,7 +14,8 @@ use crate::mongo::{COMMAND, COMMIT, Deadline};
 /// How long a request may wait for its first commit: long enough to get through a full queue.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// How much longer than its own deadline a client waits. A committer answers before the deadline of its commit.
+/// How much longer than its own deadline a client waits. A committer answers before the deadline of its
+/// commit.
 const GRACE: Duration = Duration::from_secs(1);
 
 // After the longest wait a request still has enough time for a commit.
@@ -103,8 +104,9 @@ impl Queue {
         (self.0.size as usize / KEY_DIVISOR).max(1)
     }
 
-    /// Takes room for `units` of one key, and of one client if it is known. Each may then hold at most `most` units. One that
-    /// holds nothing may take more, up to the whole queue: so every request, however large, has room in an empty queue.
+    /// Takes room for `units` of one key, and of one client if it is known. Each may then hold at most `most`
+    /// units. One that holds nothing may take more, up to the whole queue: so every request, however large,
+    /// has room in an empty queue.
     ///
     /// # Errors
     /// There is not enough room.
@@ -164,8 +166,8 @@ const SHARDS: usize = 16;
 struct Held([Mutex<HashMap<u64, usize>>; SHARDS]);
 
 impl Held {
-    /// Takes units for a key, which may then hold at most `most`. A key that holds nothing may take more. Returns whether they
-    /// are taken.
+    /// Takes units for a key, which may then hold at most `most`. A key that holds nothing may take more.
+    /// Returns whether they are taken.
     fn take(&self, key: u64, units: usize, most: usize) -> bool {
         let mut held = self.shard(key);
         let own = held.entry(key).or_default();
@@ -262,8 +264,8 @@ impl<A> Ticket<A> {
 
 impl<A> Pending<A> {
     /// Waits for the answer. The wait for a first commit is at most [`LONGEST_WAIT`] and ends when too little
-    /// time is left for a commit. Once a commit has taken the request, the wait lasts until [`GRACE`] after the
-    /// deadline.
+    /// time is left for a commit. Once a commit has taken the request, the wait lasts until [`GRACE`] after
+    /// the deadline.
     ///
     /// # Errors
     /// See [`NoAnswer`].

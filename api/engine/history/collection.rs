@@ -1,4 +1,5 @@
-//! The collection of the histories of one definition: how it is read and written, and what this process has learned of it.
+//! The collection of the histories of one definition: how it is read and written, and what this process has
+//! learned of it.
 
 pub(super) mod changed;
 pub(super) mod fence;
@@ -103,7 +104,8 @@ impl HistoryCollection {
         let time = match self.topology() {
             Topology::Standalone => self.server_time(deadline).await?,
             Topology::Replicated => {
-                // Not by a read: a server that checks users tells no operationTime until it has made keys to sign times.
+                // Not by a read: a server that checks users tells no operationTime until it has made keys to
+                // sign times.
                 let hello = self.run(doc! { "hello": 1 }, deadline).await?;
                 let last =
                     hello.get_document("lastWrite").and_then(|last| last.get_document("majorityOpTime"));
@@ -184,8 +186,8 @@ impl HistoryCollection {
         }
     }
 
-    /// Runs updates, each with `q` and `u`, that may be repeated without harm. Returns whether exactly one document was
-    /// found by them.
+    /// Runs updates, each with `q` and `u`, that may be repeated without harm. Returns whether exactly one
+    /// document was found by them.
     ///
     /// # Errors
     /// See [`Self::write`].
@@ -200,7 +202,8 @@ impl HistoryCollection {
         Ok(reply.get("n").and_then(whole_number) == Some(1))
     }
 
-    /// Updates one document, which may be repeated without harm. Returns it as it is then; `None` if there is none.
+    /// Updates one document, which may be repeated without harm. Returns it as it is then; `None` if there is
+    /// none.
     ///
     /// # Errors
     /// See [`Self::write`].
@@ -307,7 +310,8 @@ impl OfOwner<'_> {
         filter
     }
 
-    /// A command that finds at most `most` of the buckets for which `condition` holds, in the order of their pages.
+    /// A command that finds at most `most` of the buckets for which `condition` holds, in the order of their
+    /// pages.
     pub(super) fn at_most(self, condition: Document, most: usize) -> Document {
         at_most(self.source.collection(), self.filter(condition), most, self.source.by_page())
     }
@@ -321,8 +325,8 @@ impl OfOwner<'_> {
         self.source.reads.find(Query::new(command, self.deadline), read).await
     }
 
-    /// Changes the bucket for which `condition` holds, found by the index `hint`. Returns whether there is one. The change must be
-    /// one that may be repeated without harm.
+    /// Changes the bucket for which `condition` holds, found by the index `hint`. Returns whether there is
+    /// one. The change must be one that may be repeated without harm.
     pub(super) async fn update(
         self,
         condition: Document,

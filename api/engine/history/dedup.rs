@@ -1,17 +1,18 @@
 //! Appends with an idempotency key: each is stored once, however often a client sends it.
 //!
-//! Each item of a keyed append carries a hash of owner, key and index in the request ([`identity`](super::identity)), so a
-//! repeated request has the same hashes. One *record* per key says where to search for them ([`record`]):
+//! Each item of a keyed append carries a hash of owner, key and index in the request
+//! ([`identity`](super::identity)), so a repeated request has the same hashes. One *record* per key says
+//! where to search for them ([`record`]):
 //!
 //! 1. `from`, the total of a known tail, is read before the record exists: every item of the request is after
 //!    it.
 //! 2. The record is awaited at majority before any item is sent, also by an attempt that finds an existing
 //!    record ([`mod@register`]). The record expires some time after its last touch, by the server's clock. If
 //!    it was inserted with an old time, it is touched again before any item is sent ([`mod@record`]).
-//! 3. Before an item is appended at `seq` s, its hash has been searched for, at majority, in all of `(from, s)`
-//!    ([`key_search`], [`mod@scan`]). Two attempts of one request never share a command, so the earlier items in
-//!    the same command belong to other requests or to this attempt. After a refusal, the items added since are
-//!    searched too.
+//! 3. Before an item is appended at `seq` s, its hash has been searched for, at majority, in all of `(from,
+//!    s)` ([`key_search`], [`mod@scan`]). Two attempts of one request never share a command, so the earlier
+//!    items in the same command belong to other requests or to this attempt. After a refusal, the items added
+//!    since are searched too.
 //!
 //! The append compares its position ([`super`]), so check and append are atomic without a lock or a
 //! transaction, across instances and restarts. In almost all cases s follows `from` directly, and there is
@@ -24,8 +25,8 @@
 //! - to the total of a newer tail, as long as no other attempt has found the record and this one has stored
 //!   nothing. Then no item of the request can be at or before that total. A first attempt whose append is
 //!   refused does so, and need not search what another writer has added;
-//! - to the position that a search has reached without finding an item of the request, so that a repeat goes on
-//!   from there.
+//! - to the position that a search has reached without finding an item of the request, so that a repeat goes
+//!   on from there.
 //!
 //! A long search is never part of a commit: its request leaves the commit and returns later
 //! ([`commit`](super::appends::commit)).

@@ -1,4 +1,5 @@
-//! [`Engine`]: every operation on the histories of one definition. Each is delegated to the module that implements it.
+//! [`Engine`]: every operation on the histories of one definition. Each is delegated to the module that
+//! implements it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -39,7 +40,8 @@ use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Result};
 use crate::tasks::KeptTasks;
 
-/// The histories of all owners that have one definition. Cheap to clone. The committers end when the last clone is dropped.
+/// The histories of all owners that have one definition. Cheap to clone. The committers end when the last
+/// clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Engine {
     reader: HistoryReader,
@@ -129,8 +131,9 @@ impl Engine {
 impl Engine {
     /// Stores at least one item at the end of a history, in the given order.
     ///
-    /// The append goes on to its end even if the caller stops waiting. `terms` are a [`Deadline`], which is shortened to one
-    /// command's, or have also the total that the history must have before ([`AppendTerms`]).
+    /// The append goes on to its end even if the caller stops waiting. `terms` are a [`Deadline`], which is
+    /// shortened to one command's, or have also the total that the history must have before
+    /// ([`AppendTerms`]).
     ///
     /// # Errors
     /// See [`AppendError`]. Each item that the error does not count as unknown is stored exactly once or not
@@ -139,19 +142,20 @@ impl Engine {
         self.shared.appender.append(owner, self.client, items, terms.into()).await
     }
 
-    /// Stores at least one item at the end of a history, unless a request with the same key has already stored
-    /// the items. `canonical` has the canonical form of each ([`pagebucket_model::item::canonical`]), by which a repeat is known.
-    /// `now` is the time at which the request arrived.
+    /// Stores at least one item at the end of a history, unless a request with the same key has already
+    /// stored the items. `canonical` has the canonical form of each ([`pagebucket_model::item::canonical`]),
+    /// by which a repeat is known. `now` is the time at which the request arrived.
     ///
-    /// If the terms expect a total, the items are looked for first: where they are stored, the total does not matter. Where some of
-    /// them are stored, the rest is stored whatever the total is.
+    /// If the terms expect a total, the items are looked for first: where they are stored, the total does not
+    /// matter. Where some of them are stored, the rest is stored whatever the total is.
     ///
-    /// The append goes on to its end even if the caller stops waiting. Also returns when the first request with the key
-    /// arrived: items without a date get this one.
+    /// The append goes on to its end even if the caller stops waiting. Also returns when the first request
+    /// with the key arrived: items without a date get this one.
     ///
     /// # Errors
-    /// See [`AppendError`]. After any error except [`AppendCause::KeyReused`](super::appends::request::AppendCause::KeyReused) the same request may be sent again with
-    /// the same key, and is still stored once.
+    /// See [`AppendError`]. After any error except
+    /// [`AppendCause::KeyReused`](super::appends::request::AppendCause::KeyReused) the same request may be
+    /// sent again with the same key, and is still stored once.
     pub async fn append_once(
         &self,
         owner: OwnerId,
@@ -181,16 +185,18 @@ impl Engine {
         history.summary(query, &self.shared.known_tiles, deadline).await
     }
 
-    /// Begins to read a history live: the items from `start` on that are stored, and those that are appended, by whatever process.
+    /// Begins to read a history live: the items from `start` on that are stored, and those that are appended,
+    /// by whatever process.
     ///
     /// # Errors
-    /// The database does not answer in time, the owner is erased, the item after `start` is deleted, or a bucket is corrupt.
+    /// The database does not answer in time, the owner is erased, the item after `start` is deleted, or a
+    /// bucket is corrupt.
     pub async fn watch(&self, owner: OwnerId, start: LiveStart, deadline: Deadline) -> Result<LiveReader> {
         self.shared.live.watch(&self.reader, owner, start, deadline).await
     }
 
-    /// Begins to read live which owners have new items, after a place in the database's log, or from now on. The last place of such a
-    /// reader, also of one of another process, resumes it.
+    /// Begins to read live which owners have new items, after a place in the database's log, or from now on.
+    /// The last place of such a reader, also of one of another process, resumes it.
     ///
     /// # Errors
     /// See [`FollowError`].
@@ -227,18 +233,19 @@ impl Engine {
         scan::summarise(&self.reader.source, query, deadline).await
     }
 
-    /// Feeds the native time series as long as the handle is kept, if the definition has one. One instance at a time does it; the others
-    /// wait for their turn.
+    /// Feeds the native time series as long as the handle is kept, if the definition has one. One instance at
+    /// a time does it; the others wait for their turn.
     pub(crate) fn feed_series(&self, tasks: &KeptTasks) -> Option<AbortOnDropHandle<()>> {
         self.definition().time_series.as_ref()?;
         Some(feeder::start(tasks, Arc::clone(&self.reader.source)))
     }
 
-    /// A line for each difference between the native time series and the pages, by days and groups. `read` is told how many pages each
-    /// command has read, and may wait; each command may take `within`.
+    /// A line for each difference between the native time series and the pages, by days and groups. `read` is
+    /// told how many pages each command has read, and may wait; each command may take `within`.
     ///
     /// # Errors
-    /// The database does not answer in time, no instance feeds the time series, or owners were erased meanwhile.
+    /// The database does not answer in time, no instance feeds the time series, or owners were erased
+    /// meanwhile.
     pub async fn verify_series(
         &self,
         within: Duration,
@@ -247,7 +254,8 @@ impl Engine {
         check::check(&self.reader.source, within, read).await
     }
 
-    /// Begins to rebuild the native time series beside the one that is read. `None` if the definition has none.
+    /// Begins to rebuild the native time series beside the one that is read. `None` if the definition has
+    /// none.
     ///
     /// # Errors
     /// The database does not answer, or refuses a command.
@@ -281,8 +289,9 @@ impl Engine {
 
 /// Deletion.
 impl Engine {
-    /// One step of a walk over the owners that were erased less than a day ago: deletes pages and records of keys that came late.
-    /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the one before.
+    /// One step of a walk over the owners that were erased less than a day ago: deletes pages and records of
+    /// keys that came late. Returns whether the walk goes on. A walk begins
+    /// [`Ages::late`](crate::capacity::Ages::late) after the one before.
     ///
     /// # Errors
     /// The database does not answer in time. The walk goes on where it was.
@@ -294,15 +303,15 @@ impl Engine {
 /// Appends of uploads and of items with identities of their own, for our own crates.
 #[doc(hidden)]
 impl Engine {
-    /// The same histories for a client, whose appends may hold a quarter of the queue. Without a client, as in a program that
-    /// has none, they may hold all of it.
+    /// The same histories for a client, whose appends may hold a quarter of the queue. Without a client, as
+    /// in a program that has none, they may hold all of it.
     #[must_use]
     pub fn on_behalf_of(self, client: Option<QueueClient>) -> Self {
         Self { client, ..self }
     }
 
-    /// The most bytes of items that an upload may append at once, unless a single item has more: [`Item::size`] and 64
-    /// for each.
+    /// The most bytes of items that an upload may append at once, unless a single item has more:
+    /// [`Item::size`] and 64 for each.
     pub fn most_of_an_upload(&self) -> usize {
         self.shared.appender.most_of_an_upload()
     }
@@ -321,13 +330,13 @@ impl Engine {
         self.shared.appender.append_part(owner, self.client, items, waiting)
     }
 
-    /// Stores lines of a keyed upload at the end of a history, except those that an earlier attempt has stored
-    /// or skipped. `lines` has at least one and at most [`Engine::most_of_an_upload`] bytes. Their numbers
-    /// ascend, also from call to call. `now` is the time at which the upload arrived.
+    /// Stores lines of a keyed upload at the end of a history, except those that an earlier attempt has
+    /// stored or skipped. `lines` has at least one and at most [`Engine::most_of_an_upload`] bytes. Their
+    /// numbers ascend, also from call to call. `now` is the time at which the upload arrived.
     ///
-    /// After a failure, the lines without an end may be given again, even if their outcome is unknown. The call
-    /// waits for room in the queue. When it is stopped, it sends nothing more and only waits for what it has
-    /// sent.
+    /// After a failure, the lines without an end may be given again, even if their outcome is unknown. The
+    /// call waits for room in the queue. When it is stopped, it sends nothing more and only waits for what it
+    /// has sent.
     pub async fn append_lines(
         &self,
         so_far: &mut UploadedSoFar,
@@ -353,11 +362,12 @@ impl Engine {
         self.shared.appender.append_marked(so_far, owner, self.client, items, waiting).await
     }
 
-    /// The items with these keys that the owner has, at majority, and the last `seq` of the history that was examined. No
-    /// more than the keys and a thousand pages are in memory.
+    /// The items with these keys that the owner has, at majority, and the last `seq` of the history that was
+    /// examined. No more than the keys and a thousand pages are in memory.
     ///
     /// # Errors
-    /// The database does not answer in time, the owner is erased, items after `after` are deleted, or a bucket is corrupt.
+    /// The database does not answer in time, the owner is erased, items after `after` are deleted, or a
+    /// bucket is corrupt.
     pub async fn find_marked(
         &self,
         owner: &OwnerId,
@@ -385,8 +395,8 @@ impl Engine {
         self.shared.tile_makers.begin(&self.reader, owner.clone());
     }
 
-    /// Goes on with a walk over all owners: deletes tiles of other definitions, and makes those that are missing. The next call goes on where
-    /// the deadline has ended this one.
+    /// Goes on with a walk over all owners: deletes tiles of other definitions, and makes those that are
+    /// missing. The next call goes on where the deadline has ended this one.
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
@@ -399,8 +409,9 @@ impl Engine {
 /// Verification of a whole collection, for our own crates.
 #[doc(hidden)]
 impl Engine {
-    /// Reads the next records, at most 1,000, and finds those that name items which no history has: an answer named them, and they are
-    /// lost (invariant 6). A record does not say of which history it is, only whose: it is enough if one of `engines` has the items.
+    /// Reads the next records, at most 1,000, and finds those that name items which no history has: an answer
+    /// named them, and they are lost (invariant 6). A record does not say of which history it is, only whose:
+    /// it is enough if one of `engines` has the items.
     ///
     /// # Errors
     /// The database does not answer in time.

@@ -63,7 +63,8 @@ pub enum Judgement {
 }
 
 impl Expectation {
-    /// The total that is expected of the next item. The first item alone is judged: `None` as soon as one is stored.
+    /// The total that is expected of the next item. The first item alone is judged: `None` as soon as one is
+    /// stored.
     pub fn of_next(self, placed: &Placed) -> Option<u64> {
         self.0.filter(|_| placed.count == 0).map(Position::get)
     }

@@ -17,7 +17,8 @@ use crate::mongo::values::binary;
 pub struct RecordId(pub(crate) [u8; 32]);
 
 /// Identifies one item of a keyed request: the first 12 bytes of SHA-256 of owner, key and index in the
-/// request; or an item of another collection. With 96 bits, two among 10^9 items of one owner are equal with a probability of 10^-11.
+/// request; or an item of another collection. With 96 bits, two among 10^9 items of one owner are equal with
+/// a probability of 10^-11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemKey(pub(crate) [u8; ItemKey::LEN]);
 
@@ -51,9 +52,9 @@ impl ItemKey {
         self.0[Self::LEN - 1]
     }
 
-    /// The key of an item that is adopted from another collection, which is called `source`. `id` is the `_id` of its
-    /// document, as the byte of its BSON type and the bytes of its value; `place` is its index in the document's array, if
-    /// the document has many items.
+    /// The key of an item that is adopted from another collection, which is called `source`. `id` is the
+    /// `_id` of its document, as the byte of its BSON type and the bytes of its value; `place` is its index
+    /// in the document's array, if the document has many items.
     pub fn adopted(
         definition: &Definition,
         owner: &OwnerId,
@@ -83,8 +84,8 @@ impl ItemKey {
 
 /// A hash that has begun with the history, with what is hashed, and with the owner.
 ///
-/// Trades of customers with numbers are the history from before there were others: their hashes do not begin with its
-/// name, so that a repeat finds what an earlier version has stored.
+/// Trades of customers with numbers are the history from before there were others: their hashes do not begin
+/// with its name, so that a repeat finds what an earlier version has stored.
 pub(crate) fn begin(definition: &Definition, what: &[u8], owner: &OwnerId) -> Sha256 {
     match owner {
         OwnerId::Integer(id) if definition.is_trades() => {
@@ -104,11 +105,13 @@ impl Fingerprint {
         Self(Sha256::digest(b"an upload").into())
     }
 
-    /// The fingerprint of a request, whose items have these canonical forms ([`pagebucket_model::item::canonical`]). A single
-    /// item and an array of that item are the same request. White space and the order of members do not matter.
+    /// The fingerprint of a request, whose items have these canonical forms
+    /// ([`pagebucket_model::item::canonical`]). A single item and an array of that item are the same request.
+    /// White space and the order of members do not matter.
     ///
-    /// It is of what the client sent, so that a changed schema does not make a repeat look like another request. Only
-    /// trades are hashed as they were before there were other histories, as long as they have no other members.
+    /// It is of what the client sent, so that a changed schema does not make a repeat look like another
+    /// request. Only trades are hashed as they were before there were other histories, as long as they have
+    /// no other members.
     pub fn of(definition: &Definition, drafts: &[Draft], canonical: &[Vec<u8>]) -> Self {
         if definition.is_trades()
             && let Some(trades) = as_trades(definition, drafts, canonical)
@@ -122,7 +125,8 @@ impl Fingerprint {
     }
 }
 
-/// Each item by the five members that trades had before there were other histories. `None` if there are others.
+/// Each item by the five members that trades had before there were other histories. `None` if there are
+/// others.
 fn as_trades(definition: &Definition, drafts: &[Draft], canonical: &[Vec<u8>]) -> Option<String> {
     let has_defaults = definition.item.has_defaults();
     let one = |(draft, item): (&Draft, &Vec<u8>)| {

@@ -1,16 +1,19 @@
-//! Verifies stored buckets against the invariants, from the database alone, and repairs what can be repaired without loss.
+//! Verifies stored buckets against the invariants, from the database alone, and repairs what can be repaired
+//! without loss.
 //!
-//! A [`CollectionScan`] reads a whole collection in the order of `_id`, a bounded number of buckets at a time. The buckets of an owner
-//! stand one after the other in this order. While it reads, others append, so what looks wrong is only a suspicion.
-//! [`Verifier::verify`] decides it: it reads the tail first, then everything up to there. All that came before the tail is full and final.
-//! What it finds is reported only if a second reading finds it too, because a
-//! history may be erased, or lose its beginning, between two commands.
+//! A [`CollectionScan`] reads a whole collection in the order of `_id`, a bounded number of buckets at a
+//! time. The buckets of an owner stand one after the other in this order. While it reads, others append, so
+//! what looks wrong is only a suspicion. [`Verifier::verify`] decides it: it reads the tail first, then
+//! everything up to there. All that came before the tail is full and final. What it finds is reported only if
+//! a second reading finds it too, because a history may be erased, or lose its beginning, between two
+//! commands.
 //!
-//! Of a history that has lost its beginning, the pages before the one that its marker names are there until they are deleted. Of
-//! an erased owner only the tombstone is looked at until it is swept; afterwards every page is a finding.
+//! Of a history that has lost its beginning, the pages before the one that its marker names are there until
+//! they are deleted. Of an erased owner only the tombstone is looked at until it is swept; afterwards every
+//! page is a finding.
 //!
-//! Invariant 4 (a stored item never changes) is about time, and one reading cannot see it. What can be seen is its
-//! trace: an item that an answer named and that is not there ([`lost`]).
+//! Invariant 4 (a stored item never changes) is about time, and one reading cannot see it. What can be seen
+//! is its trace: an item that an answer named and that is not there ([`lost`]).
 
 mod bucket_check;
 mod finding;
@@ -81,7 +84,8 @@ impl CollectionScan {
 }
 
 impl Verifier {
-    /// About how many buckets the histories of all owners have, by the collection's metadata: nothing is counted.
+    /// About how many buckets the histories of all owners have, by the collection's metadata: nothing is
+    /// counted.
     ///
     /// # Errors
     /// The database does not answer in time.
@@ -96,7 +100,8 @@ impl Verifier {
         if scan.after.is_none() {
             scanned.strays = self.without_text(deadline).await?;
         }
-        // An inclusive bound: some servers get exclusive ones wrong on a clustered collection. It leaves out ids that are no texts.
+        // An inclusive bound: some servers get exclusive ones wrong on a clustered collection. It leaves out
+        // ids that are no texts.
         let filter = doc! { "_id": { "$gte": scan.after.as_deref().unwrap_or_default() } };
         let found = self.buckets(filter, 1, limit + 1, deadline).await?;
         scan.ended = found.len() <= limit;
@@ -125,8 +130,8 @@ impl Verifier {
         Ok(scanned)
     }
 
-    /// What is wrong with the history of an owner, in the order of `_id`. `read` is told how many pages each command has
-    /// read, and may wait; each command may take `within`.
+    /// What is wrong with the history of an owner, in the order of `_id`. `read` is told how many pages each
+    /// command has read, and may wait; each command may take `within`.
     pub async fn verify(
         &self,
         owner: &OwnerId,
@@ -150,7 +155,8 @@ impl Verifier {
         read: &mut impl AsyncFnMut(u64),
     ) -> Result<Vec<Finding>> {
         let source = &self.reader.source;
-        // By its `_id` alone: its owner's field may be damaged. One without a place may come after pages that are opened meanwhile.
+        // By its `_id` alone: its owner's field may be damaged. One without a place may come after pages that
+        // are opened meanwhile.
         let range = placed(owner);
         let tail = self.buckets(doc! { "_id": range }, -1, 1, Deadline::within(within)).await?.pop();
         let last = tail.as_ref().map_or_else(|| format!("{owner}_"), |tail| tail.id.clone());

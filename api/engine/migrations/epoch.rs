@@ -1,5 +1,5 @@
-//! The database's epoch: a random number assigned by a migration. Caches keep pages for up to a year; the epoch
-//! distinguishes the pages of one database from those of another database with the same name.
+//! The database's epoch: a random number assigned by a migration. Caches keep pages for up to a year; the
+//! epoch distinguishes the pages of one database from those of another database with the same name.
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};

@@ -112,8 +112,8 @@ impl KnownHistory {
     }
 }
 
-/// The histories of `definitions` that the database does not have yet, or that grow, and those without a definition whose
-/// creation is not complete.
+/// The histories of `definitions` that the database does not have yet, or that grow, and those without a
+/// definition whose creation is not complete.
 ///
 /// # Errors
 /// The database has another history of the same name, or does not answer.
@@ -162,8 +162,8 @@ pub fn pending_name(history: &Definition) -> String {
     format!("history {}", history.name)
 }
 
-/// Creates the histories that the database does not have yet. With `again`, creates what is missing of the others too.
-/// Returns the names of those that are new or have grown.
+/// Creates the histories that the database does not have yet. With `again`, creates what is missing of the
+/// others too. Returns the names of those that are new or have grown.
 ///
 /// # Errors
 /// Same as [`pending`], or a command was refused.
@@ -289,8 +289,8 @@ async fn create_one(database: &Database, definition: &Definition) -> Result<(), 
     run(database, &name, doc! { "update": COLLECTION, "updates": [ready] }).await
 }
 
-/// What creates a history: a collection that is clustered, so that a bucket is one write and one read without a separate
-/// index on `_id`; its validator; and its indexes.
+/// What creates a history: a collection that is clustered, so that a bucket is one write and one read without
+/// a separate index on `_id`; its validator; and its indexes.
 pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
     let (name, owner, size) =
         (&*definition.name, &*definition.owner.field, definition.page_size.get() as i32);
@@ -303,8 +303,8 @@ pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
         }
         OwnerType::Uuid => doc! { "bsonType": "string", "pattern": OwnerType::STORED_UUID },
     };
-    // What an item may hold is the service's business: a schema of items costs a third to twice the server's time of an
-    // append, and a stricter one would refuse every append to an open bucket.
+    // What an item may hold is the service's business: a schema of items costs a third to twice the server's
+    // time of an append, and a stricter one would refuse every append to an open bucket.
     let item = doc! {
         "bsonType": "object",
         "required": [&*definition.date.name],
@@ -337,8 +337,8 @@ pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
     let by_page = doc! {
         "key": { owner: 1, "page": 1 }, "name": format!("{owner}_1_page_1"), "unique": true,
     };
-    // Of full pages alone, which never change: an append writes to it once a page. `first` and `last` judge a page;
-    // `count` and `page` make the choice possible in the index alone. Measured: docs/reading.md.
+    // Of full pages alone, which never change: an append writes to it once a page. `first` and `last` judge a
+    // page; `count` and `page` make the choice possible in the index alone. Measured: docs/reading.md.
     let by_date = doc! {
         "key": { owner: 1, "count": 1, "last": 1, "first": 1, "page": 1 },
         "name": format!("{owner}_1_count_1_last_1_first_1_page_1"),
@@ -352,9 +352,9 @@ pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
         doc! { "create": name, "clusteredIndex": { "key": { "_id": 1 }, "unique": true, "name": "_id_" } },
         doc! {
             "collMod": name,
-            // The guard against a statement from an old tail must stay the only clause named $expr at the top: the
-            // answer that it alone is not satisfied is read as "refused". A statement that opens page 1 may meet the
-            // marker that has its place: a marker never gets items.
+            // The guard against a statement from an old tail must stay the only clause named $expr at the
+            // top: the answer that it alone is not satisfied is read as "refused". A statement that opens
+            // page 1 may meet the marker that has its place: a marker never gets items.
             "validator": {
                 "$jsonSchema": schema,
                 "$expr": { "$eq": [{ "$size": "$history" }, { "$cond": ["$firstPage", 0, "$count"] }] },

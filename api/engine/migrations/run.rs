@@ -52,8 +52,8 @@ pub async fn run(database: &Database, migration: &str, mut command: Document) ->
     }
 }
 
-/// Whether all indexes of this `createIndexes` command exist with the options that it names. They may have more
-/// options: the operator chooses after which time documents expire.
+/// Whether all indexes of this `createIndexes` command exist with the options that it names. They may have
+/// more options: the operator chooses after which time documents expire.
 async fn has_indexes(database: &Database, command: &Document) -> Result<bool> {
     let collection = command.get_str("createIndexes").unwrap_or_default();
     let existing = indexes::list(database, collection).await?;

@@ -2,13 +2,13 @@
 //!
 //! [`ChangeLog::next`] opens a stream, reads it, and opens another one when it breaks. The rules:
 //!
-//! - A stream that broke is resumed after what was returned last. The first time this happens at once, then after growing pauses,
-//!   until the server has answered a question for more; at most once a second. That a stream can be opened is no answer: a server may
-//!   open each, and fail each time it is asked for more.
-//! - The server answers after `wait`, also if there is no change. A stream that is silent for [`SILENT`] longer is given up with its
-//!   connection, which may be dead without either side knowing.
-//! - What each error means stands in [`StreamFailure::of`], whether it comes when a stream is opened or later: a mongos tells of a lost place
-//!   only when it is asked for more.
+//! - A stream that broke is resumed after what was returned last. The first time this happens at once, then
+//!   after growing pauses, until the server has answered a question for more; at most once a second. That a
+//!   stream can be opened is no answer: a server may open each, and fail each time it is asked for more.
+//! - The server answers after `wait`, also if there is no change. A stream that is silent for [`SILENT`]
+//!   longer is given up with its connection, which may be dead without either side knowing.
+//! - What each error means stands in [`StreamFailure::of`], whether it comes when a stream is opened or
+//!   later: a mongos tells of a lost place only when it is asked for more.
 
 use std::time::Duration;
 
@@ -39,11 +39,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// The pause after a refusal: another role must be granted first.
 const REFUSED: Duration = Duration::from_secs(60);
 
-/// InvalidResumeToken, ChangeStreamFatalError, ChangeStreamHistoryLost, and BSONObjectTooLarge: the stream cannot get past a change
-/// that is too large. (Server source, `error_codes.yml`.)
+/// InvalidResumeToken, ChangeStreamFatalError, ChangeStreamHistoryLost, and BSONObjectTooLarge: the stream
+/// cannot get past a change that is too large. (Server source, `error_codes.yml`.)
 const PLACE_LOST: [i32; 4] = [260, 280, 286, 10334];
 
-/// Unauthorized, and the code by which a standalone server refuses (`40573`, server source, `document_source_change_stream.cpp`).
+/// Unauthorized, and the code by which a standalone server refuses (`40573`, server source,
+/// `document_source_change_stream.cpp`).
 const NOT_ALLOWED: [i32; 2] = [13, 40573];
 
 /// CursorNotFound: the server was restarted, or the cursor was not used for long.
@@ -156,7 +157,8 @@ impl StreamFailure {
 }
 
 impl ChangeLog {
-    /// A log of the changes after a place, which is a resume token. `begin` says where a stream begins that has no place.
+    /// A log of the changes after a place, which is a resume token. `begin` says where a stream begins that
+    /// has no place.
     pub fn new(
         scope: LogScope,
         place: Option<Document>,
@@ -177,8 +179,8 @@ impl ChangeLog {
         self.answered
     }
 
-    /// Waits for what comes next. It may be dropped at any time, and nothing is lost. After an error it may be called again: it waits
-    /// before it opens another stream.
+    /// Waits for what comes next. It may be dropped at any time, and nothing is lost. After an error it may
+    /// be called again: it waits before it opens another stream.
     ///
     /// # Errors
     /// The database is unavailable, or refuses for a reason that this version does not know.
@@ -367,7 +369,8 @@ mod tests {
             assert_eq!(meaning(code, StreamFailure::of), expected, "{code}");
             assert_eq!(meaning(code, StreamFailure::of_resuming), expected, "{code}");
         }
-        // UnknownError: a stream that is asked for more keeps its place; one that cannot be resumed has lost it.
+        // UnknownError: a stream that is asked for more keeps its place; one that cannot be resumed has lost
+        // it.
         assert_eq!(
             (meaning(8, StreamFailure::of), meaning(8, StreamFailure::of_resuming)),
             ("unknown", "lost")

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::error::{Error, Result};
 
-/// How long a command waits until a primary is known, and how long a read waits until the database is available
-/// again.
+/// How long a command waits until a primary is known, and how long a read waits until the database is
+/// available again.
 pub const NO_PRIMARY: Duration = Duration::from_secs(5);
 
 /// The longest time for one database command, including replays.
@@ -85,16 +85,17 @@ impl Deadline {
         tokio::time::timeout_at(self.0, work).await.ok()
     }
 
-    /// Starts `work` as a separate task. The future waits for it until the deadline, and is `None` if the deadline
-    /// passes or the work panics.
+    /// Starts `work` as a separate task. The future waits for it until the deadline, and is `None` if the
+    /// deadline passes or the work panics.
     ///
     /// The driver's futures must be polled to their ends, as its README asks (RUST-937): a deadline and a
     /// client that disconnects would drop them. A separate task always runs to its end. It starts at once, so
     /// that its memory is not part of the future, too.
     ///
-    /// Every command that may store something keeps this rule. Two futures that only read are dropped: that of
-    /// a kept task ([`KeptTasks`](crate::tasks::KeptTasks)) when its store is dropped, and the answer that a
-    /// change log waits for, whose connection is given up with it ([`ChangeLog`](super::change_log::ChangeLog)).
+    /// Every command that may store something keeps this rule. Two futures that only read are dropped: that
+    /// of a kept task ([`KeptTasks`](crate::tasks::KeptTasks)) when its store is dropped, and the answer that
+    /// a change log waits for, whose connection is given up with it
+    /// ([`ChangeLog`](super::change_log::ChangeLog)).
     pub(crate) fn spawn<T: Send + 'static>(
         self,
         work: impl Future<Output = T> + Send + 'static,

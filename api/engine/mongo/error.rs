@@ -12,8 +12,8 @@ use pagebucket_model::domain::{Instant, PageNumber, Seq};
 /// What a question to the database leads to.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong with the database. The messages are for the log, never for a client: they may contain the
-/// driver's message.
+/// What can go wrong with the database. The messages are for the log, never for a client: they may contain
+/// the driver's message.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// No server answers at the moment; a later attempt may succeed. Nothing was stored.
@@ -22,7 +22,8 @@ pub enum Error {
     /// Another process has changed what was read. A later attempt reads it again. Nothing was stored.
     #[error("another process was faster: {0}")]
     Overtaken(&'static str),
-    /// The database has no room for what it was to do. A later attempt may succeed, once there is room. Nothing was stored.
+    /// The database has no room for what it was to do. A later attempt may succeed, once there is room.
+    /// Nothing was stored.
     #[error("the disk of the database is full")]
     DiskFull,
     /// A document breaks one of the invariants 1 to 5.
@@ -170,8 +171,9 @@ pub const NAMESPACE_EXISTS: i32 = 48;
 /// Unauthorized: the user of the database lacks a privilege.
 pub(crate) const UNAUTHORIZED: i32 = 13;
 
-/// A server does not know a command, a field of one, or a stage: CommandNotFound, CommandNotSupported, NotImplemented, a field and a
-/// stage without a name of their own, and Amazon DocumentDB's "feature not supported". No MongoDB that is not too old answers so.
+/// A server does not know a command, a field of one, or a stage: CommandNotFound, CommandNotSupported,
+/// NotImplemented, a field and a stage without a name of their own, and Amazon DocumentDB's "feature not
+/// supported". No MongoDB that is not too old answers so.
 pub(crate) const UNSUPPORTED: [i32; 6] = [59, 115, 238, 303, 40324, 40415];
 
 /// OutOfDiskSpace.
@@ -193,9 +195,9 @@ fn is_full_disk(code: i32, message: &str) -> bool {
     code == OUT_OF_DISK_SPACE || message.contains(NO_SPACE)
 }
 
-/// Codes of errors that are temporary: the server, its role, its shards or its storage are changing, or a time
-/// limit ran out. Source: mongo `src/mongo/base/error_codes.yml`, by category; a code with several categories
-/// is listed under its first.
+/// Codes of errors that are temporary: the server, its role, its shards or its storage are changing, or a
+/// time limit ran out. Source: mongo `src/mongo/base/error_codes.yml`, by category; a code with several
+/// categories is listed under its first.
 const TEMPORARY: [&[i32]; 7] = [
     // RetriableError, NetworkError: hosts, shutdown, majority not yet known, limits of time and resources.
     &[6, 7, 89, 91, 134, 202, 262, 317, 358, 402, 407, 9001, 11600],
@@ -208,7 +210,8 @@ const TEMPORARY: [&[i32]; 7] = [
     &[239, 246, 250, 272],
     // Interruption: LockTimeout, MaxTimeMSExpired, CursorKilled, InterruptedDueToStorageChange, Interrupted.
     &[24, 50, 237, 355, 11601],
-    // Without a category: WriteConflict, FailedToSatisfyReadPreference, ElectionInProgress, TemporarilyUnavailable.
+    // Without a category: WriteConflict, FailedToSatisfyReadPreference, ElectionInProgress,
+    // TemporarilyUnavailable.
     &[112, 133, 216, 365],
     // UserNotFound, AuthenticationFailed: the back end of authentication may be unavailable.
     &[11, 18],
@@ -234,8 +237,8 @@ impl From<mongodb::error::Error> for Error {
     }
 }
 
-/// What the user of the database may not do, from the server's message, which has the whole command: `not authorized on pagebucket
-/// to execute command { find: "trades", filter: …`.
+/// What the user of the database may not do, from the server's message, which has the whole command: `not
+/// authorized on pagebucket to execute command { find: "trades", filter: …`.
 fn missing_privilege(message: &str) -> String {
     let command = message.split_once("command { ").and_then(|(_, command)| command.split(", ").next());
     match command.and_then(|command| command.split_once(": ")) {

@@ -1,5 +1,5 @@
-//! The indexes of a collection; and how long its documents are kept: a TTL index on a date removes them, or they are kept
-//! without a limit.
+//! The indexes of a collection; and how long its documents are kept: a TTL index on a date removes them, or
+//! they are kept without a limit.
 //!
 //! A migration does not set this, because the operator chooses the time and may change it. `collMod` turns an
 //! index into a TTL index or changes its time. To stop expiry the index must be dropped and created again.
@@ -20,8 +20,8 @@ const OVERTAKEN: [i32; 2] = [27, 85];
 /// How often to try while other instances change the index.
 const ATTEMPTS: u32 = 6;
 
-/// Makes documents expire `seconds` after the date in `field`, which has an ascending index with its default name;
-/// `None` keeps them without a limit.
+/// Makes documents expire `seconds` after the date in `field`, which has an ascending index with its default
+/// name; `None` keeps them without a limit.
 ///
 /// # Errors
 /// The database does not answer, or the user lacks the privilege.

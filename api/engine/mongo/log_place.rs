@@ -5,14 +5,15 @@ use std::fmt;
 use mongodb::bson::{Binary, Document, Timestamp, doc, spec::BinarySubtype};
 use pagebucket_model::domain::Invalid;
 
-/// The first byte of every token: a time follows, four bytes of seconds and four that count within the second.
+/// The first byte of every token: a time follows, four bytes of seconds and four that count within the
+/// second.
 const TIME: &str = "82";
 
 /// The fewest and the most digits of a token: its time, and what it is of.
 const DIGITS: std::ops::RangeInclusive<usize> = 18..=2_000;
 
-/// A place in the log. Later places are greater: tokens in hexadecimal can be compared (manual of MongoDB, "Resume Tokens").
-/// `Display` writes what [`Self::parse`] reads.
+/// A place in the log. Later places are greater: tokens in hexadecimal can be compared (manual of MongoDB,
+/// "Resume Tokens"). `Display` writes what [`Self::parse`] reads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPlace {
     data: Box<str>,

@@ -33,11 +33,12 @@ pub struct MonotonicReads {
 
 /// What answers tell of the database's time. Clones of [`MonotonicReads`] share it.
 ///
-/// The *newest* time that a majority has: the `operationTime` of a majority read, or of a write that was acknowledged at majority, or
-/// that of a change in a change stream. The time of any other reply may belong to a write that is rolled back.
+/// The *newest* time that a majority has: the `operationTime` of a majority read, or of a write that was
+/// acknowledged at majority, or that of a change in a change stream. The time of any other reply may belong
+/// to a write that is rolled back.
 ///
-/// The server's *clock*, estimated: the time of the last answer to a write, plus the time elapsed since. That stops while the machine
-/// sleeps or its VM is paused; then the estimate is too early until the next answer.
+/// The server's *clock*, estimated: the time of the last answer to a write, plus the time elapsed since. That
+/// stops while the machine sleeps or its VM is paused; then the estimate is too early until the next answer.
 #[derive(Debug, Default)]
 pub struct DatabaseTime {
     newest: Mutex<Option<Timestamp>>,
@@ -57,13 +58,14 @@ impl DatabaseTime {
         *self.newest.lock()
     }
 
-    /// Learns the server's clock, in whole seconds, from the time of an answer to a write that has just arrived.
+    /// Learns the server's clock, in whole seconds, from the time of an answer to a write that has just
+    /// arrived.
     pub fn learn_clock(&self, at: Option<Timestamp>) {
         self.learn_clock_at(at, Instant::now());
     }
 
-    /// The server's clock, in milliseconds since 1970; `None` before the first answer. It never goes back. It is early by the time
-    /// that this machine has slept since the last answer, and by up to a second more.
+    /// The server's clock, in milliseconds since 1970; `None` before the first answer. It never goes back. It
+    /// is early by the time that this machine has slept since the last answer, and by up to a second more.
     pub fn clock(&self) -> Option<i64> {
         self.clock_at(Instant::now())
     }
@@ -88,8 +90,8 @@ impl DatabaseTime {
 pub enum Level {
     /// What a majority has, as far as the server that is asked knows.
     Majority,
-    /// All that a majority had when the read began, whichever server was primary then. The primary writes to make sure that it still
-    /// is the primary.
+    /// All that a majority had when the read began, whichever server was primary then. The primary writes to
+    /// make sure that it still is the primary.
     Linearizable,
 }
 
@@ -187,8 +189,9 @@ impl MonotonicReads {
     }
 }
 
-/// A `find` command for at most `most` documents, in the order of the index that is its hint. All of them come in one batch, unless they
-/// have more bytes than a server sends at once: by default its first batch has 101.
+/// A `find` command for at most `most` documents, in the order of the index that is its hint. All of them
+/// come in one batch, unless they have more bytes than a server sends at once: by default its first batch has
+/// 101.
 pub fn at_most(collection: &str, filter: Document, most: usize, hint: Document) -> Document {
     doc! {
         "find": collection, "filter": filter, "sort": hint.clone(),

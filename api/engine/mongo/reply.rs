@@ -1,5 +1,5 @@
-//! What the answer to an `update` command means: a verdict for each statement, or that the outcome of the whole
-//! command is unknown.
+//! What the answer to an `update` command means: a verdict for each statement, or that the outcome of the
+//! whole command is unknown.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The version of a server, and what is known to be wrong with versions. The two tables here are the one place to edit.
+//! The version of a server, and what is known to be wrong with versions. The two tables here are the one
+//! place to edit.
 
 use std::fmt;
 
@@ -6,8 +7,9 @@ use pagebucket_model::domain::Instant;
 
 type Number = (u32, u32, u32);
 
-/// The day after which MongoDB no longer supports a release, as its lifecycle schedules had it in November 2026. 8.3
-/// has none there yet. (mongodb.com/legal/support-policy/lifecycles; minor releases end with the next one.)
+/// The day after which MongoDB no longer supports a release, as its lifecycle schedules had it in November
+/// 2026. 8.3 has none there yet. (mongodb.com/legal/support-policy/lifecycles; minor releases end with the
+/// next one.)
 const ENDS: &[((u32, u32), &str)] = &[
     ((6, 0), "2025-07-31"),
     ((6, 1), "2023-02-09"),
@@ -30,15 +32,15 @@ struct Defect {
 }
 
 const DEFECTS: &[Defect] = &[
-    // jira.mongodb.org/browse/SERVER-121822 names 8.0.19 and 8.2.6; the release notes of 8.3 have it as fixed in 8.3.3.
-    // docs/architecture.md, "Reading", has how it is avoided.
+    // jira.mongodb.org/browse/SERVER-121822 names 8.0.19 and 8.2.6; the release notes of 8.3 have it as fixed
+    // in 8.3.3. docs/architecture.md, "Reading", has how it is avoided.
     Defect {
         versions: &[((8, 0, 19), (8, 0, 20)), ((8, 2, 6), (8, 2, 7)), ((8, 3, 0), (8, 3, 3))],
         what: "it may answer with the excluded bound of a range of _id in a clustered collection (SERVER-121822): \
                pagebucket asks for no such range, other programs may",
     },
-    // A critical advisory in the release notes of 8.3. The server's own test of it, of the participants of a rename,
-    // says what is lost: the target of one that is tried again after a step-down.
+    // A critical advisory in the release notes of 8.3. The server's own test of it, of the participants of a
+    // rename, says what is lost: the target of one that is tried again after a step-down.
     Defect {
         versions: &[((8, 3, 0), (8, 3, 13))],
         what: "on a sharded cluster, a rename that is tried again may drop the renamed collection (SERVER-131805)",
@@ -48,7 +50,8 @@ const DEFECTS: &[Defect] = &[
         versions: &[((7, 0, 0), (7, 0, 41)), ((8, 0, 0), (8, 0, 30)), ((8, 3, 0), (8, 3, 9))],
         what: "a user who may write can end it by a document that a validator refuses (CVE-2026-82058)",
     },
-    // SERVER-126021, and the advisory AV26-468 of the Canadian Centre for Cyber Security, which has the versions.
+    // SERVER-126021, and the advisory AV26-468 of the Canadian Centre for Cyber Security, which has the
+    // versions.
     Defect {
         versions: &[
             ((6, 0, 0), (6, 0, 28)),

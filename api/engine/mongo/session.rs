@@ -42,9 +42,10 @@ struct Idle<S> {
     resting: VecDeque<(Instant, S)>,
 }
 
-/// How long a session rests after a command that was given up. That command can never be applied after the session's next one,
-/// because the server refuses a number below the latest. But while it runs, the next one waits for it: so most of these commands
-/// have ended by then. An outage leaves no more sessions behind than are given up within this time.
+/// How long a session rests after a command that was given up. That command can never be applied after the
+/// session's next one, because the server refuses a number below the latest. But while it runs, the next one
+/// waits for it: so most of these commands have ended by then. An outage leaves no more sessions behind than
+/// are given up within this time.
 const REST: Duration = Duration::from_secs(60);
 
 impl<S> Idle<S> {
@@ -61,8 +62,8 @@ impl<S> Idle<S> {
 
 /// A driver session with our own command numbers.
 ///
-/// While there are commits it never returns to the driver's pool: the driver numbers its own writes from 1, and the server
-/// refuses a number below the session's latest.
+/// While there are commits it never returns to the driver's pool: the driver numbers its own writes from 1,
+/// and the server refuses a number below the session's latest.
 #[derive(Debug)]
 struct NumberedSession {
     session: ManuallyDrop<ClientSession>,
@@ -167,9 +168,9 @@ impl Sessions {
         self.topology
     }
 
-    /// Runs a command in the database of `reads` until the server gives a final answer or the deadline passes. A standalone server
-    /// has no numbers, so there it is one attempt. `reads` learns the time of the answer if something is stored, so the command's
-    /// write concern must be majority.
+    /// Runs a command in the database of `reads` until the server gives a final answer or the deadline
+    /// passes. A standalone server has no numbers, so there it is one attempt. `reads` learns the time of the
+    /// answer if something is stored, so the command's write concern must be majority.
     ///
     /// # Errors
     /// See [`Unanswered`].
@@ -191,7 +192,8 @@ impl Sessions {
             .record(started.elapsed().as_secs_f64());
         if let Ok(Answer { verdicts, at, .. }) = &outcome {
             reads.time.learn_clock(*at);
-            // If all statements were refused, it may be the time of a write that a majority does not have yet.
+            // If all statements were refused, it may be the time of a write that a majority does not have
+            // yet.
             reads.time.learn(at.filter(|_| verdicts.contains(&Verdict::Stored)));
         }
         outcome
@@ -280,7 +282,8 @@ fn why(error: mongodb::error::Error) -> String {
     }
 }
 
-/// Whether a first attempt ended before any server began to run the command. Privileges are checked before that.
+/// Whether a first attempt ended before any server began to run the command. Privileges are checked before
+/// that.
 fn never_ran(error: &mongodb::error::Error) -> bool {
     matches!(error.kind.as_ref(), ErrorKind::ServerSelection { .. })
         || error::code(error) == Some(error::UNAUTHORIZED)

@@ -1,8 +1,9 @@
-//! Values as the database stores and sends them, and documents of them that are written in place: a nested document is not made
-//! apart and then copied into the one around it.
+//! Values as the database stores and sends them, and documents of them that are written in place: a nested
+//! document is not made apart and then copied into the one around it.
 //!
-//! A statement of an append has its items eight documents deep. `rawdoc!` copies each of them into the one around it: with it an
-//! append of 100 trades took 2.22 million instructions of the server, and takes 1.88 million so (callgrind).
+//! A statement of an append has its items eight documents deep. `rawdoc!` copies each of them into the one
+//! around it: with it an append of 100 trades took 2.22 million instructions of the server, and takes 1.88
+//! million so (callgrind).
 
 use std::fmt::Write;
 

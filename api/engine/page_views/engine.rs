@@ -1,8 +1,9 @@
-//! The page views of a database: how they are counted, and reads at read concern majority from the preferred member.
+//! The page views of a database: how they are counted, and reads at read concern majority from the preferred
+//! member.
 //!
-//! A counter may change at any time, so it cannot be decided whether a lagging member shows its current value.
-//! If secondaries are preferred, their answer is used as it is and may be slightly old. If the preferred member
-//! does not answer in time, the primary is read.
+//! A counter may change at any time, so it cannot be decided whether a lagging member shows its current
+//! value. If secondaries are preferred, their answer is used as it is and may be slightly old. If the
+//! preferred member does not answer in time, the primary is read.
 
 use std::sync::Arc;
 use std::time::Duration;

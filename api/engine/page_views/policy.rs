@@ -1,7 +1,7 @@
 //! How a committer merges views: the queued views of one page and minute become one `$inc`.
 //!
-//! Nothing is remembered between commits, because `$inc` compares nothing. A bucket has one commit under way at
-//! a time only for the sake of merging: the more views arrive, the more views each statement adds.
+//! Nothing is remembered between commits, because `$inc` compares nothing. A bucket has one commit under way
+//! at a time only for the sake of merging: the more views arrive, the more views each statement adds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -130,8 +130,8 @@ impl BatchPolicy<Self> for Counters {
     }
 }
 
-/// Sends one unordered command: each bucket succeeds or fails independently of the others. It has at most as many
-/// statements as a commit has keys, each with at most 512 bytes of path and 60 seconds of some 30 bytes.
+/// Sends one unordered command: each bucket succeeds or fails independently of the others. It has at most as
+/// many statements as a commit has keys, each with at most 512 bytes of path and 60 seconds of some 30 bytes.
 async fn send(connection: Arc<CommitterContext>, batches: Vec<Batch>, committer: Handle<Counters>) {
     let requests = || batches.iter().flat_map(|batch| &batch.requests);
     let deadline = Deadline::latest(requests().map(|request| request.ticket.deadline()));
@@ -187,7 +187,8 @@ impl Batch {
     }
 }
 
-/// The error for a bucket that refuses an update. The update itself is valid, so the stored bucket is corrupt.
+/// The error for a bucket that refuses an update. The update itself is valid, so the stored bucket is
+/// corrupt.
 fn corrupt(name: &Name, detail: &str) -> CountCause {
     let id = format!("{} {}", name.path.as_str(), name.minute.start());
     Error::from(Corruption::new(id, "totalViews or seconds", detail)).into()

@@ -4,10 +4,10 @@
 //! minutes only their totals. Hours and days are added up in the database: for an hour one number is sent
 //! instead of sixty.
 //!
-//! The pages with the most views are found by the index on the minute: its keys in the span point to exactly the
-//! documents to add up. The index on page and minute would be scanned completely, all pages and all times, because the
-//! span bounds only its second field. Neither index holds the totals: such an index would be written by every count and
-//! not once for each bucket.
+//! The pages with the most views are found by the index on the minute: its keys in the span point to exactly
+//! the documents to add up. The index on page and minute would be scanned completely, all pages and all
+//! times, because the span bounds only its second field. Neither index holds the totals: such an index would
+//! be written by every count and not once for each bucket.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use crate::mongo::{Corruption, Deadline, Error, Result};
 const LATER: Duration = Duration::from_secs(10);
 
 impl PageViews {
-    /// The views of a page: a number for each point, including points without views. They are not a snapshot: each
-    /// bucket is shown as it was when it was read.
+    /// The views of a page: a number for each point, including points without views. They are not a snapshot:
+    /// each bucket is shown as it was when it was read.
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
@@ -63,8 +63,9 @@ impl PageViews {
         Ok(views)
     }
 
-    /// The pages with the most views in the minutes that begin at or after `from` and before `to`, and how many views
-    /// each has. Pages with equal views are ordered by the bytes of their paths. Pages without views are left out.
+    /// The pages with the most views in the minutes that begin at or after `from` and before `to`, and how
+    /// many views each has. Pages with equal views are ordered by the bytes of their paths. Pages without
+    /// views are left out.
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
@@ -134,8 +135,8 @@ fn command(path: &PagePath, span: SeriesSpan) -> Result<Document> {
     Ok(command)
 }
 
-/// A `$group` stage that adds up totals by `by`. `$sum` skips values that are not numbers, so `corrupt` reports
-/// the least `_id` with such a value.
+/// A `$group` stage that adds up totals by `by`. `$sum` skips values that are not numbers, so `corrupt`
+/// reports the least `_id` with such a value.
 fn group(by: Bson) -> Document {
     let valid = doc! {
         "$and": [{ "$in": [{ "$type": "$totalViews" }, ["int", "long"]] }, { "$gte": ["$totalViews", 0] }],

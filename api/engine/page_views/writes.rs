@@ -52,7 +52,8 @@ struct BucketViews {
 impl PageViews {
     /// Counts views. Views of one page and minute are merged, also with those of other requests.
     ///
-    /// Counting goes on to its end even if the caller stops waiting. `deadline` is shortened to one command's.
+    /// Counting goes on to its end even if the caller stops waiting. `deadline` is shortened to one
+    /// command's.
     ///
     /// # Errors
     /// See [`CountError`]. If there is no room for all of the views, none is counted.
@@ -80,7 +81,8 @@ impl PageViews {
             let views: u64 = seconds.values().sum();
             requests.push((Request { name, seconds, attempts: 0, ticket }, pending, views, items));
         }
-        // Sends at once, so that all parts are sent before the first answer is awaited, even if the caller stops waiting.
+        // Sends at once, so that all parts are sent before the first answer is awaited, even if the caller
+        // stops waiting.
         let send = |(request, pending, views, items): (Request, Pending<CountOutcome>, u64, Vec<usize>)| {
             // A committer that has panicked drops the request; its answer is then an unknown outcome.
             let _ = self.committers.by_hash(hash(&request.name)).request(request);
@@ -119,11 +121,12 @@ impl PageViews {
 
     /// Creates the missing buckets of an hour, without views. A repeat changes nothing.
     ///
-    /// The work goes on to its end even if the caller stops waiting. `deadline` is shortened to one command's.
+    /// The work goes on to its end even if the caller stops waiting. `deadline` is shortened to one
+    /// command's.
     ///
     /// # Errors
-    /// The database does not answer, or gives no final answer in time. Some of the buckets may exist then, and
-    /// the call may be repeated.
+    /// The database does not answer, or gives no final answer in time. Some of the buckets may exist then,
+    /// and the call may be repeated.
     pub async fn preallocate(
         &self,
         wanted: &Preallocation,

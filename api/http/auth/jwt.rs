@@ -1,4 +1,5 @@
-//! Access tokens of an issuer: JSON Web Tokens (RFC 7519), by the profile of RFC 9068 and with the precautions of RFC 8725.
+//! Access tokens of an issuer: JSON Web Tokens (RFC 7519), by the profile of RFC 9068 and with the
+//! precautions of RFC 8725.
 
 mod crypto;
 mod key_set;
@@ -179,7 +180,8 @@ impl Jwt {
 /// The header of a token, before its signature is verified.
 ///
 /// # Errors
-/// The token is too long, it is not of one of these types, or something in its header is critical: nothing is known here.
+/// The token is too long, it is not of one of these types, or something in its header is critical: nothing is
+/// known here.
 fn header(token: &str, types: &[String]) -> Result<Header, Refusal> {
     let invalid = |words: &'static str| Err(Refusal::invalid(words));
     if token.len() > LONGEST {
@@ -231,8 +233,8 @@ mod tests {
 
     use super::*;
 
-    /// The vectors of Project Wycheproof. Their payloads are no claims, so that a token whose signature is right is refused
-    /// for its claims, after its signature.
+    /// The vectors of Project Wycheproof. Their payloads are no claims, so that a token whose signature is
+    /// right is refused for its claims, after its signature.
     #[test]
     fn only_right_signatures_pass() {
         crypto::install();
@@ -248,7 +250,8 @@ mod tests {
                 let token = vector["jws"].as_str().unwrap_or_default();
                 let passes = key.as_ref().is_some_and(|key| passes(token, key));
                 let is_valid = vector["result"] == "valid";
-                // Secrets and curves of 521 bits are no keys here, and a key has one algorithm if it names one.
+                // Secrets and curves of 521 bits are no keys here, and a key has one algorithm if it names
+                // one.
                 let supported = key.as_ref().is_some_and(|key| {
                     decode_header(token).is_ok_and(|header| key.algorithms.contains(&header.alg))
                 });

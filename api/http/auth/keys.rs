@@ -1,13 +1,14 @@
 //! API keys of servers: from the key that a client presents to its principal.
 //!
-//! A key is looked up in the database by its hash, and its record is remembered. A remembered record is used for 30 s
-//! without asking again, and for 60 s at most while the database does not answer: a revoked key is refused everywhere
-//! within 60 s. After the first 30 s at most one request every 2 s refreshes it; the others use the record, and do not wait. Hashes that the
-//! database does not know are remembered for 5 s, so that a key that was presented before it was created works 5 s later. A
-//! key's expiry is compared with the clock at each use.
+//! A key is looked up in the database by its hash, and its record is remembered. A remembered record is used
+//! for 30 s without asking again, and for 60 s at most while the database does not answer: a revoked key is
+//! refused everywhere within 60 s. After the first 30 s at most one request every 2 s refreshes it; the
+//! others use the record, and do not wait. Hashes that the database does not know are remembered for 5 s, so
+//! that a key that was presented before it was created works 5 s later. A key's expiry is compared with the
+//! clock at each use.
 //!
-//! A flood of unknown keys cannot take the database's connections: a key is looked up once at a time, and at most 16
-//! keys are looked up at once. Malformed keys are refused without the database.
+//! A flood of unknown keys cannot take the database's connections: a key is looked up once at a time, and at
+//! most 16 keys are looked up at once. Malformed keys are refused without the database.
 
 mod key;
 mod owners;
@@ -96,16 +97,17 @@ impl Keys {
             api_keys: store.api_keys().clone(),
             collections: owners.map(|owner| (owner.collection.as_str().into(), owner.kind)).collect(),
             clock,
-            // Two clocks limit the age: that of the cache runs on when `clock` is set back, and `clock` runs on while the
-            // machine sleeps.
+            // Two clocks limit the age: that of the cache runs on when `clock` is set back, and `clock` runs
+            // on while the machine sleeps.
             records: Cache::builder().max_capacity(MOST).time_to_live(USABLE).build(),
             unknown: Cache::builder().max_capacity(MOST).time_to_live(UNKNOWN).build(),
             lookups: Default::default(),
         }
     }
 
-    /// The principal of a key that is valid and was looked up in the last 30 s, or in the last 60 s if another request is asking
-    /// for it. `None` decides nothing: ask [`Keys::principal`]. Must be called on a tokio runtime.
+    /// The principal of a key that is valid and was looked up in the last 30 s, or in the last 60 s if
+    /// another request is asking for it. `None` decides nothing: ask [`Keys::principal`]. Must be called on a
+    /// tokio runtime.
     pub fn remembered(&self, key: &str) -> Option<Arc<Principal>> {
         let hash = ApiKey::hash_of(key)?;
         let is_asked_for = |record: &Arc<Remembered>| {
@@ -121,8 +123,8 @@ impl Keys {
         record.is_some_and(|record| self.refused(&record).is_none())
     }
 
-    /// The principal of a key. Asks the database unless it was asked for this key in the last 30 s, or in the last 60 s and
-    /// another request is asking.
+    /// The principal of a key. Asks the database unless it was asked for this key in the last 30 s, or in the
+    /// last 60 s and another request is asking.
     ///
     /// # Errors
     /// The key is not valid, or the database does not answer before the deadline.
@@ -186,7 +188,8 @@ impl Keys {
         self.is_within(asked, UNKNOWN).then_some(LookedUp::Unknown)
     }
 
-    /// The record of a key if it is usable and another request asks for it. Otherwise the caller is the one that asks.
+    /// The record of a key if it is usable and another request asks for it. Otherwise the caller is the one
+    /// that asks.
     fn asked_for(&self, hash: KeyHash) -> Option<Arc<Remembered>> {
         let (record, now) = (self.recall(hash, USABLE)?, self.clock.now().millis());
         let claim = |until| (until <= now).then_some(now + PATIENCE.as_millis() as i64);
@@ -217,8 +220,8 @@ impl Keys {
             return Ok(known);
         }
         let (asked, api_keys) = (self.clock.now(), self.api_keys.clone());
-        // The look-up goes on if its client disconnects, and keeps its turn until it ends. Else the turn ends after the
-        // record is remembered, so that who waits for it finds the record.
+        // The look-up goes on if its client disconnects, and keeps its turn until it ends. Else the turn ends
+        // after the record is remembered, so that who waits for it finds the record.
         let found = tokio::spawn(async move { (api_keys.find(hash, deadline).await, turn) });
         let (found, _turn) = found.await.expect("a look-up does not panic");
         let Some(record) = found? else {

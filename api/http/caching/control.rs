@@ -1,10 +1,10 @@
 //! How an answer may be cached (RFC 9111): for how long, and under which tag.
 //!
-//! A full page never changes. Neither does a window of the moment that its address names: stored items neither move nor
-//! change. Both may be cached for a year without revalidation. Everything else changes only with the history's last page,
-//! so its tag names the total of the history. Tags begin with the database's epoch: another database of the same name,
-//! with other items, has other tags. Each tag also names the history, the owner and the number of the JSON's
-//! format (`FORMAT`).
+//! A full page never changes. Neither does a window of the moment that its address names: stored items
+//! neither move nor change. Both may be cached for a year without revalidation. Everything else changes only
+//! with the history's last page, so its tag names the total of the history. Tags begin with the database's
+//! epoch: another database of the same name, with other items, has other tags. Each tag also names the
+//! history, the owner and the number of the JSON's format (`FORMAT`).
 
 use std::fmt::{self, Write};
 
@@ -13,7 +13,8 @@ use pagebucket_engine::internal::Epoch;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, Totals};
 
-/// Incremented with every change to the JSON of an answer, so that clients fetch again what they have in the old form.
+/// Incremented with every change to the JSON of an answer, so that clients fetch again what they have in the
+/// old form.
 const FORMAT: u32 = 4;
 
 // Constants, so that their bytes are checked when this is compiled and not with every answer.

@@ -31,8 +31,8 @@ impl IfNoneMatch {
         if is_list(line.as_bytes()) { Self::Tags(line) } else { Self::Nothing }
     }
 
-    /// The tag for a 304, if the client has this one by weak comparison. It is weak if the client's is, because the
-    /// client then has a compressed copy.
+    /// The tag for a 304, if the client has this one by weak comparison. It is weak if the client's is,
+    /// because the client then has a compressed copy.
     pub fn known(&self, tag: &EntityTag) -> Option<HeaderValue> {
         let Self::Tags(line) = self else { return None };
         let tag = tag.header();
@@ -48,7 +48,8 @@ impl IfNoneMatch {
     }
 }
 
-/// The tags of `#entity-tag`, with their quotes; `None` is the last if the list is malformed. A tag may contain a comma.
+/// The tags of `#entity-tag`, with their quotes; `None` is the last if the list is malformed. A tag may
+/// contain a comma.
 fn tags(mut rest: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     std::iter::from_fn(move || {
         let between = |byte: &u8| *byte == b',' || byte.is_ascii_whitespace();

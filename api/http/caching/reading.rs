@@ -1,4 +1,5 @@
-//! The state of a read request: its deadline, the tags that the client has, and the time spent in the database.
+//! The state of a read request: its deadline, the tags that the client has, and the time spent in the
+//! database.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -76,8 +77,8 @@ impl Reading {
         self.hit = Some(hit && self.hit.unwrap_or(true));
     }
 
-    /// 304 if the client names this tag itself. Needs no look-up: a client with the tag has seen the answer. If pages of the
-    /// history may have been deleted since, the answer must be looked up.
+    /// 304 if the client names this tag itself. Needs no look-up: a client with the tag has seen the answer.
+    /// If pages of the history may have been deleted since, the answer must be looked up.
     pub fn named(&self, engine: &Engine, caching: impl FnOnce(Epoch) -> Caching) -> Option<Response> {
         let known = self.known.as_ref().filter(|_| !engine.reads().may_have_lost_pages())?;
         let caching = caching(self.epoch);

@@ -1,7 +1,7 @@
 //! Addresses of clients in the headers of proxies: `Forwarded` (RFC 7239) and `X-Forwarded-For`.
 //!
-//! Each proxy adds the address of its own client at the end, so a list is read from its end: what stands before the first
-//! address that is not a trusted proxy's may have been made up.
+//! Each proxy adds the address of its own client at the end, so a list is read from its end: what stands
+//! before the first address that is not a trusted proxy's may have been made up.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -31,7 +31,8 @@ pub fn addresses<'a>(
     })
 }
 
-/// What stands before the last comma that is not in quotation marks, if there is one, and what stands after it.
+/// What stands before the last comma that is not in quotation marks, if there is one, and what stands after
+/// it.
 fn last_element(list: &str) -> (Option<&str>, &str) {
     let mut quoted = false;
     for (at, byte) in list.bytes().enumerate().rev() {

@@ -1,20 +1,22 @@
 //! One memory budget, in bytes, for answers that are ready and that their clients have not taken yet.
 //!
-//! Each answer has [`OWN`] bytes of its own, if its request has a permit: permits bound the number of such answers. Beyond its own
-//! bytes it takes from a [`POOL`] that all answers of the process share, and of which the answers of one connection hold at most
-//! [`OF_CONNECTION`]. An answer that finds no room is dropped at once, and its client gets 503. The answer to a request that may
-//! have changed something is never dropped, because its client must learn the outcome.
+//! Each answer has [`OWN`] bytes of its own, if its request has a permit: permits bound the number of such
+//! answers. Beyond its own bytes it takes from a [`POOL`] that all answers of the process share, and of which
+//! the answers of one connection hold at most [`OF_CONNECTION`]. An answer that finds no room is dropped at
+//! once, and its client gets 503. The answer to a request that may have changed something is never dropped,
+//! because its client must learn the outcome.
 //!
-//! A client whose answer holds some of the pool has less time to take it, the fuller the pool is ([`AnswerMemory::patience`]). So the
-//! slowest clients make room first. Short answers, which most are, need none of the pool: nothing changes for their clients.
+//! A client whose answer holds some of the pool has less time to take it, the fuller the pool is
+//! ([`AnswerMemory::patience`]). So the slowest clients make room first. Short answers, which most are, need
+//! none of the pool: nothing changes for their clients.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Bytes that each answer to a request with a permit may hold, whatever the others hold: enough for the counters of a series of
-/// page views.
+/// Bytes that each answer to a request with a permit may hold, whatever the others hold: enough for the
+/// counters of a series of page views.
 pub const OWN: usize = 96 * 1024;
 
 /// The same of a request without a permit, such as one that is refused: enough for any problem.
@@ -65,8 +67,8 @@ pub struct Account {
     held: Arc<AtomicUsize>,
 }
 
-/// What one answer holds, until this is dropped. An answer has it as an extension if it is longer than its own bytes, or if
-/// its length is not known: then it is made as its client takes it.
+/// What one answer holds, until this is dropped. An answer has it as an extension if it is longer than its
+/// own bytes, or if its length is not known: then it is made as its client takes it.
 #[derive(Debug)]
 pub struct AnswerMemory {
     account: Account,
@@ -83,7 +85,8 @@ impl Unsent {
     }
 }
 
-/// Adds to what is held, unless that makes it more than `most`. One answer always finds room, whatever its size.
+/// Adds to what is held, unless that makes it more than `most`. One answer always finds room, whatever its
+/// size.
 fn add(held: &AtomicUsize, bytes: usize, most: usize) -> bool {
     let more = |held: usize| (held == 0 || held + bytes <= most).then_some(held + bytes);
     // The counts guard no other memory: no order is needed.
@@ -91,7 +94,8 @@ fn add(held: &AtomicUsize, bytes: usize, most: usize) -> bool {
 }
 
 impl Account {
-    /// Room for an answer of this length, in bytes, of which `own` are not from the pool. `None` if the pool is full.
+    /// Room for an answer of this length, in bytes, of which `own` are not from the pool. `None` if the pool
+    /// is full.
     pub fn room(&self, own: usize, length: Option<usize>) -> Option<AnswerMemory> {
         let room = AnswerMemory { account: self.clone(), own, length, held: AtomicUsize::new(0) };
         room.hold(room.needs(length.unwrap_or(0))).then_some(room)
@@ -142,7 +146,8 @@ impl AnswerMemory {
         free
     }
 
-    /// Holds from now on what an answer of this length holds, also if the pool is full: it is in memory already.
+    /// Holds from now on what an answer of this length holds, also if the pool is full: it is in memory
+    /// already.
     pub fn keep(&self, length: usize) {
         let kept = self.needs(length);
         // The difference may be negative: an atomic addition wraps.

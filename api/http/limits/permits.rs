@@ -1,5 +1,6 @@
-//! Limits on the number of requests of one kind that are under way at once. One client has at most a quarter of the permits, so
-//! that it keeps no others out. A few requests of each client may wait for a permit: a browser sends all that a page shows at once.
+//! Limits on the number of requests of one kind that are under way at once. One client has at most a quarter
+//! of the permits, so that it keeps no others out. A few requests of each client may wait for a permit: a
+//! browser sends all that a page shows at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,7 +44,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    /// By each client that has any. There are few at once, so the hash need not withstand chosen names, only be fast.
+    /// By each client that has any. There are few at once, so the hash need not withstand chosen names, only
+    /// be fast.
     of: HashMap<Client, usize, DefaultHashBuilder>,
     /// How many requests of a client wait.
     waiting: HashMap<Client, usize, DefaultHashBuilder>,

@@ -3,14 +3,15 @@
 use super::permits::Permits;
 use pagebucket_streams::ingest::Budget;
 
-/// Lines that may wait in an upload to many histories: enough for batches with more than one line of an owner.
+/// Lines that may wait in an upload to many histories: enough for batches with more than one line of an
+/// owner.
 pub const WAITING_OF_MANY: usize = 50_000;
 
-/// Bytes that all uploads of a process may hold beyond their own shares ([`Budget`]): enough for one upload to many
-/// histories with [`WAITING_OF_MANY`] waiting lines.
+/// Bytes that all uploads of a process may hold beyond their own shares ([`Budget`]): enough for one upload
+/// to many histories with [`WAITING_OF_MANY`] waiting lines.
 ///
-/// Each upload takes up to about half a MiB more that is not counted: its own share, the buffers of its connection,
-/// pieces that are being parsed, and the owners and problems of its summary.
+/// Each upload takes up to about half a MiB more that is not counted: its own share, the buffers of its
+/// connection, pieces that are being parsed, and the owners and problems of its summary.
 const BUDGET: usize = 24 * 1024 * 1024;
 
 /// The permits and the memory budget of uploads. Clones share both.

@@ -1,16 +1,18 @@
-//! Which answers a client can take. Each route answers in one media type. A client that excludes it is refused before
-//! anything is done, so that an append is not stored. Where the address itself names the media type
-//! of the answer by its ending, such as `.csv`, the client has asked for it, and `Accept` is disregarded (RFC 9110,
-//! 12.5.1, allows it): generated clients send `Accept: application/json` with all of their requests.
+//! Which answers a client can take. Each route answers in one media type. A client that excludes it is
+//! refused before anything is done, so that an append is not stored. Where the address itself names the media
+//! type of the answer by its ending, such as `.csv`, the client has asked for it, and `Accept` is disregarded
+//! (RFC 9110, 12.5.1, allows it): generated clients send `Accept: application/json` with all of their
+//! requests.
 //!
-//! Every answer that is not JSON is streamed, and a streamed answer needs HTTP/1.1, unless it is a live stream. Its length is not known beforehand, so
-//! it is sent in chunks, and when it breaks off the last chunk is missing (RFC 9112, 6.3). In HTTP/1.0 it would end with
-//! its connection, and one that breaks off would look whole. Resetting the connection is not enough: the system closes
-//! the connections of a killed process in order, and a forwarder of connections may turn a reset into an ordinary end.
+//! Every answer that is not JSON is streamed, and a streamed answer needs HTTP/1.1, unless it is a live
+//! stream. Its length is not known beforehand, so it is sent in chunks, and when it breaks off the last chunk
+//! is missing (RFC 9112, 6.3). In HTTP/1.0 it would end with its connection, and one that breaks off would
+//! look whole. Resetting the connection is not enough: the system closes the connections of a killed process
+//! in order, and a forwarder of connections may turn a reset into an ordinary end.
 //!
-//! The status is 505, although RFC 9110 speaks of the *major* version there. 426 would have to name a protocol in
-//! `Upgrade`. HTTP/1.0 does not know that header, and a proxy that passes it on to a client of HTTP/2 makes the answer
-//! malformed (nginx does).
+//! The status is 505, although RFC 9110 speaks of the *major* version there. 426 would have to name a
+//! protocol in `Upgrade`. HTTP/1.0 does not know that header, and a proxy that passes it on to a client of
+//! HTTP/2 makes the answer malformed (nginx does).
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
@@ -18,8 +20,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::body::{EVENTS, JSON};
 
-/// Refuses clients of HTTP/1.0 if the answer is streamed, clients that exclude JSON or events if it has these, and clients that
-/// exclude every encoding that the server can send.
+/// Refuses clients of HTTP/1.0 if the answer is streamed, clients that exclude JSON or events if it has
+/// these, and clients that exclude every encoding that the server can send.
 ///
 /// # Errors
 /// The client cannot take the answer.
@@ -43,8 +45,8 @@ pub fn takes_answer(request: &Request, media_type: &str) -> Result<(), Problem> 
     Ok(())
 }
 
-/// Whether the client accepts the media type. The most specific media range that matches it decides (RFC 9110, 12.5.1),
-/// and the weight 0 excludes it. A header without a well-formed range excludes nothing.
+/// Whether the client accepts the media type. The most specific media range that matches it decides (RFC
+/// 9110, 12.5.1), and the weight 0 excludes it. A header without a well-formed range excludes nothing.
 fn takes_media(headers: &HeaderMap, media_type: &str) -> bool {
     if !headers.contains_key(header::ACCEPT) {
         return true;

@@ -1,4 +1,5 @@
-//! The line of a request in the log. It is written when the request has ended: its answer was taken or given up.
+//! The line of a request in the log. It is written when the request has ended: its answer was taken or given
+//! up.
 //!
 //! What a client may send without being known is cut, and its refusals have few lines ([`refusals`]).
 
@@ -44,8 +45,8 @@ pub struct RefusedFor {
     pub name: Option<Arc<str>>,
 }
 
-/// The number of items that an answer has, or that its request has stored: an extension of the answer. A stream adds to it until
-/// it ends.
+/// The number of items that an answer has, or that its request has stored: an extension of the answer. A
+/// stream adds to it until it ends.
 #[derive(Debug, Clone, Default)]
 pub struct ItemCount(Arc<AtomicU64>);
 
@@ -173,7 +174,8 @@ impl Drop for AccessLine {
         let sender = answer.and_then(|answer| answer.principal.as_ref()).map(|SentBy(sender)| &sender.name);
         let principal =
             refused.map_or(sender, |refused| refused.name.as_ref()).map(|name| logged::one_word(name));
-        // Each level has its own place in the code, because the filter of the log remembers its decision there.
+        // Each level has its own place in the code, because the filter of the log remembers its decision
+        // there.
         macro_rules! write_line {
             ($target:literal, $level:expr, $message:literal) => {
                 tracing::event!(

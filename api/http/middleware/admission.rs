@@ -1,9 +1,10 @@
-//! Admission of requests under `/v1`: how many at once, what their clients accept, and how long they may take. The
-//! [`Policy`] of each route decides.
+//! Admission of requests under `/v1`: how many at once, what their clients accept, and how long they may
+//! take. The [`Policy`] of each route decides.
 //!
-//! Uploads have permits of their own, and so have live streams, with long polls. However many there are, and however slow their
-//! clients are, they keep no other requests out. (An export has one of `--max-requests` until its answer begins, and one of `--max-exports` until it
-//! ends.) One client has at most a quarter of the permits of each kind.
+//! Uploads have permits of their own, and so have live streams, with long polls. However many there are, and
+//! however slow their clients are, they keep no other requests out. (An export has one of `--max-requests`
+//! until its answer begins, and one of `--max-exports` until it ends.) One client has at most a quarter of
+//! the permits of each kind.
 
 use std::sync::Arc;
 
@@ -77,9 +78,10 @@ pub struct Admission {
     pub under_way: Gauges,
 }
 
-/// Admits requests to one route that their client may send: others are 401 or 403. Answers 503 at once if the service is
-/// stopping (earlier requests continue) or has no free permit, 429 if the client has used up its quota, and 406 or 505 if the
-/// client cannot take the answer. Completes the context of each request, with its deadline for example.
+/// Admits requests to one route that their client may send: others are 401 or 403. Answers 503 at once if the
+/// service is stopping (earlier requests continue) or has no free permit, 429 if the client has used up its
+/// quota, and 406 or 505 if the client cannot take the answer. Completes the context of each request, with
+/// its deadline for example.
 #[derive(Clone)]
 pub struct RouteAdmission {
     shared: Arc<Admission>,

@@ -1,8 +1,9 @@
 //! Compresses answers, except those that are marked as [`Whole`].
 //!
-//! A compressor takes far more memory than most answers: that of zstd more than a MiB. So an answer that is in memory, or is made
-//! without waiting, is compressed at once, and only the result waits for the client. The others keep their compressor until
-//! they end, if the memory for answers has room for it ([`AnswerMemory`]); without room they are sent as they are.
+//! A compressor takes far more memory than most answers: that of zstd more than a MiB. So an answer that is
+//! in memory, or is made without waiting, is compressed at once, and only the result waits for the client.
+//! The others keep their compressor until they end, if the memory for answers has room for it
+//! ([`AnswerMemory`]); without room they are sent as they are.
 
 use std::sync::Arc;
 
@@ -49,8 +50,8 @@ fn room_of_compressor(extensions: &Extensions) -> Option<&Arc<AnswerMemory>> {
     room.length().is_none_or(|length| length > LONGEST_AT_ONCE).then_some(room)
 }
 
-/// Compresses what is compressed at once, and adds the headers that the layer must not see. For a client that `needs_length`,
-/// an answer that is made without waiting is made whole.
+/// Compresses what is compressed at once, and adds the headers that the layer must not see. For a client that
+/// `needs_length`, an answer that is made without waiting is made whole.
 pub async fn finish<B>(response: Response<B>, needs_length: bool) -> Response<Body>
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,

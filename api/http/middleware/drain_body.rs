@@ -1,7 +1,7 @@
 //! Reads and drops what a handler leaves of a body, before the answer is sent.
 //!
-//! If a connection is closed while its client is still sending, it is reset, and the client sees a broken pipe instead
-//! of the 413 or 415.
+//! If a connection is closed while its client is still sending, it is reset, and the client sees a broken
+//! pipe instead of the 413 or 415.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,11 +20,12 @@ use crate::limits::requests::Limits;
 #[derive(Debug, Clone, Copy)]
 pub struct StillRead;
 
-/// Most bytes that are read and dropped, as a multiple of the longest body. A client that sends more is cut off.
+/// Most bytes that are read and dropped, as a multiple of the longest body. A client that sends more is cut
+/// off.
 const MOST: usize = 16;
 
-/// The request, and a future that reads and drops what its handler leaves of its body, if it has one: until a deadline,
-/// or as long as the rest is short enough.
+/// The request, and a future that reads and drops what its handler leaves of its body, if it has one: until a
+/// deadline, or as long as the rest is short enough.
 pub fn rest(request: Request, limits: Limits) -> (Request, Option<impl Future>) {
     // A client that waits for "100 Continue" has not begun, and reading the body would ask it to.
     if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {

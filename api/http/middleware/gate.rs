@@ -1,7 +1,7 @@
 //! The decision on each request: who sends it (a bearer token, RFC 6750), and whether it may use the route.
 //!
-//! It is made before the parameters are parsed, and before anything that is stored is read, except the record of an API key.
-//! So a refusal says nothing about histories.
+//! It is made before the parameters are parsed, and before anything that is stored is read, except the record
+//! of an API key. So a refusal says nothing about histories.
 
 mod answer;
 
@@ -22,8 +22,8 @@ use crate::request::lifetime::Lifetime;
 use answer::Denial;
 pub use answer::{METADATA, RefusedRequest, answer_to};
 
-/// Most API keys that are looked up at once, and most tokens that wait at once for the issuer's keys. Their clients are not known
-/// yet, so one address has a quarter.
+/// Most API keys that are looked up at once, and most tokens that wait at once for the issuer's keys. Their
+/// clients are not known yet, so one address has a quarter.
 const WAITING: usize = 256;
 
 /// Who may use a route, if clients are authenticated.
@@ -35,14 +35,15 @@ pub enum Access {
     Authenticated,
     /// Clients with this scope.
     With(Scope),
-    /// Clients with this scope who may use the histories of the owner that the address names: `/v1/{owners}/{ownerId}`.
+    /// Clients with this scope who may use the histories of the owner that the address names:
+    /// `/v1/{owners}/{ownerId}`.
     OfOwner(Scope),
     /// Clients with this scope who may use the histories of every owner.
     OfAllOwners(Scope),
     /// Clients with this scope who may use the histories of each owner that the query names in `watch`.
     OfWatched(Scope),
-    /// Erases the owner that the address names: clients with the scope `admin` who may use its histories. Without
-    /// authentication, everyone or no client, as the operator decides.
+    /// Erases the owner that the address names: clients with the scope `admin` who may use its histories.
+    /// Without authentication, everyone or no client, as the operator decides.
     Erasing,
 }
 
@@ -102,8 +103,8 @@ pub struct Gate {
     pub explorer_client: Option<Arc<ExplorerClient>>,
     /// Permits of API keys that are looked up.
     look_ups: Permits,
-    /// Permits of tokens that wait for the issuer's keys. They are others, so that a slow issuer keeps out no client whose token has
-    /// a known key, or who has an API key.
+    /// Permits of tokens that wait for the issuer's keys. They are others, so that a slow issuer keeps out no
+    /// client whose token has a known key, or who has an API key.
     fetches: Permits,
     /// The proxies before the server.
     pub proxies: Arc<Proxies>,
@@ -255,8 +256,9 @@ impl Gate {
         Identified { principal, charged: check != Check::Again }
     }
 
-    /// Charges a check to the address of a request, and takes a permit if something is waited for. To look a usable key up again
-    /// is free, whatever else comes from its address: that happens seldom, and the remembered record is used if it takes long.
+    /// Charges a check to the address of a request, and takes a permit if something is waited for. To look a
+    /// usable key up again is free, whatever else comes from its address: that happens seldom, and the
+    /// remembered record is used if it takes long.
     fn admit(&self, check: Check, parts: &Parts) -> Result<Option<Permit>, Problem> {
         let permits = match check {
             Check::Again => return Ok(None),

@@ -1,13 +1,13 @@
 //! Which hosts a request may name: a guard against DNS rebinding.
 //!
-//! A page from `evil.example` can make that name lead to 127.0.0.1, and then speaks to this service. For the browser
-//! the answer has the page's own origin, so CORS does not apply. But the request still names `evil.example` as its
-//! host, and is refused here, on every route. The names of this machine are always allowed: a page of another origin
-//! cannot make a browser send them without CORS.
+//! A page from `evil.example` can make that name lead to 127.0.0.1, and then speaks to this service. For the
+//! browser the answer has the page's own origin, so CORS does not apply. But the request still names
+//! `evil.example` as its host, and is refused here, on every route. The names of this machine are always
+//! allowed: a page of another origin cannot make a browser send them without CORS.
 //!
-//! The authority of an absolute request target (and of HTTP/2) counts instead of `Host` (RFC 9112, 3.2.2). A request of
-//! HTTP/1.0 without a host is allowed: simple probes send it, and a browser never does. Ports are not compared. A name
-//! may end with the dot of an absolute name.
+//! The authority of an absolute request target (and of HTTP/2) counts instead of `Host` (RFC 9112, 3.2.2). A
+//! request of HTTP/1.0 without a host is allowed: simple probes send it, and a browser never does. Ports are
+//! not compared. A name may end with the dot of an absolute name.
 //!
 //! CORS preflights are answered outside of this layer. Their answers hold no data.
 

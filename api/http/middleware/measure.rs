@@ -12,12 +12,13 @@ use parking_lot::RwLock;
 
 use crate::limits::rate::Class;
 
-/// Marks an answer whose time says nothing, as that of a live stream or a long poll: the histogram of durations does not have it.
+/// Marks an answer whose time says nothing, as that of a live stream or a long poll: the histogram of
+/// durations does not have it.
 #[derive(Clone, Copy)]
 pub struct Untimed;
 
-/// What the metrics say of a request, except its answer. The number of routes and methods is fixed, whatever clients
-/// send.
+/// What the metrics say of a request, except its answer. The number of routes and methods is fixed, whatever
+/// clients send.
 pub struct Measured {
     method: &'static str,
     route: Option<MatchedPath>,
@@ -117,7 +118,8 @@ impl Meters {
         }));
     }
 
-    /// Counts a request of a client. There may be any number of clients: those after the first hundred share a metric.
+    /// Counts a request of a client. There may be any number of clients: those after the first hundred share
+    /// a metric.
     pub fn count_of(&self, name: &str) {
         let known = self.clients.read();
         if let Some(counter) = known.get(name) {

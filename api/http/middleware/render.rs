@@ -17,8 +17,9 @@ use crate::request::context::RequestContext;
 use crate::request::id::RequestId;
 use crate::request::logged;
 
-/// The layer that gives every error a problem body: our problems, panics, and errors of the framework, which are empty
-/// or text. Answers without `Cache-Control` get `no-cache`. An answer for which there is no memory becomes a problem, too.
+/// The layer that gives every error a problem body: our problems, panics, and errors of the framework, which
+/// are empty or text. Answers without `Cache-Control` get `no-cache`. An answer for which there is no memory
+/// becomes a problem, too.
 #[derive(Clone, Copy)]
 pub struct Render;
 
@@ -47,8 +48,8 @@ impl<S: InnerService> Middleware<S> for Render {
     }
 }
 
-/// Takes room for an answer, whose extension it becomes; returns whether there was any. An answer that says what a request has
-/// done always has room.
+/// Takes room for an answer, whose extension it becomes; returns whether there was any. An answer that says
+/// what a request has done always has room.
 fn has_room(response: &mut Response, account: &Account, is_safe: bool) -> bool {
     let length = response.body().size_hint().exact().map(|length| length as usize);
     let own = response.extensions().get().map_or(OWN_WITHOUT_PERMIT, WithPermit::own);

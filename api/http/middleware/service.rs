@@ -1,5 +1,5 @@
-//! Layers of our own. Functions given to `middleware::from_fn` are shorter, but each costs every request a copy of
-//! everything inside it and several allocations: for a page from memory, most of the cost.
+//! Layers of our own. Functions given to `middleware::from_fn` are shorter, but each costs every request a
+//! copy of everything inside it and several allocations: for a page from memory, most of the cost.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};

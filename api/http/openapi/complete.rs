@@ -61,7 +61,8 @@ pub fn complete(document: &mut Value) {
     pass_examples_on(document);
 }
 
-/// Adds what all reads of JSON under `/v1` answer: how long the database took and, if their answers have tags, 304.
+/// Adds what all reads of JSON under `/v1` answer: how long the database took and, if their answers have
+/// tags, 304.
 fn add_read_headers(document: &mut Value) {
     let timing = "`db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if \
                   none was looked up.";
@@ -89,7 +90,8 @@ fn add_read_headers(document: &mut Value) {
     }
 }
 
-/// Adds the headers of a server with rate limits to every answer to clients that are limited, unless the server failed.
+/// Adds the headers of a server with rate limits to every answer to clients that are limited, unless the
+/// server failed.
 fn add_rate_headers(document: &mut Value) {
     let rates: Map<String, Value> = embedded(include_str!("rates.json"));
     let mut limits = false;
@@ -124,15 +126,16 @@ fn bound_integer(schema: &mut Value) {
     schema["format"] = json!(if small { "int32" } else { "int64" });
 }
 
-/// Moves the example of a parameter into its schema: Swagger UI sends what `example` of a parameter says, and a click must
-/// not delete.
+/// Moves the example of a parameter into its schema: Swagger UI sends what `example` of a parameter says, and
+/// a click must not delete.
 fn withhold_example(parameter: &mut Value) {
     if let Some(example) = parameter.as_object_mut().and_then(|parameter| parameter.shift_remove("example")) {
         parameter["schema"]["examples"] = json!([example]);
     }
 }
 
-/// Gives a parameter an example that Swagger UI does not send: in its schema, and in words, for readers of OpenAPI 3.0.
+/// Gives a parameter an example that Swagger UI does not send: in its schema, and in words, for readers of
+/// OpenAPI 3.0.
 fn exemplify(parameter: &mut Value) {
     let schema = &parameter["schema"];
     if parameter.get("example").is_some() {

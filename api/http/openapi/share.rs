@@ -34,7 +34,8 @@ pub fn share(document: &mut Value) {
     document["components"]["responses"] = Value::Object(shared);
 }
 
-/// `InvalidParameterOrMalformedJson`; of many kinds `ServiceUnavailableOrTimedOut`. `None` if it is no problem.
+/// `InvalidParameterOrMalformedJson`; of many kinds `ServiceUnavailableOrTimedOut`. `None` if it is no
+/// problem.
 fn name(status: &str, response: &Value) -> Option<String> {
     let examples = response["content"][MEDIA_TYPE]["examples"].as_object()?;
     let status = StatusCode::from_bytes(status.as_bytes()).ok()?.canonical_reason()?;

@@ -13,8 +13,9 @@ use crate::problem::MEDIA_TYPE;
 use crate::routes::names::Names;
 use crate::routes::{RouteRow, address, of_histories, of_history, of_owners, of_page_views, probes, rows};
 
-/// A history whose names have hyphens, whose items need no member, and whose filter has a default; another one of the same
-/// owners; and one whose owners are UUIDs, and whose properties are filled in, may be `null`, or are open.
+/// A history whose names have hyphens, whose items need no member, and whose filter has a default; another
+/// one of the same owners; and one whose owners are UUIDs, and whose properties are filled in, may be `null`,
+/// or are open.
 const AUDITS: [&str; 3] = [
     r#"{ "history": "audit-entries", "title": "AuditEntry", "date": "at", "pageSize": 2,
         "owner": { "collection": "chat-rooms", "field": "chatRoomId", "type": "string" }, "filters": ["level"],
@@ -427,8 +428,8 @@ fn an_operation_has_one_media_type_in_each_direction() {
     }
 }
 
-/// What generators of clients fail at: a body that is one of several things, and in Go a type with the name of the function
-/// that makes another (`NewTrade` makes a `Trade`).
+/// What generators of clients fail at: a body that is one of several things, and in Go a type with the name
+/// of the function that makes another (`NewTrade` makes a `Trade`).
 #[test]
 fn every_generator_has_a_type_for_a_body() {
     for (definitions, document) in documents() {

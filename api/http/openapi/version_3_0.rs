@@ -1,7 +1,7 @@
 //! The document in OpenAPI 3.0, for generators that do not read 3.1.
 //!
-//! 3.0 has an older JSON Schema with words of its own. What it has no words for is left out, so that a schema allows more,
-//! never less.
+//! 3.0 has an older JSON Schema with words of its own. What it has no words for is left out, so that a schema
+//! allows more, never less.
 
 use std::collections::HashSet;
 
@@ -42,8 +42,8 @@ pub fn in_3_0(mut document: Value) -> Value {
     document
 }
 
-/// Leaves out optional parameters of a query whose names differ from the name of a header only in case and signs, as
-/// `lastEventId` does from `Last-Event-ID`: generators make one name of both, and some fail.
+/// Leaves out optional parameters of a query whose names differ from the name of a header only in case and
+/// signs, as `lastEventId` does from `Last-Event-ID`: generators make one name of both, and some fail.
 fn leave_out_alike(operation: &mut Value) {
     let Some(Value::Array(parameters)) = operation.get_mut("parameters") else { return };
     let plain = |parameter: &Value| {
@@ -57,8 +57,8 @@ fn leave_out_alike(operation: &mut Value) {
     });
 }
 
-/// Describes a body of lines as a whole, under this media type: generators leave out requests whose type they do not know.
-/// The schema that 3.1 has is that of one line: it becomes `x-line`.
+/// Describes a body of lines as a whole, under this media type: generators leave out requests whose type they
+/// do not know. The schema that 3.1 has is that of one line: it becomes `x-line`.
 fn lines(body: Option<&mut Value>, media_type: &str, schema: &str) {
     let Some(content) = body.and_then(|body| body.get_mut("content")?.as_object_mut()) else { return };
     let Some(mut lines) = content.shift_remove(NDJSON) else { return };
@@ -110,7 +110,8 @@ fn rewritten(schema: Value) -> Value {
     Value::Object(schema)
 }
 
-/// Words of which some differ by case alone, as `1m` and `1M` do: generators make one name of both, and some fail.
+/// Words of which some differ by case alone, as `1m` and `1M` do: generators make one name of both, and some
+/// fail.
 fn words_alike(words: &Value) -> Option<Vec<String>> {
     let words: Vec<&str> = words.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?;
     let names: HashSet<String> = words.iter().map(|word| word.to_lowercase()).collect();

@@ -1,10 +1,12 @@
 //! The page cache: full pages with their JSON, bounded in bytes; the least useful are evicted first.
 //!
-//! Only full pages are kept. They never change, and an instance need not know of the appends of others. They may be deleted:
-//! when another page of a history was, all of its pages are forgotten, and from then on they are kept for a minute.
+//! Only full pages are kept. They never change, and an instance need not know of the appends of others. They
+//! may be deleted: when another page of a history was, all of its pages are forgotten, and from then on they
+//! are kept for a minute.
 //!
-//! When many requests miss a page at once, one reads the database and the others wait for it. They use its result only if it
-//! is a full page: any other page may have grown since before they asked, by an append of their own.
+//! When many requests miss a page at once, one reads the database and the others wait for it. They use its
+//! result only if it is a full page: any other page may have grown since before they asked, by an append of
+//! their own.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -27,8 +29,8 @@ use crate::caching::reading::Reading;
 /// overhead of allocators.
 const OVERHEAD: usize = 384;
 
-/// Pages that are read ahead when a client turns one page after the other. Ten more buckets in a command cost less than
-/// half of another command.
+/// Pages that are read ahead when a client turns one page after the other. Ten more buckets in a command cost
+/// less than half of another command.
 const READ_AHEAD: u64 = 10;
 
 /// The page cache, for all histories.
@@ -75,7 +77,8 @@ fn forget_deleted(engine: &Engine, kept: Cache<PageKey, Kept>) {
 }
 
 impl Pages {
-    /// Keeps at most `bytes` bytes; 0 keeps nothing. Forgets the pages of each of these histories when one was deleted.
+    /// Keeps at most `bytes` bytes; 0 keeps nothing. Forgets the pages of each of these histories when one
+    /// was deleted.
     pub fn new(bytes: u64, histories: &[Engine]) -> Self {
         let cache = || {
             let cache = Cache::builder().name("pages").max_capacity(bytes);
@@ -180,8 +183,8 @@ impl Pages {
         Ok(pages.range(first..=last).flat_map(|(_, page)| page.items(range)).collect())
     }
 
-    /// If a client turns one page after the other, the range of pages to read at once: the missing ones, and a few that
-    /// it will want next. A cached neighbour of the missing pages shows that it does.
+    /// If a client turns one page after the other, the range of pages to read at once: the missing ones, and
+    /// a few that it will want next. A cached neighbour of the missing pages shows that it does.
     fn turning(
         &self,
         full: &FullPages,
@@ -242,7 +245,8 @@ impl Pages {
         }
     }
 
-    /// The page, if the cache has it. Counts and notes the lookup, and takes out a page that may have been deleted.
+    /// The page, if the cache has it. Counts and notes the lookup, and takes out a page that may have been
+    /// deleted.
     async fn remembered(
         &self,
         reader: &HistoryReader,

@@ -85,7 +85,8 @@ pub struct Page {
     /// Whether the page is full, so that it never changes.
     pub full: bool,
     first: Seq,
-    /// Where each item begins in the JSON; at the end, where the next one would. Between two items is a comma.
+    /// Where each item begins in the JSON; at the end, where the next one would. Between two items is a
+    /// comma.
     begins: Box<[u32]>,
 }
 

@@ -24,7 +24,8 @@ pub struct Problem {
     pub(super) detail: String,
     /// Seconds to wait before a retry, if they differ from those of the kind.
     pub(super) retry_after: Option<u32>,
-    /// The members that only some problems have. Boxed, because most problems have none and every handler returns one.
+    /// The members that only some problems have. Boxed, because most problems have none and every handler
+    /// returns one.
     pub(super) members: Box<Map<String, Value>>,
     /// What the log gets. Taken when it is written.
     cause: Option<Arc<LoggedCause>>,
@@ -66,8 +67,8 @@ impl Problem {
         Self { cause: Some(Arc::new(cause)), ..self }
     }
 
-    /// Logs the problem now, and not again. Problems are logged where they are rendered. One that may not be rendered,
-    /// because its client may have disconnected, is logged where it is made.
+    /// Logs the problem now, and not again. Problems are logged where they are rendered. One that may not be
+    /// rendered, because its client may have disconnected, is logged where it is made.
     pub fn logged(mut self) -> Self {
         if let Some(cause) = self.cause.take() {
             cause.log();
@@ -133,12 +134,14 @@ impl Problem {
         self
     }
 
-    /// The problem as a member of an answer, which has the address and the id of the request. It is not logged.
+    /// The problem as a member of an answer, which has the address and the id of the request. It is not
+    /// logged.
     pub fn in_line(&self) -> Value {
         self.body(&[])
     }
 
-    /// Makes an answer this problem, whose JSON has these members of the request. Other headers of the answer stay.
+    /// Makes an answer this problem, whose JSON has these members of the request. Other headers of the answer
+    /// stay.
     pub fn render(&self, answer: &mut Response, request: &[(&str, &str)]) {
         let spec = self.kind.spec();
         let body = serde_json::to_vec(&ProblemBody { problem: self, request }).expect(JSON);
@@ -168,8 +171,8 @@ impl Problem {
 /// Why a problem is always JSON.
 const JSON: &str = "a problem holds only texts, numbers and JSON";
 
-/// The JSON of a problem. It is written straight into the answer: each problem is rendered twice, because the layer that knows
-/// the request adds its members.
+/// The JSON of a problem. It is written straight into the answer: each problem is rendered twice, because the
+/// layer that knows the request adds its members.
 struct ProblemBody<'a> {
     problem: &'a Problem,
     /// Members that say which request it was.
@@ -196,7 +199,8 @@ impl Serialize for ProblemBody<'_> {
 }
 
 impl IntoResponse for Problem {
-    /// A whole answer. [`crate::middleware`] logs it, and adds the address and the id of the request to its body.
+    /// A whole answer. [`crate::middleware`] logs it, and adds the address and the id of the request to its
+    /// body.
     fn into_response(self) -> Response {
         let mut answer = Response::default();
         self.render(&mut answer, &[]);

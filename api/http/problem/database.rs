@@ -1,5 +1,5 @@
-//! Problems of the database. The store's errors are mapped without a wildcard arm, so that a new one does not compile
-//! until someone decides.
+//! Problems of the database. The store's errors are mapped without a wildcard arm, so that a new one does not
+//! compile until someone decides.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ impl Problem {
 }
 
 impl Problem {
-    /// For an append of `count` items to `owner`'s history that was not stored completely. `keyed`: the request has a
-    /// key, so that all of it may be sent again, and an earlier one may have stored something.
+    /// For an append of `count` items to `owner`'s history that was not stored completely. `keyed`: the
+    /// request has a key, so that all of it may be sent again, and an earlier one may have stored something.
     pub fn of_append(
         definition: &Definition,
         owner: &OwnerId,
@@ -85,7 +85,8 @@ impl Problem {
         }
         match &cause {
             AppendCause::Database(Error::Gone(gone)) => problem = problem.gone(*gone),
-            // The log gets nothing: clients that compete are refused all the time, and a key that was used again is its client's mistake.
+            // The log gets nothing: clients that compete are refused all the time, and a key that was used
+            // again is its client's mistake.
             AppendCause::UnexpectedTotal(total) => return problem.with([("totalItems", json!(total))]),
             AppendCause::KeyReused => return problem,
             _ => {}

@@ -114,7 +114,8 @@ fn header(status: u16) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The file has, by slug, the extra members of each problem's example, and the `detail` of a problem with faults.
+/// The file has, by slug, the extra members of each problem's example, and the `detail` of a problem with
+/// faults.
 fn example(kind: ProblemKind) -> Value {
     let mut examples: BTreeMap<String, Map<String, Value>> = embedded(include_str!("examples.json"));
     let members = examples.remove(kind.spec().slug).unwrap_or_default();
@@ -122,8 +123,8 @@ fn example(kind: ProblemKind) -> Value {
     problem.body(&[("instance", "{instance}"), ("requestId", "3f9c2b7a51d84e06")])
 }
 
-/// The schema of every problem, and those that it refers to, by their names. The names of a body have no bound but that of
-/// the body, which the operator chooses; so have pointers to what they name.
+/// The schema of every problem, and those that it refers to, by their names. The names of a body have no
+/// bound but that of the body, which the operator chooses; so have pointers to what they name.
 pub fn schemas() -> BTreeMap<String, RefOr<Schema>> {
     embedded(include_str!("schemas.json"))
 }

@@ -1,5 +1,5 @@
-//! The `detail` of a problem with faults: the first of them as a sentence, for clients that show no more, and how many more
-//! there are.
+//! The `detail` of a problem with faults: the first of them as a sentence, for clients that show no more, and
+//! how many more there are.
 
 use std::fmt::Display;
 
@@ -8,7 +8,8 @@ use pagebucket_model::domain::Fault;
 /// Most characters of a client's name or pointer that the sentence repeats. `errors` has all of it.
 const MOST_REPEATED: usize = 100;
 
-/// "`/qty` is required; 2 more faults are in `errors`." Of `faults`, at least one, `errors` lists the first `listed`.
+/// "`/qty` is required; 2 more faults are in `errors`." Of `faults`, at least one, `errors` lists the first
+/// `listed`.
 pub(super) fn summary(place: &str, rule: impl Display, faults: usize, listed: usize) -> String {
     let first = format!("{place} {rule}");
     match (faults - 1, faults - listed) {
@@ -29,8 +30,8 @@ pub(super) fn place(Fault { line, pointer, .. }: &Fault, whole: &str) -> String 
     }
 }
 
-/// A client's name or pointer between backticks: cut if it is long, and without characters that a terminal obeys or that end
-/// the quotation.
+/// A client's name or pointer between backticks: cut if it is long, and without characters that a terminal
+/// obeys or that end the quotation.
 pub(super) fn quoted(name: &str) -> String {
     let mut shown = String::new();
     for character in name.chars().take(MOST_REPEATED) {

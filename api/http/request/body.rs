@@ -24,7 +24,8 @@ pub const EVENTS: &str = "text/event-stream";
 /// The media type of CSV (RFC 4180).
 pub const CSV: &str = "text/csv";
 
-/// Expects a body of this media type; lines may also be sent as [`OCTETS`]. `advice` may say where to send others.
+/// Expects a body of this media type; lines may also be sent as [`OCTETS`]. `advice` may say where to send
+/// others.
 ///
 /// # Errors
 /// The body is of another type, or it is compressed or not in UTF-8.
@@ -74,7 +75,8 @@ pub async fn read(mut body: Body, limits: Limits) -> Result<Bytes, Problem> {
         let most = format!("The body must have at most {} bytes.", limits.body);
         Err(Problem::new(ProblemKind::BodyTooLarge, most))
     };
-    // Before anything is read: a client that announces too much and waits for "100 Continue" need not send it.
+    // Before anything is read: a client that announces too much and waits for "100 Continue" need not send
+    // it.
     if body.size_hint().lower() > limits.body as u64 {
         return too_large();
     }

@@ -1,4 +1,5 @@
-//! What is known of a request. It is made once, by the outermost layer; the layers inside add what they decide.
+//! What is known of a request. It is made once, by the outermost layer; the layers inside add what they
+//! decide.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -43,7 +44,8 @@ pub struct RequestContext {
     pub connection: RequestConnection,
     /// Its client, if clients are authenticated: set by the gate.
     pub principal: Option<Arc<Principal>>,
-    /// When its database commands end. Admission begins it again. Uploads ignore it, because they may take longer.
+    /// When its database commands end. Admission begins it again. Uploads ignore it, because they may take
+    /// longer.
     pub deadline: Deadline,
     /// What its client may still use: set by admission.
     pub quota: ClientQuota,
@@ -53,7 +55,8 @@ pub struct RequestContext {
     pub histories: Option<Arc<[Engine]>>,
     /// The owner that its address names: set by admission, and taken by the handler.
     pub owner: Option<Result<OwnerId, Invalid>>,
-    /// The permit of an upload or a live stream, which outlives its handler: set by admission, and taken by the handler.
+    /// The permit of an upload or a live stream, which outlives its handler: set by admission, and taken by
+    /// the handler.
     pub permit: Option<LongPermit>,
 }
 

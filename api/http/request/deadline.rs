@@ -38,7 +38,8 @@ const _: () = assert!(engine::internal::COMMAND.as_secs() + ANSWER.as_secs() < R
 const _: () =
     assert!(BODY.as_secs() + engine::internal::COMMIT.as_secs() + ANSWER.as_secs() < REQUEST.as_secs());
 
-/// The deadline of the database commands of a request that begins now. Uploads ignore it, because they may take longer.
+/// The deadline of the database commands of a request that begins now. Uploads ignore it, because they may
+/// take longer.
 pub fn from_now() -> Deadline {
     Deadline::within(REQUEST - ANSWER)
 }

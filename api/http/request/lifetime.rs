@@ -13,8 +13,8 @@ use crate::auth::{Authenticator, Refusal};
 /// How often a token or key is verified again: it may have been withdrawn or revoked.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// The life of a stream. It ends when the token or key of its client expires, and soon after it was withdrawn or revoked.
-/// Without authentication it has no end.
+/// The life of a stream. It ends when the token or key of its client expires, and soon after it was withdrawn
+/// or revoked. Without authentication it has no end.
 #[derive(Debug, Default)]
 pub struct Lifetime {
     over: CancellationToken,

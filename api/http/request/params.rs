@@ -1,5 +1,5 @@
-//! Parsing of paths, queries and headers into the domain's types, with all their faults. Each parameter is documented where
-//! it is parsed. This file has what routes share.
+//! Parsing of paths, queries and headers into the domain's types, with all their faults. Each parameter is
+//! documented where it is parsed. This file has what routes share.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -79,7 +79,8 @@ impl<P: Params, Q: Params> Params for (P, Q) {
     }
 }
 
-/// The owner that an address names: `/v1/{owners}/{ownerId}`. It is read once: the gate decides by its text, and the handler uses its id.
+/// The owner that an address names: `/v1/{owners}/{ownerId}`. It is read once: the gate decides by its text,
+/// and the handler uses its id.
 pub struct AddressedOwner<'a> {
     /// The text, decoded, as ids of its type are compared; empty if it is not UTF-8.
     pub text: Cow<'a, str>,
@@ -144,7 +145,8 @@ impl Params for Seq {
     }
 }
 
-/// The header `Idempotency-Key`, if there is one. It is the client's own: another client may use the same key.
+/// The header `Idempotency-Key`, if there is one. It is the client's own: another client may use the same
+/// key.
 pub struct KeyHeader(pub Option<IdempotencyKey>);
 
 impl<S: Send + Sync> FromRequestParts<S> for KeyHeader {
@@ -281,8 +283,8 @@ impl<'a> ParameterReader<'a> {
         self.keep(name, values.pop()?.parse(parse))
     }
 
-    /// Reads the values of a parameter that the query may repeat, up to `most` different ones. `None` if it is absent or has a
-    /// fault.
+    /// Reads the values of a parameter that the query may repeat, up to `most` different ones. `None` if it
+    /// is absent or has a fault.
     pub fn repeated<T>(
         &mut self,
         name: &str,
@@ -314,7 +316,8 @@ impl<'a> ParameterReader<'a> {
         (count > 0).then_some(parsed)
     }
 
-    /// Reads a list with commas between its elements. Clients that repeat the parameter for each element mean the same.
+    /// Reads a list with commas between its elements. Clients that repeat the parameter for each element mean
+    /// the same.
     pub fn list<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
         let values = self.values(name);
         let texts: Vec<_> = values.iter().map(|value| &*value.text).collect();

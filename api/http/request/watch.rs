@@ -1,4 +1,5 @@
-//! The histories that a live stream is to show, as its query names them: `?watch=customers/7/trades:120&watch=…`.
+//! The histories that a live stream is to show, as its query names them:
+//! `?watch=customers/7/trades:120&watch=…`.
 
 use axum::http::Uri;
 use pagebucket_engine::Engine;
@@ -75,8 +76,8 @@ impl WatchedHistory {
     }
 }
 
-/// The owners that a query names, each with its collection, as ids of their type are compared: so that the gate can decide before
-/// anything else is parsed. What names no owner at all is refused later.
+/// The owners that a query names, each with its collection, as ids of their type are compared: so that the
+/// gate can decide before anything else is parsed. What names no owner at all is refused later.
 pub fn owners(address: &Uri, histories: &[Engine]) -> Vec<(String, String)> {
     let query = pairs(address);
     let values = query.iter().filter(|(name, _)| name == WATCH);

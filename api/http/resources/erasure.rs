@@ -1,8 +1,8 @@
-//! The erasure of an owner: everything that the histories of its collection of owners have of it, also those that the
-//! database remembers and that are not served here.
+//! The erasure of an owner: everything that the histories of its collection of owners have of it, also those
+//! that the database remembers and that are not served here.
 //!
-//! The engine erases in steps of bounded size, and each step that was done stays done. A request does as many as fit into
-//! its time. Housekeeping, or the same request again, does the rest.
+//! The engine erases in steps of bounded size, and each step that was done stays done. A request does as many
+//! as fit into its time. Housekeeping, or the same request again, does the rest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,12 @@ use crate::request::params::Address;
 use crate::schemas::{instant, owner_member};
 use crate::state::Api;
 
-/// The units of a step for each history: it deletes up to 1,000 pages, as a preallocation writes 60 documents.
+/// The units of a step for each history: it deletes up to 1,000 pages, as a preallocation writes 60
+/// documents.
 const UNITS: usize = 60;
 
-/// Another step begins only while this much of the request's time is left. A step takes far less if the database is well.
+/// Another step begins only while this much of the request's time is left. A step takes far less if the
+/// database is well.
 const STEP: Duration = Duration::from_secs(15);
 
 /// How far the erasure of {anOwner} is.
@@ -43,8 +45,8 @@ pub struct ErasureView {
     #[schema(schema_with = owner_member)]
     owner: OwnerMember,
     status: Status,
-    /// Whether the last sweep is done, after which nothing of the {owner} can appear again. Absent while `status` is
-    /// `erasing`.
+    /// Whether the last sweep is done, after which nothing of the {owner} can appear again. Absent while
+    /// `status` is `erasing`.
     swept: Option<bool>,
     /// Only before the last sweep: housekeeping does it soon after this moment.
     #[schema(schema_with = instant)]
@@ -62,11 +64,12 @@ enum Status {
 
 /// Erase {anOwner}
 ///
-/// Deletes all histories of {anOwner}, for good. From the first answer on, reads and appends of the {owner} are 410
-/// `erased`, on other servers within seconds, and lists leave the {owner} out. The request may be repeated. 202 means that pages are still being deleted:
-/// the server continues by itself, or faster if the request is repeated. 200 means that only a tombstone is left, which
-/// keeps the {owner}'s id from being used again. {AnOwner} that never existed gets the same answers, and a tombstone. Copies
-/// that clients have kept stay with them.
+/// Deletes all histories of {anOwner}, for good. From the first answer on, reads and appends of the {owner}
+/// are 410 `erased`, on other servers within seconds, and lists leave the {owner} out. The request may be
+/// repeated. 202 means that pages are still being deleted: the server continues by itself, or faster if the
+/// request is repeated. 200 means that only a tombstone is left, which keeps the {owner}'s id from being used
+/// again. {AnOwner} that never existed gets the same answers, and a tombstone. Copies that clients have kept
+/// stay with them.
 #[utoipa::path(
     delete,
     path = "/v1/{owners}/{ownerId}",

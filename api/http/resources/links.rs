@@ -9,16 +9,16 @@ use utoipa::ToSchema;
 /// The most values of one filter.
 pub const MOST_FILTER_VALUES: usize = 20;
 
-/// The most bytes of all filters of a request: each of its links repeats them, percent-encoded, in the body and in the head of
-/// the answer.
+/// The most bytes of all filters of a request: each of its links repeats them, percent-encoded, in the body
+/// and in the head of the answer.
 pub const MOST_FILTER_BYTES: usize = 1024;
 
-/// The most bytes of a `Link` header. Proxies refuse an answer whose head is longer than their buffer, nginx with 502; the body
-/// has the links whatever their length.
+/// The most bytes of a `Link` header. Proxies refuse an answer whose head is longer than their buffer, nginx
+/// with 502; the body has the links whatever their length.
 const MOST_HEADER_BYTES: usize = 2048;
 
-/// Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of time
-/// and for values, a link may lead to a window without items.
+/// Links, as absolute paths. A link other than `self` is absent if it would lead to nothing. For a span of
+/// time and for values, a link may lead to a window without items.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema, PartialEq, Eq)]
 pub struct Links {
@@ -38,7 +38,8 @@ pub struct Links {
     /// The end of the order.
     #[schema(pattern = "^/", max_length = 65_534)]
     last: Option<String>,
-    /// Only for a window at a cursor: items that are newer than all in it, now or later. Request it again to learn of new items.
+    /// Only for a window at a cursor: items that are newer than all in it, now or later. Request it again to
+    /// learn of new items.
     #[schema(pattern = "^/", max_length = 65_534)]
     newer: Option<String>,
 }
@@ -89,8 +90,8 @@ impl LinkBase<'_> {
         Links { own: requested(self.own), first, prev, next, last, newer: None }
     }
 
-    /// The links of a window that shows `span` of a history with these totals. The links to the next and previous
-    /// windows stay with that moment; those to the ends, and to newer items, do not.
+    /// The links of a window that shows `span` of a history with these totals. The links to the next and
+    /// previous windows stay with that moment; those to the ends, and to newer items, do not.
     pub fn around_window(&self, span: Span, limit: Limit, totals: Totals) -> Links {
         let end = Position::end_of(totals);
         let some = end > self.beginning;
@@ -112,8 +113,8 @@ impl LinkBase<'_> {
         Links { own: requested(self.own), first, prev, next, last, newer: Some(to(Cursor::After(span.end))) }
     }
 
-    /// The links of a window after the first `offset` items in the order. All of them stay with the moment of these
-    /// totals: offsets in descending order are counted from its end.
+    /// The links of a window after the first `offset` items in the order. All of them stay with the moment of
+    /// these totals: offsets in descending order are counted from its end.
     pub fn around_offset(&self, offset: u64, limit: Limit, totals: Totals) -> Links {
         let (total, step, retired) = (totals.items(), limit.get() as u64, self.beginning.get());
         // The offsets of the first item that is there, and after the last one.
@@ -144,8 +145,8 @@ impl LinkBase<'_> {
 }
 
 impl Links {
-    /// The links of a listing of owners that was requested as `own`. The next one begins after `next`, if there are more
-    /// of them.
+    /// The links of a listing of owners that was requested as `own`. The next one begins after `next`, if
+    /// there are more of them.
     pub fn to_owners(own: &Uri, next: Option<&OwnerId>, limit: Limit) -> Self {
         let next = next.map(|id| format!("{}?after={id}&limit={}", own.path(), limit.get()));
         Self { own: requested(own), next, ..Self::default() }
@@ -156,8 +157,8 @@ impl Links {
         Self { own: requested(own), next, ..Self::default() }
     }
 
-    /// The `Link` header, unless it would be longer than [`MOST_HEADER_BYTES`]. It does not have `newer`, which is not a
-    /// registered relation.
+    /// The `Link` header, unless it would be longer than [`MOST_HEADER_BYTES`]. It does not have `newer`,
+    /// which is not a registered relation.
     pub fn header(&self) -> Option<[(HeaderName, HeaderValue); 1]> {
         let Self { own, first, prev, next, last, newer: _ } = self;
         let others = [("first", first), ("prev", prev), ("next", next), ("last", last)];

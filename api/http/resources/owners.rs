@@ -160,8 +160,8 @@ pub struct OwnersView {
 
 /// List {manyOwners}
 ///
-/// Lists {manyOwners} with a history, in ascending order of their ids, each with its totals. The cost depends on the number
-/// of {manyOwners} listed, not on the number of {manyOwners} or the length of their histories.
+/// Lists {manyOwners} with a history, in ascending order of their ids, each with its totals. The cost depends
+/// on the number of {manyOwners} listed, not on the number of {manyOwners} or the length of their histories.
 #[utoipa::path(
     get,
     path = "/v1/{owners}",
@@ -190,8 +190,8 @@ pub async fn list(
     let lists = reading.database(try_join_all(lists)).await?;
     // The last page of each.
     reading.quota.owe(lists.iter().map(|list| list.found.len()).sum());
-    // Each list has the first owners of one history: together they have the first owners of all, with all their totals.
-    // What is after the least of these may be missing in one of the lists.
+    // Each list has the first owners of one history: together they have the first owners of all, with all
+    // their totals. What is after the least of these may be missing in one of the lists.
     let end = lists.iter().filter_map(|list| list.more.clone()).min();
     let mut owners: BTreeMap<OwnerId, BTreeMap<_, _>> = BTreeMap::new();
     for (engine, list) in engines.iter().zip(lists) {
@@ -216,8 +216,8 @@ pub async fn list(
 
 /// Summarise histories
 ///
-/// Returns the totals of each history of {anOwner}, where it begins, and its first and last item. An unknown {owner} has
-/// totals of 0. The totals count all items since the history began, also those that are retired.
+/// Returns the totals of each history of {anOwner}, where it begins, and its first and last item. An unknown
+/// {owner} has totals of 0. The totals count all items since the history began, also those that are retired.
 #[utoipa::path(
     get,
     path = "/v1/{owners}/{ownerId}",
@@ -248,7 +248,8 @@ pub async fn summary(
     let mut attempts = 0;
     loop {
         match summarise(&api, &engines, first.definition(), &owner, &mut reading).await {
-            // The first page was retired between the two reads, or this instance did not know of a marker yet.
+            // The first page was retired between the two reads, or this instance did not know of a marker
+            // yet.
             Err(Error::Gone(Gone::Retired { .. })) if attempts < MOST_ATTEMPTS => attempts += 1,
             answer => return Ok(answer?),
         }

@@ -1,4 +1,5 @@
-//! What a definition puts into the templates of its routes: their addresses, and their texts in the OpenAPI document.
+//! What a definition puts into the templates of its routes: their addresses, and their texts in the OpenAPI
+//! document.
 
 use std::sync::LazyLock;
 

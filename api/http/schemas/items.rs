@@ -1,7 +1,7 @@
 //! The schemas and examples of a definition's items for the OpenAPI document.
 //!
-//! They say the same as the schema of the definition, in the words of JSON Schema 2020-12: our formats become patterns, and
-//! what the server refuses on its own becomes a keyword.
+//! They say the same as the schema of the definition, in the words of JSON Schema 2020-12: our formats become
+//! patterns, and what the server refuses on its own becomes a keyword.
 
 use pagebucket_model::definition::{Definition, Measure, StoredNumber, Summaries, capitalised};
 use pagebucket_model::domain::{Instant, MAX_SAFE_INTEGER, OwnerType};
@@ -17,9 +17,10 @@ enum Form {
     Stored,
 }
 
-/// The schemas of a history's items, by their names in `components`: `TradeInput`, `TradeLineInput`, `Trade`, `PlacedTrade`,
-/// `ExportedTrade`, with summaries `TradeSeriesGroup` and `TradeSeriesValues`, and for each of the schema's `$defs` two more, such as `TradeInput_leg` and `Trade_leg`. Each has
-/// examples, unless none could be made.
+/// The schemas of a history's items, by their names in `components`: `TradeInput`, `TradeLineInput`, `Trade`,
+/// `PlacedTrade`, `ExportedTrade`, with summaries `TradeSeriesGroup` and `TradeSeriesValues`, and for each of
+/// the schema's `$defs` two more, such as `TradeInput_leg` and `Trade_leg`. Each has examples, unless none
+/// could be made.
 pub fn schemas(definition: &Definition) -> Vec<(String, Value)> {
     let (new, stored) = (new_item(definition), stored(definition));
     let (title, item, owner) = (&definition.title, definition.item.noun(), definition.owner.noun());
@@ -287,8 +288,8 @@ fn rewritten(schema: &Value, definition: &Definition, form: Form) -> Value {
         let value = match (keyword.as_str(), value) {
             // They are schemas of their own.
             ("$defs", _) => continue,
-            // In words: generated clients would send a default, or demand it, and show it in answers that do not have
-            // it.
+            // In words: generated clients would send a default, or demand it, and show it in answers that do
+            // not have it.
             ("default", _) => continue,
             // An item may have been stored under an earlier schema, which allowed more.
             ("additionalProperties", Value::Bool(false)) if form == Form::Stored => continue,
@@ -344,7 +345,8 @@ fn bound_integers(schema: &mut Map<String, Value>) {
     }
 }
 
-/// What has no bound of its own has that of the whole item. In BSON no character, element or member takes less than a byte.
+/// What has no bound of its own has that of the whole item. In BSON no character, element or member takes
+/// less than a byte.
 fn bound_sizes(schema: &mut Map<String, Value>, max_item_bytes: usize) {
     if !schema.contains_key("type") {
         return;
@@ -434,8 +436,8 @@ pub fn new_instant() -> String {
     format!("^([0-9]{{4}}-({day})|{leap})T{time}{offset}$")
 }
 
-/// Decimal numbers as one string. A regular expression cannot count significant digits across a point: it allows 33 on
-/// either side, and the description states the rule. So it does with bounds other than 0.
+/// Decimal numbers as one string. A regular expression cannot count significant digits across a point: it
+/// allows 33 on either side, and the description states the rule. So it does with bounds other than 0.
 fn rewrite_decimal(schema: &mut Map<String, Value>) {
     let mut words = String::from("A decimal number in plain notation, with at most 34 significant digits");
     let mut bounds = Vec::new();
@@ -462,5 +464,6 @@ fn rewrite_decimal(schema: &mut Map<String, Value>) {
     restrict(schema, format!("^({})$", shapes.join("|")), LONGEST_DECIMAL);
 }
 
-/// The length of the longest decimal number: a sign, a zero, a point, and as many digits as a decimal128 can have after it.
+/// The length of the longest decimal number: a sign, a zero, a point, and as many digits as a decimal128 can
+/// have after it.
 const LONGEST_DECIMAL: usize = "-0.".len() + 6176;

@@ -1,7 +1,8 @@
 //! The checker against the `jsonschema` crate, over generated schemas of the subset and generated items.
 //!
-//! Both judge alike, except for what docs/histories.md lists: the notation of integers, date-times finer than milliseconds, names
-//! that the database reads as paths, nesting, sizes. The generators ([`generated`]) keep clear of these.
+//! Both judge alike, except for what docs/histories.md lists: the notation of integers, date-times finer than
+//! milliseconds, names that the database reads as paths, nesting, sizes. The generators ([`generated`]) keep
+//! clear of these.
 
 mod generated;
 
@@ -38,7 +39,8 @@ fn definition(schema: &Value) -> Option<Definition> {
             assert!(PUBLISHED.is_valid(&serde_json::from_str(&text).unwrap()), "{text}");
             Some(definition)
         }
-        // What only a generator writes: values that their own schema refuses, and bounds without a number between them.
+        // What only a generator writes: values that their own schema refuses, and bounds without a number
+        // between them.
         Err(mistakes)
             if mistakes.kept().iter().all(|mistake| {
                 ["must not be given more than once", "leaves no"]

@@ -1,6 +1,6 @@
-//! The catalogue: which histories a server keeps, and for each of them what its items are. A program that works for
-//! every definition, such as the explorer, needs no more. The OpenAPI document says the same and much else, and is
-//! far longer.
+//! The catalogue: which histories a server keeps, and for each of them what its items are. A program that
+//! works for every definition, such as the explorer, needs no more. The OpenAPI document says the same and
+//! much else, and is far longer.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::schemas::items;
 /// The media type of all files of the catalogue.
 const JSON: &str = "application/json";
 
-/// Characters of what an item is, where all histories are listed: their number is the operator's, and so is the
-/// length of each text.
+/// Characters of what an item is, where all histories are listed: their number is the operator's, and so is
+/// the length of each text.
 const MOST_ABOUT: usize = 200;
 
 /// All histories, each in a few words.

@@ -1,7 +1,8 @@
-//! The explorer: one page that shows histories, with its scripts and styles. `make web` builds them from the sources in `/web`.
+//! The explorer: one page that shows histories, with its scripts and styles. `make web` builds them from the
+//! sources in `/web`.
 //!
-//! The page is the same at each of its addresses, which its script reads. It leads to everything else by relative addresses, so
-//! that it also works behind a proxy that serves it below a path of its own.
+//! The page is the same at each of its addresses, which its script reads. It leads to everything else by
+//! relative addresses, so that it also works behind a proxy that serves it below a path of its own.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,7 +10,8 @@ use super::file::{CSS, File, JAVASCRIPT, PLAIN_TEXT};
 
 const PAGE: &str = include_str!("../web/dist/index.html");
 
-/// What the page loads: paths that change with the content, and the content, compressed by the build (`build.rs`).
+/// What the page loads: paths that change with the content, and the content, compressed by the build
+/// (`build.rs`).
 const LOADED: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/assets.in"));
 
 /// The addresses of the page, as people type them. No route of a history begins like them.

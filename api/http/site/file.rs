@@ -21,8 +21,9 @@ pub const CSS: &str = "text/css; charset=utf-8";
 pub const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 pub const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-/// What a page may load and do: scripts, styles, images and answers of this server, and nothing else. One exception is for Swagger
-/// UI, and lets no script run: `data:` in `img-src`, because its style sheet holds its icons.
+/// What a page may load and do: scripts, styles, images and answers of this server, and nothing else. One
+/// exception is for Swagger UI, and lets no script run: `data:` in `img-src`, because its style sheet holds
+/// its icons.
 ///
 /// The browser test shows what another version of Swagger UI would need.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -38,7 +39,8 @@ const HEADERS: [(HeaderName, HeaderValue); 2] = [
 /// Of a file whose path changes with its content.
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
-/// A file that the binary holds plain or as gzip. The other form is made by the first request for it, and kept.
+/// A file that the binary holds plain or as gzip. The other form is made by the first request for it, and
+/// kept.
 pub struct File {
     /// Where it is served.
     pub path: &'static str,

@@ -344,7 +344,8 @@ fn levels_are_bounded() {
 #[test]
 fn sizes_are_those_of_the_database() {
     let definition = with_schema(json!({ "/maxItemBytes": 256, "/pageSize": 200, "/item/properties/x": {} }));
-    // An element of the array of a page: 1 + "199" + NUL; the document; and in it the key: 1 + "_key" + NUL + 4 + 1 + 12.
+    // An element of the array of a page: 1 + "199" + NUL; the document; and in it the key: 1 + "_key" + NUL +
+    // 4 + 1 + 12.
     let most = 256 - 5 - 23;
     let text_of = |len: usize| format!("{{\"x\":\"{}\"}}", "a".repeat(len));
     let around = stored(&definition, &text_of(0)).size();

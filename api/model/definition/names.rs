@@ -9,8 +9,8 @@ pub(super) const TITLE: &str = "^[A-Z][A-Za-z0-9]{0,63}$";
 /// Fields of owners.
 pub(super) const FIELD: &str = "^[a-z][A-Za-z0-9]{0,63}$";
 
-/// Names that the server uses itself: collections of the database, first parts of routes, and what its own operations list
-/// (`listTopPages`).
+/// Names that the server uses itself: collections of the database, first parts of routes, and what its own
+/// operations list (`listTopPages`).
 pub(super) const OUR_ROUTES: [&str; 7] =
     ["adoptions", "histories", "live", "migrations", "page-views", "system", "top-pages"];
 
@@ -55,7 +55,8 @@ pub(super) const OUR_FIELDS: [&str; 33] = [
 pub const OF_LISTINGS: [&str; 9] =
     ["after", "asOf", "before", "from", "limit", "offset", "order", "to", "wait"];
 
-/// The parameters that summaries have beside those of listings. No filter has such a name if there are summaries.
+/// The parameters that summaries have beside those of listings. No filter has such a name if there are
+/// summaries.
 pub(super) const OF_SUMMARIES: [&str; 4] = ["by", "fill", "group", "tz"];
 
 /// Names that no item may have on its first level, beside the owner's field and all that begins with `_`.
@@ -91,8 +92,8 @@ pub(super) const OUR_SCHEMAS: [&str; 26] = [
     "UploadSummary",
 ];
 
-/// The schemas that a history with this title has in the OpenAPI document, and `NewTrade`: so a client in Go calls what makes
-/// a `Trade`, and a type of that name does not compile there.
+/// The schemas that a history with this title has in the OpenAPI document, and `NewTrade`: so a client in Go
+/// calls what makes a `Trade`, and a type of that name does not compile there.
 pub(super) fn schemas_of_title(title: &str) -> [String; 17] {
     [
         title.to_owned(),
@@ -115,9 +116,9 @@ pub(super) fn schemas_of_title(title: &str) -> [String; 17] {
     ]
 }
 
-/// The operations of a history in the OpenAPI document whose names another history could make, too: an upload to
-/// `trades-of-customers` is called as one of `trades` for many `customers`, and an append to `trade-batch` as
-/// [`append_of_batch`].
+/// The operations of a history in the OpenAPI document whose names another history could make, too: an upload
+/// to `trades-of-customers` is called as one of `trades` for many `customers`, and an append to `trade-batch`
+/// as [`append_of_batch`].
 pub(super) fn operations(history: &str, owners: &str) -> [String; 5] {
     let (one, many) = (format!("upload{}", camel_case(history)), camel_case(owners));
     let of = |uploads: &str| [uploads.to_owned(), format!("{uploads}WithOutcomes")];
@@ -135,7 +136,8 @@ pub(super) fn schemas_of_owner(owner: &str) -> [String; 4] {
     [owner.to_owned(), format!("{owner}Erasure"), format!("{owner}Listing"), format!("{owner}Totals")]
 }
 
-/// A history or a collection of owners as part of a name in the OpenAPI document: `chat-rooms` as `ChatRooms`.
+/// A history or a collection of owners as part of a name in the OpenAPI document: `chat-rooms` as
+/// `ChatRooms`.
 pub fn camel_case(route: &str) -> String {
     route.split('-').map(capitalised).collect()
 }

@@ -35,8 +35,8 @@ impl Definitions {
     /// Reads every `*.json` of a directory, in the order of their names.
     ///
     /// # Errors
-    /// A file cannot be read, or is not a definition. Two definitions contradict each other: of each that contradicts
-    /// those before it one mistake is named. The directory has no definition.
+    /// A file cannot be read, or is not a definition. Two definitions contradict each other: of each that
+    /// contradicts those before it one mistake is named. The directory has no definition.
     pub fn of_directory(path: &Path) -> Result<Self, LoadError> {
         let paths = |entries: fs::ReadDir| entries.map(|entry| Ok(entry?.path())).collect();
         let files = fs::read_dir(path).and_then(paths);
@@ -93,7 +93,8 @@ impl Definitions {
         self.0.iter().find(|definition| &*definition.name == name)
     }
 
-    /// Whether the OpenAPI document may have a schema of this name, as far as definitions were checked for it.
+    /// Whether the OpenAPI document may have a schema of this name, as far as definitions were checked for
+    /// it.
     pub fn has_schema(&self, name: &str) -> bool {
         OUR_SCHEMAS.contains(&name)
             || self.iter().any(|definition| names(definition).any(|(_, schema)| schema == name))
@@ -107,8 +108,8 @@ impl From<Definition> for Definitions {
     }
 }
 
-/// The names of schemas and operations that a definition makes in the OpenAPI document, and the members of the definition
-/// that they come from.
+/// The names of schemas and operations that a definition makes in the OpenAPI document, and the members of
+/// the definition that they come from.
 fn names(definition: &Definition) -> impl Iterator<Item = (&'static str, String)> {
     let operations = operations(&definition.name, &definition.owner.collection);
     let of_title = schemas_of_title(&definition.title).map(|schema| ("/title", schema));

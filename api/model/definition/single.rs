@@ -18,8 +18,8 @@ use crate::item::{
 /// The history of trades, which a server has without a directory of definitions.
 const TRADES: &str = include_str!("trades.json");
 
-/// The JSON Schema of definitions, for editors. It refuses what [`Definition::parse`] refuses, as far as JSON Schema
-/// has words for it.
+/// The JSON Schema of definitions, for editors. It refuses what [`Definition::parse`] refuses, as far as JSON
+/// Schema has words for it.
 pub const JSON_SCHEMA: &str = include_str!("definition.schema.json");
 
 /// Bytes of a full page: the most that `pageSize` times `maxItemBytes` may be.

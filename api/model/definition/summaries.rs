@@ -1,4 +1,5 @@
-//! What summaries of a history may be asked for: by which properties items are grouped, and what becomes of their numbers.
+//! What summaries of a history may be asked for: by which properties items are grouped, and what becomes of
+//! their numbers.
 
 use std::fmt;
 
@@ -71,7 +72,8 @@ impl Summaries {
         Some(Self { groups, values })
     }
 
-    /// Its text, from which a summary is known that was made by another definition. Equal for equal definitions.
+    /// Its text, from which a summary is known that was made by another definition. Equal for equal
+    /// definitions.
     pub fn canonical(&self) -> String {
         let measure = |measure: &Measure| match measure {
             Measure::Vwap { kind, .. } => format!("{measure} {kind:?}"),

@@ -1,4 +1,5 @@
-//! Whether a history has a native time series beside it: a projection of its items for questions across owners.
+//! Whether a history has a native time series beside it: a projection of its items for questions across
+//! owners.
 
 use std::fmt;
 
@@ -17,7 +18,8 @@ pub struct TimeSeries {
     pub expire_after_days: Option<u32>,
 }
 
-/// The granularity of a native time-series collection (MongoDB manual, "Set Granularity for Time Series Data").
+/// The granularity of a native time-series collection (MongoDB manual, "Set Granularity for Time Series
+/// Data").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Granularity {
     /// A native bucket spans at most an hour.
@@ -50,7 +52,8 @@ const OUR_META: [&str; 2] = ["generation", "owner"];
 impl TimeSeries {
     /// The most properties of the metaField: each combination of their values has native buckets of its own.
     const MOST_META: usize = 4;
-    /// The most days of `expireAfterDays`: 50 years. The database allows no more than there have been since 1970.
+    /// The most days of `expireAfterDays`: 50 years. The database allows no more than there have been since
+    /// 1970.
     const MOST_DAYS: usize = 18_250;
     /// The name of the metaField, which no property of an item may have.
     pub const META_FIELD: &str = "meta";

@@ -89,12 +89,13 @@ impl AllowedOwners {
 /// A client that was authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// Its name in the log: the `sub` of its token, or `key:` and the name of its API key. At most 255 visible ASCII characters.
+    /// Its name in the log: the `sub` of its token, or `key:` and the name of its API key. At most 255
+    /// visible ASCII characters.
     pub name: Arc<str>,
     /// What it may do.
     pub scopes: Scopes,
-    /// Whose histories it may use, by the name of the owners' collection, such as `customers`. It may use none in a collection
-    /// that is missing here.
+    /// Whose histories it may use, by the name of the owners' collection, such as `customers`. It may use
+    /// none in a collection that is missing here.
     pub owners: BTreeMap<Box<str>, AllowedOwners>,
     /// When its token or its key expires.
     pub expires: Option<Instant>,

@@ -155,8 +155,8 @@ impl Invalid {
     }
 }
 
-/// Parses a JSON text that is one item or an array of 1 to `max` items, and finds all its faults. `nouns` are one item, one
-/// with an article, and many. `read` gets each item with its JSON Pointer.
+/// Parses a JSON text that is one item or an array of 1 to `max` items, and finds all its faults. `nouns` are
+/// one item, one with an article, and many. `read` gets each item with its JSON Pointer.
 ///
 /// # Errors
 /// See [`DraftError`].

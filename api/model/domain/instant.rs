@@ -8,8 +8,8 @@ use serde::{Serialize, Serializer};
 
 use super::Invalid;
 
-/// A point in time, in whole milliseconds since 1970-01-01T00:00:00Z, like a BSON date. Years 0000 to 9999, as
-/// in RFC 3339. No leap seconds, as in POSIX.
+/// A point in time, in whole milliseconds since 1970-01-01T00:00:00Z, like a BSON date. Years 0000 to 9999,
+/// as in RFC 3339. No leap seconds, as in POSIX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(i64);
 
@@ -35,8 +35,8 @@ impl Instant {
         self.0
     }
 
-    /// RFC 3339 in UTC with exactly three fraction digits, as ASCII. Every item of a page and of an export is written with one, so
-    /// this does without the machinery of `fmt`.
+    /// RFC 3339 in UTC with exactly three fraction digits, as ASCII. Every item of a page and of an export is
+    /// written with one, so this does without the machinery of `fmt`.
     pub fn rfc3339(self) -> [u8; 24] {
         let civil = self.civil();
         let mut text = *b"0000-00-00T00:00:00.000Z";
@@ -68,9 +68,9 @@ impl Instant {
         self.0.div_euclid(1000)
     }
 
-    /// Parses RFC 3339, with `T` and `Z` in capitals: `2004-01-09T00:00:00.000Z`, `2004-01-09T01:00:00+01:00`.
-    /// At most three fraction digits, or up to nine that end with zeros, as Python, Go and PostgreSQL write
-    /// them. A finer time is refused, never truncated.
+    /// Parses RFC 3339, with `T` and `Z` in capitals: `2004-01-09T00:00:00.000Z`,
+    /// `2004-01-09T01:00:00+01:00`. At most three fraction digits, or up to nine that end with zeros, as
+    /// Python, Go and PostgreSQL write them. A finer time is refused, never truncated.
     ///
     /// # Errors
     /// The notation is different, the day or the time does not exist, it is a leap second, or the year is

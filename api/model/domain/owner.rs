@@ -73,8 +73,8 @@ impl OwnerType {
         self.parse(text).ok().filter(|_| self.spelled(text) == text)
     }
 
-    /// Accepts numbers without a sign or a leading zero, and UUIDs in either case: their id is in lower case. Every
-    /// other id has one spelling.
+    /// Accepts numbers without a sign or a leading zero, and UUIDs in either case: their id is in lower case.
+    /// Every other id has one spelling.
     ///
     /// # Errors
     /// The text is not an id of this type.
@@ -107,8 +107,8 @@ pub fn is_uuid(text: &str) -> bool {
 }
 
 impl OwnerId {
-    /// A hash that distributes owners evenly. Clients choose texts: their hashes differ from process to process, so
-    /// that no client can choose two texts with the same hash.
+    /// A hash that distributes owners evenly. Clients choose texts: their hashes differ from process to
+    /// process, so that no client can choose two texts with the same hash.
     pub fn spread(&self) -> u64 {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         match self {

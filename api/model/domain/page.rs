@@ -8,7 +8,8 @@ use super::number::{MAX_SAFE_INTEGER, parse_digits, whole};
 
 /// The number of items on a full page: 2 to 200. A page is a bucket.
 ///
-/// It relates the two permanent addresses (invariant 5): `seq = (page - 1) * size + position`, position 1 to `size`.
+/// It relates the two permanent addresses (invariant 5): `seq = (page - 1) * size + position`, position 1 to
+/// `size`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
 pub struct PageSize(u16);
 
@@ -49,8 +50,8 @@ impl PageSize {
         ((seq.get() - 1) % u64::from(self.0)) as usize
     }
 
-    /// The sequence number of a page's first item. It saturates at the greatest sequence number; no page exists
-    /// there.
+    /// The sequence number of a page's first item. It saturates at the greatest sequence number; no page
+    /// exists there.
     pub fn first_seq(self, page: PageNumber) -> Seq {
         let before = (page.get() - 1).saturating_mul(self.0.into());
         Seq(before.min(MAX_SAFE_INTEGER - 1) + 1)
@@ -122,8 +123,8 @@ impl PageNumber {
     }
 }
 
-/// The permanent address of an item in its history, from 1, without gaps (invariant 5). [`PageSize`] relates it to
-/// pages.
+/// The permanent address of an item in its history, from 1, without gaps (invariant 5). [`PageSize`] relates
+/// it to pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display)]
 #[serde(transparent)]
 pub struct Seq(u64);

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::Invalid;
 
-/// Identifies a page of a web site by the path of its URL: 1 to 512 bytes of UTF-8 that begin with `/`, without
-/// control characters, query or fragment. Paths are equal if their bytes are equal: nothing is decoded or
-/// normalised. Cheap to clone.
+/// Identifies a page of a web site by the path of its URL: 1 to 512 bytes of UTF-8 that begin with `/`,
+/// without control characters, query or fragment. Paths are equal if their bytes are equal: nothing is
+/// decoded or normalised. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display)]
 #[serde(transparent)]
 pub struct PagePath(Arc<str>);

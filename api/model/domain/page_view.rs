@@ -71,8 +71,8 @@ struct ObjectForm {
 const LONGEST_NAME_REPEATED: usize = 64;
 
 impl ObjectForm {
-    /// Reads the object at `pointer`. Passes each field with its value to `field`, which checks it. Adds all faults to
-    /// `faults`; any other value than an object is one. Returns `None` if there are any.
+    /// Reads the object at `pointer`. Passes each field with its value to `field`, which checks it. Adds all
+    /// faults to `faults`; any other value than an object is one. Returns `None` if there are any.
     fn read(
         &self,
         raw: &RawValue,

@@ -1,4 +1,5 @@
-//! The resolution of a series of page views, the spans of time of such a series, and the minutes that are stored.
+//! The resolution of a series of page views, the spans of time of such a series, and the minutes that are
+//! stored.
 
 use serde::Serialize;
 

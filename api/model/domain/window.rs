@@ -184,9 +184,9 @@ impl Window {
         Span { start: Position(start), end: Position(end) }
     }
 
-    /// The span that a filtering search of a history with `totals` has examined. It extends to `filled_by`, the
-    /// item that filled the window while others were left. Without `filled_by` it extends as far as the history
-    /// does.
+    /// The span that a filtering search of a history with `totals` has examined. It extends to `filled_by`,
+    /// the item that filled the window while others were left. Without `filled_by` it extends as far as the
+    /// history does.
     pub fn searched(self, totals: Totals, filled_by: Option<Seq>) -> Span {
         let end = Position::end_of(totals);
         let backwards = |end| Span { start: filled_by.map_or(Position::BEGINNING, Position::before), end };

@@ -7,12 +7,12 @@ use super::members::write_string;
 use super::number::{double, write_double};
 use crate::domain::Json;
 
-/// The canonical form (RFC 8785) of each item of a request's body: names sorted, numbers as ECMAScript writes them, no
-/// white space. One item, and an array of that item, are the same request. Equal requests have equal forms, whatever
-/// the schema says.
+/// The canonical form (RFC 8785) of each item of a request's body: names sorted, numbers as ECMAScript writes
+/// them, no white space. One item, and an array of that item, are the same request. Equal requests have equal
+/// forms, whatever the schema says.
 ///
-/// What no schema accepts is left as it was sent: numbers beyond a double, lone surrogates, more than 32 levels. A
-/// body that is not JSON has no items.
+/// What no schema accepts is left as it was sent: numbers beyond a double, lone surrogates, more than 32
+/// levels. A body that is not JSON has no items.
 pub fn canonical(bytes: &[u8]) -> Vec<Vec<u8>> {
     let Ok(raw) = Json::check(bytes) else { return Vec::new() };
     match Json::read(raw) {

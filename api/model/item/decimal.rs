@@ -37,9 +37,9 @@ impl Decimal {
     /// The largest number of digits after the point (IEEE 754-2008: the least exponent of a decimal128).
     pub const MAX_SCALE: usize = BIAS as usize;
 
-    /// Parses plain notation: an optional minus sign, digits, and optionally a point and more digits. No exponent, and
-    /// no leading zero except a single one before the point. There may be too many digits after the point: see
-    /// [`Decimal::bytes`].
+    /// Parses plain notation: an optional minus sign, digits, and optionally a point and more digits. No
+    /// exponent, and no leading zero except a single one before the point. There may be too many digits after
+    /// the point: see [`Decimal::bytes`].
     pub(super) fn parse(text: &str) -> Result<Self, NotDecimal> {
         let (negative, unsigned) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
         let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
@@ -60,8 +60,8 @@ impl Decimal {
         Ok(Self { negative, coefficient: significant.parse().unwrap_or(0), exponent })
     }
 
-    /// Parses a JSON number, which may have an exponent. `None`: it has more than 34 significant digits, or no
-    /// decimal128 is as small or as great.
+    /// Parses a JSON number, which may have an exponent. `None`: it has more than 34 significant digits, or
+    /// no decimal128 is as small or as great.
     pub(super) fn parse_number(text: &str) -> Option<Self> {
         let (plain, exponent) = match text.split_once(['e', 'E']) {
             Some((plain, exponent)) => (plain, exponent.parse::<i32>().ok()?),
@@ -77,15 +77,15 @@ impl Decimal {
         Self { negative: number < 0, coefficient: number.unsigned_abs().into(), exponent: 0 }
     }
 
-    /// The number with these digits, `scale` of them after the point. `None`: it has more than 34 digits, or more than
-    /// 6,176 after the point.
+    /// The number with these digits, `scale` of them after the point. `None`: it has more than 34 digits, or
+    /// more than 6,176 after the point.
     pub fn of_digits(negative: bool, coefficient: u128, scale: usize) -> Option<Self> {
         let fits = coefficient < 10_u128.pow(Self::MAX_DIGITS as u32) && scale <= Self::MAX_SCALE;
         fits.then_some(Self { negative, coefficient, exponent: -(scale as i32) })
     }
 
-    /// Whether it is below zero or a negative zero, its digits, and how many of them are after the point. Only for numbers
-    /// in plain notation, as all stored ones are.
+    /// Whether it is below zero or a negative zero, its digits, and how many of them are after the point.
+    /// Only for numbers in plain notation, as all stored ones are.
     pub fn digits(&self) -> (bool, u128, usize) {
         (self.negative, self.coefficient, self.exponent.min(0).unsigned_abs() as usize)
     }
@@ -171,7 +171,8 @@ impl Decimal {
         }
     }
 
-    /// Reads a decimal128. `None` for infinities, NaN, and numbers that have more than 34 digits in plain notation.
+    /// Reads a decimal128. `None` for infinities, NaN, and numbers that have more than 34 digits in plain
+    /// notation.
     pub fn of_bytes(bytes: [u8; 16]) -> Option<Self> {
         let bits = u128::from_le_bytes(bytes);
         let (negative, rest) = (bits >> 127 == 1, bits & (u128::MAX >> 1));
@@ -202,8 +203,8 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// The plain notation of a decimal128, with its digits as they were sent. `None` for infinities, NaN, and numbers that have
-/// more than 34 digits in plain notation.
+/// The plain notation of a decimal128, with its digits as they were sent. `None` for infinities, NaN, and
+/// numbers that have more than 34 digits in plain notation.
 pub fn plain(bytes: [u8; 16]) -> Option<String> {
     Decimal::of_bytes(bytes).map(|number| number.to_string())
 }
@@ -233,8 +234,8 @@ pub fn is_a_double(text: &str) -> bool {
     number.zip(shortest).is_some_and(|(number, shortest)| number.compare(&shortest) == Ordering::Equal)
 }
 
-/// Whether `number` is a multiple of `of`, which is positive: both as the shortest decimal numbers that a double is
-/// written with, so that `0.3` is a multiple of `0.1`.
+/// Whether `number` is a multiple of `of`, which is positive: both as the shortest decimal numbers that a
+/// double is written with, so that `0.3` is a multiple of `0.1`.
 pub(super) fn is_multiple(number: f64, of: f64) -> bool {
     let shortest = |number: f64| Decimal::parse_number(ryu_js::Buffer::new().format_finite(number));
     let (Some(number), Some(of)) = (shortest(number), shortest(of)) else { return false };

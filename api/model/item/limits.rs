@@ -3,11 +3,12 @@
 /// The longest name, in bytes, that a schema may declare and that is repeated to the client.
 pub(super) const LONGEST_NAME: usize = 64;
 
-/// How deep arrays and objects of an item may stand in each other; the item itself is the first. It bounds the
-/// recursion of all that reads items.
+/// How deep arrays and objects of an item may stand in each other; the item itself is the first. It bounds
+/// the recursion of all that reads items.
 pub(super) const MOST_LEVELS: u32 = 32;
 
-/// Whether a name can be a field of a document that commands address by paths: no `.`, no leading `$`, no NUL.
+/// Whether a name can be a field of a document that commands address by paths: no `.`, no leading `$`, no
+/// NUL.
 pub(super) fn is_storable(name: &str) -> bool {
     !name.starts_with('$') && !name.contains(['.', '\0'])
 }

@@ -6,12 +6,14 @@ use bson::raw::{RawArray, RawBsonRef, RawDocument};
 
 use super::decimal::Decimal;
 
-/// Whether `stored`, which a schema has made from `given`, is all of it: no digit, member or type is lost, except that numbers
-/// of all types are one, and that a text may have become the number or the date that it spells.
+/// Whether `stored`, which a schema has made from `given`, is all of it: no digit, member or type is lost,
+/// except that numbers of all types are one, and that a text may have become the number or the date that it
+/// spells.
 pub fn is_lossless(given: RawBsonRef<'_>, stored: RawBsonRef<'_>) -> bool {
     match (given, stored) {
         (RawBsonRef::String(given), RawBsonRef::String(stored)) => given == stored,
-        // A text that the schema reads spells one value. A double is compared below: it may have fewer digits than the text.
+        // A text that the schema reads spells one value. A double is compared below: it may have fewer digits
+        // than the text.
         (
             RawBsonRef::String(_),
             RawBsonRef::DateTime(_)

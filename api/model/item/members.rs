@@ -35,10 +35,11 @@ pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
 const NOT_A_DATE: &str = "is not a date of the years 0000 to 9999";
 const NOT_BSON: &str = "is not a BSON document";
 
-/// Appends the members of a stored item to `out`, with a comma before each. Skips the engine's key. In stored order,
-/// except that the date is last.
+/// Appends the members of a stored item to `out`, with a comma before each. Skips the engine's key. In stored
+/// order, except that the date is last.
 ///
-/// The order depends on the definition only as far as it never changes, so a full page is a function of its bytes.
+/// The order depends on the definition only as far as it never changes, so a full page is a function of its
+/// bytes.
 ///
 /// # Errors
 /// A field has a type that no item has. `out` then ends anywhere.
@@ -140,8 +141,8 @@ fn instant_of(value: RawBsonRef<'_>) -> Result<Instant, Corrupt> {
     }
 }
 
-/// Appends a stored scalar to `out` as a field of CSV (RFC 4180): text without quotes, unless it needs them. A text of
-/// no characters is two quotes, because an empty field is an absent property.
+/// Appends a stored scalar to `out` as a field of CSV (RFC 4180): text without quotes, unless it needs them.
+/// A text of no characters is two quotes, because an empty field is an absent property.
 ///
 /// # Errors
 /// The value is no scalar, or `null`, which CSV has no words for.

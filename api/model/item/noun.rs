@@ -9,7 +9,8 @@ pub struct Noun {
 }
 
 impl Noun {
-    /// The words of a name in camel case, in lower case: `AuditEntry` is an "audit entry", `FXTrade` an "fx trade".
+    /// The words of a name in camel case, in lower case: `AuditEntry` is an "audit entry", `FXTrade` an "fx
+    /// trade".
     pub fn of_name(name: &str) -> Self {
         let mut one = String::with_capacity(name.len() + 4);
         let mut after_upper = true;

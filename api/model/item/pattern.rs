@@ -1,5 +1,5 @@
-//! Regular expressions of schemas: those of ECMA-262 with the flag `u`, without look-around and back-references, so that
-//! a search takes linear time.
+//! Regular expressions of schemas: those of ECMA-262 with the flag `u`, without look-around and
+//! back-references, so that a search takes linear time.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::Parser;
@@ -120,8 +120,8 @@ fn translate(source: &str) -> Result<String, Invalid> {
     Ok(out)
 }
 
-/// The expression `^[…]{least,most}$`, whose class has single characters and ranges of ASCII only, in words: the most
-/// frequent one.
+/// The expression `^[…]{least,most}$`, whose class has single characters and ranges of ASCII only, in words:
+/// the most frequent one.
 fn one_class(source: &str) -> Option<String> {
     let (class, counts) = source.strip_prefix("^[")?.split_once(']')?;
     let counts = counts.strip_prefix('{')?.strip_suffix("}$")?;

@@ -49,8 +49,8 @@ pub struct Frame<'a> {
 }
 
 impl Schema {
-    /// Compiles the schema of an item. Its mistakes are among those of `source`: if there are any, it may only be
-    /// asked for its properties. `None` if it is not an object.
+    /// Compiles the schema of an item. Its mistakes are among those of `source`: if there are any, it may
+    /// only be asked for its properties. `None` if it is not an object.
     pub fn parse(source: &SourceValue<'_>, frame: Frame<'_>) -> Option<Self> {
         let Frame { title, date, reserved, page_size, max_item_bytes, key_field } = frame;
         let root = compile::compile(source)?;
@@ -126,8 +126,8 @@ impl Schema {
         self.root.object.properties[self.date].required
     }
 
-    /// An item that the schema accepts, for documentation: its own example, or one that is made. `None` if none is
-    /// found, as for regular expressions that contradict a length.
+    /// An item that the schema accepts, for documentation: its own example, or one that is made. `None` if
+    /// none is found, as for regular expressions that contradict a length.
     pub fn example(&self) -> Option<Value> {
         let mut candidates = [true, false].into_iter().filter_map(|all| example::example(&self.root, all));
         candidates.find(|item| self.parse_drafts(item.to_string().as_bytes(), 1).is_ok())
@@ -148,8 +148,8 @@ impl Schema {
             .any(|property| property.name == name && property.values.kind == Some(ColumnKind::Text))
     }
 
-    /// How long the texts of a property are: bytes of those that it lists or that its regular expression bounds, otherwise
-    /// characters. `None` if the schema does not bound them.
+    /// How long the texts of a property are: bytes of those that it lists or that its regular expression
+    /// bounds, otherwise characters. `None` if the schema does not bound them.
     pub fn longest_text(&self, name: &str) -> Option<usize> {
         let node = &self.root.object.properties.iter().find(|property| property.name == name)?.node;
         let listed = node.one_of.as_ref().map(|listed| {
@@ -184,7 +184,8 @@ impl Schema {
         })
     }
 
-    /// The rule that a value of this property breaks which should be a number, and is none that JSON can write.
+    /// The rule that a value of this property breaks which should be a number, and is none that JSON can
+    /// write.
     pub fn not_a_number(&self, name: &str) -> BrokenRule {
         let property = self.root.object.properties.iter().find(|property| property.name == name);
         check::not_a_number(property.map_or(&ANY, |property| &property.node))
@@ -200,8 +201,8 @@ impl Schema {
         &self.reserved
     }
 
-    /// The names of the properties as columns of a table, in their order, if each is a scalar of one type and an item has no
-    /// others.
+    /// The names of the properties as columns of a table, in their order, if each is a scalar of one type and
+    /// an item has no others.
     ///
     /// # Errors
     /// Items are no rows of a table: the end of a sentence says why.

@@ -25,8 +25,8 @@ impl ValuePath<'_> {
         }
     }
 
-    /// Adds a fault at this place. A name of more than 64 bytes is not repeated: the fault is reported of the object
-    /// that has it.
+    /// Adds a fault at this place. A name of more than 64 bytes is not repeated: the fault is reported of the
+    /// object that has it.
     pub(super) fn fault(&self, faults: &mut Faults, rule: BrokenRule) {
         let Some((object, bytes)) = self.outermost_long_name() else {
             return faults.push(|| self.pointer(), rule);

@@ -104,12 +104,14 @@ impl Aggregate {
         self.seqs
     }
 
-    /// About how many digits after the point its numbers have in an answer, all together. One decimal may have 6,176.
+    /// About how many digits after the point its numbers have in an answer, all together. One decimal may
+    /// have 6,176.
     pub fn scales(&self) -> usize {
         self.values.iter().map(ValueAggregate::scales).sum()
     }
 
-    /// The number of the last item that has one, for each value; of those without one, and of values that have no `ohlc`, what was there before.
+    /// The number of the last item that has one, for each value; of those without one, and of values that
+    /// have no `ohlc`, what was there before.
     pub fn last_numbers(&self, before: &[Option<Quantity>]) -> Vec<Option<Quantity>> {
         let last = |(nth, value): (usize, &ValueAggregate)| {
             value.last.map(|placed| placed.number).or(before.get(nth).copied().flatten())

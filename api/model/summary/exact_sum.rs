@@ -10,8 +10,8 @@ use crate::item::Decimal;
 
 /// A sum of numbers and products. Its value does not depend on the order in which they are added.
 ///
-/// Numbers are added by how many digits they have after the point, so that an addition is short whatever the others have: in the order
-/// of these scales, of which mostly there is one.
+/// Numbers are added by how many digits they have after the point, so that an addition is short whatever the
+/// others have: in the order of these scales, of which mostly there is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExactSum(SmallVec<[(u32, WholeNumber); 1]>);
 
@@ -52,7 +52,8 @@ impl ExactSum {
         }
     }
 
-    /// The digits of the sum, and how many of them are after the point: as many as any of the numbers has there.
+    /// The digits of the sum, and how many of them are after the point: as many as any of the numbers has
+    /// there.
     fn total(&self) -> (BigInt, u32) {
         self.0.iter().fold((BigInt::ZERO, 0), |(sum, reached), (scale, coefficient)| {
             (sum * BigInt::from(power(scale - reached)) + BigInt::from(coefficient), *scale)
@@ -64,8 +65,8 @@ impl ExactSum {
         self.0.last().map_or(0, |(scale, _)| *scale as usize)
     }
 
-    /// The sum as a decimal. It loses zeros at its end if it would have too many digits. `None`: it has more than 34
-    /// significant digits.
+    /// The sum as a decimal. It loses zeros at its end if it would have too many digits. `None`: it has more
+    /// than 34 significant digits.
     pub fn to_decimal(&self) -> Option<Decimal> {
         let (coefficient, scale) = self.total();
         let mut digits = coefficient.magnitude().to_string();
@@ -83,8 +84,8 @@ impl ExactSum {
         self.total().0 == BigInt::ZERO
     }
 
-    /// This sum by another one, which is not 0: rounded once to 34 significant digits, and to 6,176 after the point, half to
-    /// even; without zeros at the end. `None`: it needs more digits before the point.
+    /// This sum by another one, which is not 0: rounded once to 34 significant digits, and to 6,176 after the
+    /// point, half to even; without zeros at the end. `None`: it needs more digits before the point.
     pub fn divided_by(&self, divisor: &Self) -> Option<Decimal> {
         let ((dividend, scale), (divisor, less)) = (self.total(), divisor.total());
         let negative = dividend.sign() != divisor.sign() && dividend != BigInt::ZERO;

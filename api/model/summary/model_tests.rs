@@ -1,4 +1,5 @@
-//! Summaries of random items, whatever stretches they are read in, are those of a model that knows only numbers of one scale.
+//! Summaries of random items, whatever stretches they are read in, are those of a model that knows only
+//! numbers of one scale.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

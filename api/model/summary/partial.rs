@@ -80,8 +80,8 @@ impl PartialSummary {
         }
     }
 
-    /// Adds what a finer summary has: one of the same values, whose spans lie within these, and whose groups have more
-    /// properties. Only points for which `chosen` holds.
+    /// Adds what a finer summary has: one of the same values, whose spans lie within these, and whose groups
+    /// have more properties. Only points for which `chosen` holds.
     pub fn merge_finer(&mut self, finer: Self, chosen: impl Fn(TimeSpan, &GroupKey) -> bool) {
         let place = |name: &String| finer.shape.groups.iter().position(|other| other == name);
         let places: Vec<_> = self.shape.groups.iter().map(place).collect();
@@ -112,7 +112,8 @@ impl PartialSummary {
         })
     }
 
-    /// Whether it may be of these items: it has as many, and no other one is the first or the last of a point.
+    /// Whether it may be of these items: it has as many, and no other one is the first or the last of a
+    /// point.
     pub fn is_of(&self, items: SeqRange) -> bool {
         let points = || self.spans.values().flat_map(BTreeMap::values);
         let ends = |point: &Aggregate| [point.seqs.first, point.seqs.last];

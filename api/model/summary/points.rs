@@ -6,8 +6,8 @@ use super::quantity::Quantity;
 use super::spans::TimeSpan;
 use crate::domain::Order;
 
-/// About how many digits after the point the numbers of a page of points have, all together: these are most of its bytes if there
-/// are many.
+/// About how many digits after the point the numbers of a page of points have, all together: these are most
+/// of its bytes if there are many.
 const MOST_DIGITS: usize = 2 << 20;
 
 /// Whether spans without items have points.
@@ -39,7 +39,8 @@ pub struct SummaryPoint {
 pub struct PointPage {
     /// Whole spans.
     pub points: Vec<SummaryPoint>,
-    /// Where the next span begins, or ends if the order is descending, in milliseconds since 1970; `None` if there are no more.
+    /// Where the next span begins, or ends if the order is descending, in milliseconds since 1970; `None` if
+    /// there are no more.
     pub next: Option<i64>,
 }
 
@@ -63,8 +64,9 @@ impl PointPage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyPoints(pub TimeSpan);
 
-/// The points from `from` to `to`, which begin and end with spans: at most `limit` of them, and only of complete spans, because more items of
-/// others are still to be read: those that end by `until`, or in descending order begin with it or later. `None` has no end.
+/// The points from `from` to `to`, which begin and end with spans: at most `limit` of them, and only of
+/// complete spans, because more items of others are still to be read: those that end by `until`, or in
+/// descending order begin with it or later. `None` has no end.
 ///
 /// # Errors
 /// The first span has more points.

@@ -20,7 +20,8 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// Reads a stored value. `None` for a value that is no such number: an earlier schema may have allowed it.
+    /// Reads a stored value. `None` for a value that is no such number: an earlier schema may have allowed
+    /// it.
     pub fn of(value: RawBsonRef<'_>, kind: StoredNumber) -> Option<Self> {
         match (kind, value) {
             (StoredNumber::Integer, RawBsonRef::Int64(number)) => Some(Self::Integer(number)),

@@ -122,7 +122,8 @@ impl Zone {
             AmbiguousOffset::Unambiguous { offset } => local - east(offset),
             // Midnight is there twice: the day begins with the first one.
             AmbiguousOffset::Fold { before, .. } => local - east(before),
-            // Midnight is skipped, perhaps with the end of the day before: the day begins with the moment of the skip.
+            // Midnight is skipped, perhaps with the end of the day before: the day begins with the moment of
+            // the skip.
             AmbiguousOffset::Gap { before, .. } => {
                 let after = local - east(before);
                 let skip = self.0.preceding(timestamp(after + 1)).next();
@@ -132,7 +133,8 @@ impl Zone {
     }
 }
 
-/// A span of time, half-open, in milliseconds since 1970. It may begin before the year 0000 or end after 9999.
+/// A span of time, half-open, in milliseconds since 1970. It may begin before the year 0000 or end after
+/// 9999.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeSpan {
     /// The first moment in the span.
@@ -209,8 +211,9 @@ impl Spans {
         }
     }
 
-    /// When a span begins, by the clock of the zone: the day, such as `2004-01-09`; of spans that are shorter than a day, also the time, such as
-    /// `2004-01-09T10:15:00`. When clocks are set back, two spans may have the same.
+    /// When a span begins, by the clock of the zone: the day, such as `2004-01-09`; of spans that are shorter
+    /// than a day, also the time, such as `2004-01-09T10:15:00`. When clocks are set back, two spans may have
+    /// the same.
     pub fn local_start(&self, span: TimeSpan) -> String {
         let moment = within_years(span.start).millis();
         let local = EPOCH.saturating_add(SignedDuration::from_millis(moment + self.zone.offset(moment)));
@@ -218,8 +221,8 @@ impl Spans {
         if self.length.millis().is_some() { local.to_string() } else { local.date().to_string() }
     }
 
-    /// Whether spans around this moment, and later ones, begin and end with quarters of an hour of UTC. Offsets that have seconds are the
-    /// first ones of a zone.
+    /// Whether spans around this moment, and later ones, begin and end with quarters of an hour of UTC.
+    /// Offsets that have seconds are the first ones of a zone.
     pub fn are_of_quarters(&self, from: i64) -> bool {
         self.length.millis().is_some() || self.zone.offset(from) % (HOUR / 4) == 0
     }
@@ -243,7 +246,8 @@ fn timestamp(millis: i64) -> Timestamp {
     Timestamp::from_millisecond(millis).unwrap_or(nearest)
 }
 
-/// The first day of a month, which is a number of months since the year 0, in the Gregorian calendar, as a number of days since
+/// The first day of a month, which is a number of months since the year 0, in the Gregorian calendar, as a
+/// number of days since
 /// 1970. Not by jiff, whose years end with 9999: the last month ends after it.
 fn first_day_of(month: i64) -> i64 {
     // Years from March on: the leap day is the last one.

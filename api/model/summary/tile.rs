@@ -1,7 +1,8 @@
-//! A tile: what the items of some full pages add up to, by the quarters of an hour of UTC and by the groups of its shape, as bytes.
+//! A tile: what the items of some full pages add up to, by the quarters of an hour of UTC and by the groups
+//! of its shape, as bytes.
 //!
-//! The bytes are a function of the items: the same pages always make the same tile. All numbers are short if they are small
-//! ([`varints`]):
+//! The bytes are a function of the items: the same pages always make the same tile. All numbers are short if
+//! they are small ([`varints`]):
 //!
 //! ```text
 //! tile   = unit, number of groups, group..., number of quarters, quarter...
@@ -25,8 +26,8 @@ use super::spans::{SpanLength, Spans, TimeSpan, Zone};
 use crate::definition::Summaries;
 use crate::domain::{Instant, Seq};
 
-/// The number of this format. Another one makes other bytes of the same pages, or sums in another way. Kept tiles, whose
-/// pages are deleted, must then be rewritten.
+/// The number of this format. Another one makes other bytes of the same pages, or sums in another way. Kept
+/// tiles, whose pages are deleted, must then be rewritten.
 pub const TILE_FORMAT: u32 = 1;
 
 /// Milliseconds of a quarter of an hour.
@@ -72,7 +73,8 @@ pub fn write_tile(summary: &PartialSummary, first: Seq) -> Vec<u8> {
     writer.0
 }
 
-/// Reads the bytes of a tile of this shape, whose pages begin with the item `first`. `None` if they are damaged.
+/// Reads the bytes of a tile of this shape, whose pages begin with the item `first`. `None` if they are
+/// damaged.
 pub fn read_tile(bytes: &[u8], shape: &Arc<SummaryShape>, first: Seq) -> Option<PartialSummary> {
     let mut reader = TileReader(bytes);
     let unit = i64::try_from(reader.small()?).ok().filter(|unit| (1..=QUARTER).contains(unit))?;

@@ -195,7 +195,8 @@ impl<T: AdoptionWatch> Work<'_, T> {
     }
 
     async fn copy(&mut self, interrupts: &mut mpsc::Receiver<Phase>) -> Result<Report, Stop> {
-        // What was inserted before is read, also from a secondary; what is inserted later is in the change stream.
+        // What was inserted before is read, also from a secondary; what is inserted later is in the change
+        // stream.
         let after = self.source.now().await?;
         let parts = rows::read(Arc::clone(self.source), Arc::clone(self.reader), after, OUTAGE);
         let rows = identify::rows(parts, self.marker.clone());
@@ -206,7 +207,8 @@ impl<T: AdoptionWatch> Work<'_, T> {
         Ok(report)
     }
 
-    /// Opens the change stream where the last one stopped, if it can be; otherwise everything is copied, once more.
+    /// Opens the change stream where the last one stopped, if it can be; otherwise everything is copied, once
+    /// more.
     async fn open(&mut self) -> Result<ChangeLog, Stop> {
         let mut log = self.source.changes(self.adoption.token.as_ref());
         loop {

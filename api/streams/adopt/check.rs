@@ -1,7 +1,8 @@
 //! Compares a source with the histories that were adopted from it, item by item.
 //!
-//! Both are read in their order, owner by owner. An item of one side waits in memory until the other side gives the item with
-//! the same identity: what is in memory is what is out of order or missing, and not the history.
+//! Both are read in their order, owner by owner. An item of one side waits in memory until the other side
+//! gives the item with the same identity: what is in memory is what is out of order or missing, and not the
+//! history.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -40,8 +41,8 @@ pub struct Checked {
     pub same: u64,
     /// Owners in the source.
     pub owners: u64,
-    /// Items that are missing or differ, refused items that are not stored, and items that are out of order where none may
-    /// be.
+    /// Items that are missing or differ, refused items that are not stored, and items that are out of order
+    /// where none may be.
     pub differences: u64,
     /// Items that are stored after later ones: in the order of their arrival.
     pub late: u64,
@@ -69,8 +70,8 @@ struct Compared {
     lines: Vec<String>,
 }
 
-/// Compares all owners of the source. Where `strict`, every item must be stored in the order of the source. Differences are
-/// told as lines.
+/// Compares all owners of the source. Where `strict`, every item must be stored in the order of the source.
+/// Differences are told as lines.
 ///
 /// # Errors
 /// One of the databases does not answer.

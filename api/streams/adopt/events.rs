@@ -26,9 +26,9 @@ pub(super) fn time(event: &RawDocument) -> Option<Timestamp> {
     event.get_timestamp("clusterTime").ok()
 }
 
-/// Reads an event of a change stream. A `$push` to a bucket, as the manual's writers append, makes it grow. Any other update may
-/// be of a document that is not stored yet, because the copy was to read it later or it was refused: so it grows, too, besides
-/// being a change.
+/// Reads an event of a change stream. A `$push` to a bucket, as the manual's writers append, makes it grow.
+/// Any other update may be of a document that is not stored yet, because the copy was to read it later or it
+/// was refused: so it grows, too, besides being a change.
 pub(super) fn changes(reader: &DocumentReader, event: &RawDocument) -> Vec<Change> {
     let id = || event.get_document("documentKey").ok().and_then(|key| key.get("_id").ok().flatten());
     let named = |what: &str| {

@@ -50,7 +50,8 @@ impl<T: AdoptionWatch> Work<'_, T> {
                 Some(_) = interrupts.recv() => stop.cancel(),
             }
             tracing::info!("stopping: no more changes are read, and those that were read are stored");
-            // While a database is away the round does not end. Its changes are not noted: the next run stores them.
+            // While a database is away the round does not end. Its changes are not noted: the next run stores
+            // them.
             tokio::select! {
                 ended = rounds => ended?,
                 _ = interrupts.recv() => {}

@@ -17,12 +17,13 @@ use crate::patience::{OUTAGE, Patience};
 /// How many histories are searched at once.
 const SEARCHES: usize = 16;
 
-/// Items of a group, and their bytes: each owner's stored items are searched once for all that it has in a group.
+/// Items of a group, and their bytes: each owner's stored items are searched once for all that it has in a
+/// group.
 const GROUP: usize = 20_000;
 const GROUP_BYTES: usize = 16 * 1024 * 1024;
 
-/// Makes rows of parts of a source, in groups: items of one group that are stored already are told apart with one search for
-/// each owner.
+/// Makes rows of parts of a source, in groups: items of one group that are stored already are told apart with
+/// one search for each owner.
 #[derive(Debug, Clone)]
 pub(super) struct RowMarker {
     engine: Engine,

@@ -94,8 +94,8 @@ impl Adopted {
 }
 
 impl DocumentReader {
-    /// `map`: properties, or the owner, that have another name in the source. `ignored`: members of the source that are left
-    /// out.
+    /// `map`: properties, or the owner, that have another name in the source. `ignored`: members of the
+    /// source that are left out.
     ///
     /// # Errors
     /// A name is given twice, or for a property that no item has.
@@ -349,7 +349,8 @@ fn id(value: RawBsonRef<'_>) -> Bson {
 fn identity(value: RawBsonRef<'_>) -> Vec<u8> {
     let mut document = RawDocumentBuf::new();
     document.append(cstr!(""), value);
-    // Before the value come the length, its type and the end of its empty name; after it the end of the document.
+    // Before the value come the length, its type and the end of its empty name; after it the end of the
+    // document.
     let bytes = document.as_bytes();
     [&bytes[4..5], &bytes[6..bytes.len() - 1]].concat()
 }

@@ -1,8 +1,8 @@
 //! Files of refused items: a line of Extended JSON each, which can be mended and adopted.
 //!
-//! `{"_id": ..., "place": 3, "source": "...", "reason": "...", "document": {...}}`: `document` is the item with its owner, as it
-//! is in the source. `_id`, `place` and the name of the source are its identity: however often a line is adopted, it is stored
-//! once.
+//! `{"_id": ..., "place": 3, "source": "...", "reason": "...", "document": {...}}`: `document` is the item
+//! with its owner, as it is in the source. `_id`, `place` and the name of the source are its identity:
+//! however often a line is adopted, it is stored once.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};

@@ -19,8 +19,9 @@ use crate::patience::{OUTAGE, Patience};
 /// Parts in their order; an error is the last item.
 pub(super) type Parts = mpsc::Receiver<Result<Vec<SizedItem>, SourceError>>;
 
-/// Reads the source as it is at `after` or later, sorted, in a task of its own. When the source fails for a passing reason, for
-/// no longer than `outage`, it is read again from the last owner on: items may then come twice.
+/// Reads the source as it is at `after` or later, sorted, in a task of its own. When the source fails for a
+/// passing reason, for no longer than `outage`, it is read again from the last owner on: items may then come
+/// twice.
 pub(super) fn read(
     source: Arc<Source>,
     reader: Arc<DocumentReader>,
@@ -46,8 +47,8 @@ pub(super) fn read(
     })
 }
 
-/// Reads all of a source whose `_id`s may not be unique, before anything is stored: what is stored by an `_id` that others have, too,
-/// is stored once more when it gets another.
+/// Reads all of a source whose `_id`s may not be unique, before anything is stored: what is stored by an
+/// `_id` that others have, too, is stored once more when it gets another.
 ///
 /// # Errors
 /// An `_id` does not identify an item, or the source does not answer.

@@ -61,12 +61,13 @@ pub(super) struct SourcePlace<'a> {
     pub count: Option<i64>,
 }
 
-/// The pipeline that gives the items of a source by owner, those of each owner by `order` if there is one, from the owner
-/// `from` on.
+/// The pipeline that gives the items of a source by owner, those of each owner by `order` if there is one,
+/// from the owner `from` on.
 pub(super) fn sorted(shape: Shape, owner: &str, order: Option<&str>, from: Option<Bson>) -> Vec<Document> {
     let mut pipeline = Vec::new();
     if let Some(from) = from {
-        // Not `{owner: {$gte: from}}`, which compares values of one type only. A sort takes the least element of an array.
+        // Not `{owner: {$gte: from}}`, which compares values of one type only. A sort takes the least element
+        // of an array.
         let field = format!("${owner}");
         let sorted = doc! { "$cond": [{ "$isArray": &field }, { "$min": &field }, &field] };
         pipeline.push(doc! { "$match": { "$expr": { "$gte": [sorted, { "$literal": from }] } } });

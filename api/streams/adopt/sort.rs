@@ -1,7 +1,7 @@
 //! The order of one owner's items.
 //!
-//! A server needs three times as long to sort by three fields as by one (6.0.5, 200,000 documents in memory). So it sorts by owner
-//! alone, and what one owner has is sorted here, as long as that is little.
+//! A server needs three times as long to sort by three fields as by one (6.0.5, 200,000 documents in memory).
+//! So it sorts by owner alone, and what one owner has is sorted here, as long as that is little.
 
 use mongodb::bson::Bson;
 use mongodb::bson::raw::{RawBinaryRef, RawBsonRef};
@@ -36,15 +36,16 @@ pub(super) struct Sorter<'a> {
     bytes: usize,
 }
 
-/// The items of an owner cannot be sorted here: there are too many, or they are ordered by values of other types.
+/// The items of an owner cannot be sorted here: there are too many, or they are ordered by values of other
+/// types.
 #[derive(Debug)]
 pub(super) struct Unsorted;
 
 /// The value by which an item is ordered, the `_id` of its document, and its index in the array of a bucket.
 type SortKey = (SortValue, SortValue, Option<u32>);
 
-/// A value that compares as servers compare it: types in this order, and texts byte by byte. (MongoDB manual, "Comparison/Sort
-/// Order"; the collation is `simple`.)
+/// A value that compares as servers compare it: types in this order, and texts byte by byte. (MongoDB manual,
+/// "Comparison/Sort Order"; the collation is `simple`.)
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SortValue {
     /// Null, or a missing one.
@@ -62,7 +63,8 @@ impl<'a> Sorter<'a> {
         Self { reader, start, owner: None, waiting: Vec::new(), bytes: 0 }
     }
 
-    /// Reads a place. Adds to `parts` what is in order. After an error it has all that the owners before have.
+    /// Reads a place. Adds to `parts` what is in order. After an error it has all that the owners before
+    /// have.
     pub(super) fn read(
         &mut self,
         place: &SourcePlace<'_>,
@@ -73,7 +75,8 @@ impl<'a> Sorter<'a> {
         let is_between = matches!(place.owner, Some(RawBsonRef::Array(_) | RawBsonRef::Symbol(_)));
         if owner != self.owner && !is_between {
             self.end(parts);
-            // Among values that name no owner, the server's order of sorting is another than that of its comparison.
+            // Among values that name no owner, the server's order of sorting is another than that of its
+            // comparison.
             if let Some(value) = place.owner.filter(|_| owner.is_some()) {
                 self.start.owner = Bson::try_from(value).ok();
             }

@@ -109,7 +109,8 @@ impl Source {
         format!("{}.{}", self.database.name(), self.collection)
     }
 
-    /// Whether both are the same collection, also by another connection string: servers give each collection a UUID.
+    /// Whether both are the same collection, also by another connection string: servers give each collection
+    /// a UUID.
     pub async fn is(&self, other: &Self) -> bool {
         let uuid = self.uuid().await;
         uuid.is_some() && uuid == other.uuid().await

@@ -14,8 +14,8 @@ use crate::patience::OUTAGE;
 /// Bytes of rows that wait.
 const BUDGET: usize = 64 * 1024 * 1024;
 
-/// Number of rows that wait: then reading stops. The rows of an owner come together, so more would not fill pages better. And what
-/// is known of owners is forgotten when the budget is used up.
+/// Number of rows that wait: then reading stops. The rows of an owner come together, so more would not fill
+/// pages better. And what is known of owners is forgotten when the budget is used up.
 const WAITING: usize = 40_000;
 
 /// Owners that a report tells apart.

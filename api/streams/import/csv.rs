@@ -1,7 +1,7 @@
 //! Lines, and CSV records (RFC 4180) of lines, in constant memory. A broken record costs no other.
 //!
-//! The `csv` crate would read a quote that is never closed as one field as long as the rest of the file, keep it in
-//! memory, and lose the rows in it without a word.
+//! The `csv` crate would read a quote that is never closed as one field as long as the rest of the file, keep
+//! it in memory, and lose the rows in it without a word.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};

@@ -91,8 +91,8 @@ impl Columns {
         })
     }
 
-    /// The item of a row, and its owner, from the cells of its columns and the members that are no properties. All of
-    /// them become JSON, and the schema checks that as it checks the API's.
+    /// The item of a row, and its owner, from the cells of its columns and the members that are no
+    /// properties. All of them become JSON, and the schema checks that as it checks the API's.
     ///
     /// # Errors
     /// All that is wrong with the row.

@@ -26,7 +26,8 @@ impl RowFault {
     }
 }
 
-/// All that is wrong with a row, in the order of its columns. It is displayed as one sentence without a full stop.
+/// All that is wrong with a row, in the order of its columns. It is displayed as one sentence without a full
+/// stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowFaults {
     kept: Vec<RowFault>,

@@ -27,7 +27,8 @@ pub struct RowReader {
 impl RowReader {
     /// Reads the beginning of a file, and waits for it if it must; for CSV that is the header.
     ///
-    /// `names`: the columns that have names of the user's. `owner`: the owner of all rows, unless each names its own.
+    /// `names`: the columns that have names of the user's. `owner`: the owner of all rows, unless each names
+    /// its own.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -121,8 +122,8 @@ impl RowReader {
     }
 }
 
-/// Reads rows ahead, up to the first bad one if `strict`. Files and pipes block, so a thread of its own reads them; one that
-/// still waits for a pipe when no more rows are wanted ends with the process.
+/// Reads rows ahead, up to the first bad one if `strict`. Files and pipes block, so a thread of its own reads
+/// them; one that still waits for a pipe when no more rows are wanted ends with the process.
 pub fn read_ahead(mut rows: RowReader, strict: bool) -> IncomingRows<String> {
     let (send, receive) = mpsc::channel(4);
     thread::spawn(move || {

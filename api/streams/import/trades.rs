@@ -9,7 +9,8 @@ pub(super) const SIDE: &str = "type";
 /// The quantity.
 pub(super) const QTY: &str = "qty";
 
-/// The names that are tried in order where the user gives none. pandas writes an empty name over the index of a table.
+/// The names that are tried in order where the user gives none. pandas writes an empty name over the index of
+/// a table.
 pub(super) fn default_names(definition: &Definition, property: &str) -> Vec<String> {
     let names: &[&str] = match property {
         _ if !definition.is_trades() => &[property],

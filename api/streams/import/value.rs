@@ -1,5 +1,5 @@
-//! The value of a cell, and how it becomes JSON. It may be MongoDB Extended JSON (version 2, canonical and relaxed, and
-//! version 1's dates), as `mongoexport` writes it.
+//! The value of a cell, and how it becomes JSON. It may be MongoDB Extended JSON (version 2, canonical and
+//! relaxed, and version 1's dates), as `mongoexport` writes it.
 //!
 //! A number is read by its value, whatever it is written as: `5.0` and `{"$numberDecimal": "0.5E1"}` are
 //! integers. The texts of JSON and of CSV are read by their notation: in them an exponent shows that a
@@ -57,7 +57,8 @@ pub(super) struct Rounded(pub(super) String);
 const SHOWN: usize = 40;
 
 impl<'a> CellValue<'a> {
-    /// A value of JSON that should be a scalar. Never descends more than three levels, however deep it is nested.
+    /// A value of JSON that should be a scalar. Never descends more than three levels, however deep it is
+    /// nested.
     pub(super) fn read(raw: &'a RawValue) -> Self {
         match Json::read(raw) {
             Json::Number(digits) => Self::Number(digits.into()),
@@ -291,7 +292,8 @@ pub(super) fn number(text: &str) -> Result<Box<RawValue>, Unwritable> {
     number.flatten().ok_or(Unwritable::NotANumber)
 }
 
-/// `{"$numberLong": "5"}` and the like: an object of one member that is one scalar. Never descends more than two levels.
+/// `{"$numberLong": "5"}` and the like: an object of one member that is one scalar. Never descends more than
+/// two levels.
 fn wrapped<'a>(members: &[Member<'a>]) -> Option<CellValue<'a>> {
     let [Member { name: Some(name), value }] = members else { return None };
     Some(match (&**name, Json::read(value)) {

@@ -1,19 +1,22 @@
 //! One memory budget, in bytes, for all streams of a process.
 //!
-//! A stream reports how much it holds ([`BudgetAccount::hold`]): waiting rows, batches under way, outcomes that the client has
-//! not taken, and the tables of all these. It asks before it reads more ([`BudgetAccount::has_room`]), and before it sends more
-//! ([`BudgetAccount::may_send`]). Each stream has [`OWN`] bytes of its own; beyond them it takes from a pool that all streams
-//! share. Reading leaves half of the pool to batches under way, so that waiting rows do not block sending.
+//! A stream reports how much it holds ([`BudgetAccount::hold`]): waiting rows, batches under way, outcomes
+//! that the client has not taken, and the tables of all these. It asks before it reads more
+//! ([`BudgetAccount::has_room`]), and before it sends more ([`BudgetAccount::may_send`]). Each stream has
+//! [`OWN`] bytes of its own; beyond them it takes from a pool that all streams share. Reading leaves half of
+//! the pool to batches under way, so that waiting rows do not block sending.
 //!
-//! A stream without room does not fail: it stops reading, which slows its client down, and stores what it has read.
+//! A stream without room does not fail: it stops reading, which slows its client down, and stores what it has
+//! read.
 //!
-//! **There is no deadlock**, because no stream needs the pool to finish what it holds. A batch may always be sent while
-//! those under way take less than [`OWN`], whatever other streams hold, so that every row gets its turn. The client takes
-//! the outcomes, or is disconnected. (What a stream remembers only for speed, it forgets when there is no room.) So a
-//! stream that does not read will hold less than [`OWN`], and that is room.
+//! **There is no deadlock**, because no stream needs the pool to finish what it holds. A batch may always be
+//! sent while those under way take less than [`OWN`], whatever other streams hold, so that every row gets its
+//! turn. The client takes the outcomes, or is disconnected. (What a stream remembers only for speed, it
+//! forgets when there is no room.) So a stream that does not read will hold less than [`OWN`], and that is
+//! room.
 //!
-//! A stream reports memory after it has taken it. It may therefore overdraw the pool: by a chunk of rows, by outcomes
-//! that are longer than their rows, and by batches of the size of its own share.
+//! A stream reports memory after it has taken it. It may therefore overdraw the pool: by a chunk of rows, by
+//! outcomes that are longer than their rows, and by batches of the size of its own share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

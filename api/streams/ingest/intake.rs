@@ -1,5 +1,5 @@
-//! Input of a stream: its rows, its watcher, and the phase that it has reached: the same for rows that go to the database
-//! and for rows that go to a server.
+//! Input of a stream: its rows, its watcher, and the phase that it has reached: the same for rows that go to
+//! the database and for rows that go to a server.
 
 use std::future::pending;
 use std::time::Duration;
@@ -110,8 +110,8 @@ impl<'a, B, W: StreamWatch<B>> Intake<'a, B, W> {
         Self { tally, watch, incoming, interrupts, strict, phase, exhausted, signals, heard, last_read, tick }
     }
 
-    /// Waits for the next rows, where there is `room` for them, or for anything else that happens; returns the items
-    /// that came. Nothing is lost when this is dropped early.
+    /// Waits for the next rows, where there is `room` for them, or for anything else that happens; returns
+    /// the items that came. Nothing is lost when this is dropped early.
     pub async fn next(&mut self, room: bool) -> Vec<Row> {
         tokio::select! {
             read = self.incoming.recv(), if room && self.phase == Phase::Reading => {

@@ -38,15 +38,16 @@ const OWN_COMMAND: usize = 50;
 /// Maximum number of owners whose last page is remembered.
 const MOST_REMEMBERED: usize = 50_000;
 
-/// Maximum number of owners whose progress a keyed upload remembers, and the number when the budget has no room.
+/// Maximum number of owners whose progress a keyed upload remembers, and the number when the budget has no
+/// room.
 const MOST_KEYED: usize = 10_000;
 const FEW_KEYED: usize = 100;
 
 // What a stream never forgets takes only a small part of its own share.
 const _: () = assert!(8 * FEW_KEYED * size_of::<(OwnerId, SoFar)>() / 7 < OWN / 4);
 
-/// An entry of a `BTreeMap` from a line to an owner, in bytes: a leaf has 11 places of 16 bytes, of which at least
-/// half are taken, and there are few other nodes.
+/// An entry of a `BTreeMap` from a line to an owner, in bytes: a leaf has 11 places of 16 bytes, of which at
+/// least half are taken, and there are few other nodes.
 const BY_LINE: usize = 36;
 
 /// The least that is worth sending.
@@ -64,15 +65,16 @@ pub(super) enum Least {
 ///
 /// At most one batch of an owner is under way, so that the order of a history is the order of the file.
 ///
-/// With many owners of few rows each, a batch ends at the end of a page: it is then one statement, which shares a
-/// command with hundreds of others. Two statements of an owner would need a command of their own, and a page that is
-/// filled in two parts is written twice.
+/// With many owners of few rows each, a batch ends at the end of a page: it is then one statement, which
+/// shares a command with hundreds of others. Two statements of an owner would need a command of their own,
+/// and a page that is filled in two parts is written twice.
 #[derive(Debug)]
 pub(super) struct PendingRows {
     page_size: PageSize,
     owners: HashMap<OwnerId, OwnerQueue>,
-    /// Owners with rows waiting and none under way, by the line of their first row: the longest wait comes first. For each
-    /// [`Least`], those with so much: all, those with as many rows as their last page takes, those with a whole batch.
+    /// Owners with rows waiting and none under way, by the line of their first row: the longest wait comes
+    /// first. For each [`Least`], those with so much: all, those with as many rows as their last page takes,
+    /// those with a whole batch.
     waiting: [BTreeMap<u64, OwnerId>; 3],
     /// Number of items on the last page.
     filled: HashMap<OwnerId, u8>,
@@ -153,8 +155,8 @@ impl PendingRows {
         }
     }
 
-    /// The first of these that waits, and is not less than `least`: a whole batch; rows that fill a page; the rows of the
-    /// owner that has waited longest. The owner gives no more before [`PendingRows::done`].
+    /// The first of these that waits, and is not less than `least`: a whole batch; rows that fill a page; the
+    /// rows of the owner that has waited longest. The owner gives no more before [`PendingRows::done`].
     pub fn take(&mut self, least: Least) -> Option<RowBatch> {
         let few = self.owners.len() <= FEW;
         // Of few owners, the one that has waited longest gives all its rows, even if they fill no page.
@@ -205,13 +207,14 @@ impl PendingRows {
         }
     }
 
-    /// Remembers the progress of the owner's keyed upload, or of its marked rows. Without it a search begins where the upload did, which only
-    /// takes longer.
+    /// Remembers the progress of the owner's keyed upload, or of its marked rows. Without it a search begins
+    /// where the upload did, which only takes longer.
     pub fn keep(&mut self, owner: &OwnerId, so_far: SoFar) {
         remember(&mut self.keyed, owner, so_far, MOST_KEYED);
     }
 
-    /// Forgets how full last pages are, and most progress. Batches may then end in worse places, and searches begin earlier.
+    /// Forgets how full last pages are, and most progress. Batches may then end in worse places, and searches
+    /// begin earlier.
     pub fn forget(&mut self) {
         self.filled = HashMap::new();
         let mut kept = 0..FEW_KEYED;

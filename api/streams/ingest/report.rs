@@ -33,8 +33,8 @@ pub struct Report {
     pub end: Option<End>,
     /// Whether a signal came too late to stop anything.
     pub signalled: bool,
-    /// If it ended early: no row before this line is left, and no row from this line on is stored. `None` if no line
-    /// divides them.
+    /// If it ended early: no row before this line is left, and no row from this line on is stored. `None` if
+    /// no line divides them.
     pub resume: Option<u64>,
     /// If it ended early: the lines with an unknown outcome, in order.
     pub unknown_lines: Vec<LineRange>,

@@ -32,8 +32,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Stores all rows, those of each owner in their order, and reports their outcomes.
 ///
-/// A message from `interrupts` ends reading, and what was read is stored; or it also ends sending, and only batches under
-/// way are finished. So does a failure of the database that is permanent or lasts longer than the patience.
+/// A message from `interrupts` ends reading, and what was read is stored; or it also ends sending, and only
+/// batches under way are finished. So does a failure of the database that is permanent or lasts longer than
+/// the patience.
 pub async fn run<B>(
     incoming: IncomingRows<B>,
     to: &Destination,

@@ -101,8 +101,8 @@ impl Sent {
     }
 }
 
-/// Memory of a batch under way, in bytes: its rows, with memory for all that the vector has, their copies on the way to
-/// the database, and a constant part.
+/// Memory of a batch under way, in bytes: its rows, with memory for all that the vector has, their copies on
+/// the way to the database, and a constant part.
 pub(super) fn bytes_under_way(rows: &Vec<Row>, keyed: bool) -> usize {
     let once = keyed || rows.first().is_some_and(|row| row.mark.is_some());
     let (batch, copies) = if once { (KEYED, 3) } else { (UNKEYED, 1) };
@@ -110,7 +110,8 @@ pub(super) fn bytes_under_way(rows: &Vec<Row>, keyed: bool) -> usize {
     batch + rows.capacity() * (size_of::<Row>() + copies * size_of::<Item>()) + heap * (1 + copies)
 }
 
-/// How many of the rows one append may have, at least one: their memory in its queue is bounded by `most` bytes.
+/// How many of the rows one append may have, at least one: their memory in its queue is bounded by `most`
+/// bytes.
 fn part(rows: &[Row], most: usize) -> usize {
     let mut bytes = 0;
     let fits = rows.iter().take_while(|row| {
@@ -124,8 +125,8 @@ fn part(rows: &[Row], most: usize) -> usize {
 const UNKEYED: usize = 4 * 1024;
 const KEYED: usize = 10 * 1024;
 
-/// Appends a batch. If that fails for a passing reason and no outcome is unknown, it sends the rest again, for
-/// [`StreamOptions::patience`] or until `stop`, and tells `waiting` why it waits.
+/// Appends a batch. If that fails for a passing reason and no outcome is unknown, it sends the rest again,
+/// for [`StreamOptions::patience`] or until `stop`, and tells `waiting` why it waits.
 pub(super) async fn send(
     to: Destination,
     mut batch: RowBatch,
@@ -185,7 +186,8 @@ pub(super) async fn send(
             sent.settle_rest(RowOutcome::Refused(refusal));
             return sent;
         }
-        // With a key an unknown outcome is looked up, at least once, even if that takes longer than the patience.
+        // With a key an unknown outcome is looked up, at least once, even if that takes longer than the
+        // patience.
         let known = unknown == 0 || sent.so_far.is_some();
         if unknown > 0 && !std::mem::replace(&mut looked_for, true) {
             give_up = Instant::now() + options.patience;
@@ -228,8 +230,8 @@ async fn append_once(
     }
 }
 
-/// Why another attempt is worthwhile, if it is; otherwise, if the cause concerns one owner only, what its rows are told. The
-/// cause itself, with the driver's words, is reported when all attempts have failed.
+/// Why another attempt is worthwhile, if it is; otherwise, if the cause concerns one owner only, what its
+/// rows are told. The cause itself, with the driver's words, is reported when all attempts have failed.
 fn passing(cause: &AppendCause, keyed: bool) -> Result<&'static str, Option<RowRefusal>> {
     match cause {
         AppendCause::OutcomeUnknown if keyed => Ok("it gave no answer to trust"),

@@ -24,7 +24,8 @@ pub struct Row {
     pub owner: OwnerId,
     /// The item. It may lack a date only if the record of a key gives one.
     pub draft: Draft,
-    /// How it is known to be stored already, if it has an identity of its own. All rows of a stream have one, or none.
+    /// How it is known to be stored already, if it has an identity of its own. All rows of a stream have one,
+    /// or none.
     pub mark: Option<Box<Mark>>,
 }
 
@@ -46,8 +47,8 @@ pub struct StreamOptions {
     pub strict: bool,
     /// Whether it has many owners: a history that takes no more items does not end it.
     pub many: bool,
-    /// Maximum number of waiting rows: then reading stops. The more wait, the more rows of a rare owner go in one
-    /// append. [`Budget`](super::Budget) bounds their bytes.
+    /// Maximum number of waiting rows: then reading stops. The more wait, the more rows of a rare owner go in
+    /// one append. [`Budget`](super::Budget) bounds their bytes.
     pub waiting: usize,
     /// How long the database may fail without storing anything of a batch.
     pub patience: Duration,

@@ -69,7 +69,8 @@ impl Peer {
     /// ```js
     /// db.trades.updateOne(
     ///   { _id: /^123_/, count: { $lt: 10 } },
-    ///   { $push: { history: {...} }, $inc: { count: 1 }, $setOnInsert: { _id: "123_1698349623", customerId: 123 } },
+    ///   { $push: { history: {...} }, $inc: { count: 1 },
+    ///     $setOnInsert: { _id: "123_1698349623", customerId: 123 } },
     ///   { upsert: true })
     /// ```
     async fn upsert(&self, customer: u64, trade: &Item) -> mongodb::error::Result<()> {

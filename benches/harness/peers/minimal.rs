@@ -58,7 +58,8 @@ async fn find_by_id(
 /// Body and headers for caches, the tag first.
 type Answer = (Bytes, [(HeaderName, HeaderValue); 2]);
 
-/// The bytes with which our server answers to page 1, from memory, to any page; 304 to a client that has them.
+/// The bytes with which our server answers to page 1, from memory, to any page; 304 to a client that has
+/// them.
 pub async fn same_bytes(ours: SocketAddr) -> Result<Router> {
     let mut client = Client::new(ours);
     let given = client.get("/v1/customers/1/trades/pages/1", "").await?;

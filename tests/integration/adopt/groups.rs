@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::harness::{History, Setup, TRADES, engine, shared, stored, test};
 
-/// Both processes have searched the empty history. The other one then stores two of three items; this one, whose first call is
-/// refused for one of them, must find the other one, which its second call has.
+/// Both processes have searched the empty history. The other one then stores two of three items; this one,
+/// whose first call is refused for one of them, must find the other one, which its second call has.
 #[test]
 async fn what_another_process_stores_meanwhile_is_not_doubled() {
     let history: &History = TRADES;

@@ -46,7 +46,8 @@ async fn the_manuals_insert_many() {
     moving.is_clean(&[]).await;
 }
 
-/// With the manual's two names of a quantity, numbers of all types, out of order, one customer in several buckets.
+/// With the manual's two names of a quantity, numbers of all types, out of order, one customer in several
+/// buckets.
 #[test]
 async fn the_manuals_buckets() {
     let moving = Moving::new().await;
@@ -170,8 +171,8 @@ async fn other_names_and_another_order() {
     assert!(wrong.sentence(2).contains("--map units=… names no property of a trade"), "{wrong:?}");
 }
 
-/// Whether the items of an owner are sorted by `adopt`, or by the server, because they are too many, or have values that it leaves
-/// to the server.
+/// Whether the items of an owner are sorted by `adopt`, or by the server, because they are too many, or have
+/// values that it leaves to the server.
 #[test]
 async fn the_order_is_the_servers() {
     let binary = |bytes: &[u8]| Binary { subtype: BinarySubtype::Generic, bytes: bytes.to_vec() };
@@ -238,8 +239,8 @@ async fn the_order_is_the_servers() {
     }
 }
 
-/// A sort takes an array for its least element. Who has an `_id` of another type is sorted by the server, and what was read before is not
-/// read again.
+/// A sort takes an array for its least element. Who has an `_id` of another type is sorted by the server, and
+/// what was read before is not read again.
 #[test]
 async fn an_array_of_owners_comes_between() {
     let moving = Moving::new().await;

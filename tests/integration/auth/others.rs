@@ -94,7 +94,8 @@ fn named(request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
     request.header("x-request-id", "1")
 }
 
-/// Two clients that may append to one history do not see each other's keys; each sees its own with every token.
+/// Two clients that may append to one history do not see each other's keys; each sees its own with every
+/// token.
 #[test]
 async fn a_key_belongs_to_its_client() {
     let issuer = Issuer::start().await;

@@ -240,7 +240,8 @@ async fn summaries() {
         .expect(200);
 }
 
-/// `Range` in the unit that is served: malformed, more than one, or beside parameters that select something else.
+/// `Range` in the unit that is served: malformed, more than one, or beside parameters that select something
+/// else.
 #[test]
 async fn ranges() {
     let service = Service::start().await;

@@ -253,7 +253,8 @@ async fn an_early_signal_leaves_nothing_running() {
         // One that was killed has left its own.
         let former = here.mongod_pid();
         let mut child = here.pagebucket(arguments).spawn().expect("to run");
-        // Long before it is primary. Its lock is not tried: held by this test, it would keep the mongod from starting.
+        // Long before it is primary. Its lock is not tried: held by this test, it would keep the mongod from
+        // starting.
         let started = || async { ![0, former].contains(&here.mongod_pid()) };
         eventually("a mongod is started", PATIENCE, started).await;
         signal(name, child.id().expect("it runs"));

@@ -101,8 +101,9 @@ async fn append_when_reopened(client: &Client, owner: u64) -> Value {
     client.append(owner, &items).await.expect(201)
 }
 
-/// Owner 1 is never erased. 2 is erased after the backup, with more pages than the backup has of it; 5 was not there before the backup.
-/// 3 is erased and reopened before it, 4 after it. 6 is erased before it, and reopened after it.
+/// Owner 1 is never erased. 2 is erased after the backup, with more pages than the backup has of it; 5 was
+/// not there before the backup. 3 is erased and reopened before it, 4 after it. 6 is erased before it, and
+/// reopened after it.
 #[test]
 async fn owners_that_were_erased_after_the_backup_are_erased_again() {
     let place = Place::new().await;
@@ -293,7 +294,8 @@ async fn no_client_can_forge_a_line() {
     }
 }
 
-/// The steps that the runbook has, as it has them. The log has the format of a server without flags, and lets only errors pass.
+/// The steps that the runbook has, as it has them. The log has the format of a server without flags, and lets
+/// only errors pass.
 #[test]
 async fn the_runbook_restores_a_backup() {
     let Some(here) = Here::new() else { return };

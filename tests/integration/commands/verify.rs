@@ -1,4 +1,5 @@
-//! `verify`: damage that is made by hand on a live system is found and nothing else, and repaired only without loss.
+//! `verify`: damage that is made by hand on a live system is found and nothing else, and repaired only
+//! without loss.
 
 mod damages;
 mod deletions;

@@ -149,7 +149,8 @@ async fn a_body_in_single_bytes_takes_little_memory() {
     serving.stop().await;
 }
 
-/// The address under which this machine reaches others, if it has one: its own connections to it are no loopback.
+/// The address under which this machine reaches others, if it has one: its own connections to it are no
+/// loopback.
 fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     // Nothing is sent: this only asks for a route to an address for documentation.

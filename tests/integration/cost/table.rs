@@ -1,4 +1,5 @@
-//! The table of docs/operating.md: what each kind of statement costs on each version of mongod that tests run on.
+//! The table of docs/operating.md: what each kind of statement costs on each version of mongod that tests run
+//! on.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Clients that have seen the same total, and append at once, round after round, whatever fails meanwhile. In each round one of
-//! them is stored, where it expects, and no other.
+//! Clients that have seen the same total, and append at once, round after round, whatever fails meanwhile. In
+//! each round one of them is stored, where it expects, and no other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -94,7 +94,8 @@ impl Race {
                 }
                 seq.map(|seq| assert_eq!(seq, asked.expected + 1, "{asked:?}"))
             });
-            // An instance may show an old total when a frozen primary goes on: then all of them come too late.
+            // An instance may show an old total when a frozen primary goes on: then all of them come too
+            // late.
             let is_late = round.iter().any(|asked| asked.expected < before);
             assert_eq!(of_round.count(), usize::from(!is_late), "one of {round:?}");
             before += u64::from(!is_late);
@@ -129,7 +130,8 @@ async fn total(client: &Client, owner: u64) -> u64 {
     }
 }
 
-/// Appends a trade; under a key again and again, each time at the other instance, until the answer says what became of it.
+/// Appends a trade; under a key again and again, each time at the other instance, until the answer says what
+/// became of it.
 async fn append(
     instances: &[Client; 2],
     mut instance: usize,

@@ -77,7 +77,8 @@ async fn a_stale_tail_costs_its_owner_one_retry(history: &'static History) {
     assert_eq!(stored.len(), told.iter().map(|told| told.seqs().len()).sum::<usize>());
 }
 
-/// Each request of a commit is judged in its turn, by the tail of its own attempt: also if that of the catalogue is old.
+/// Each request of a commit is judged in its turn, by the tail of its own attempt: also if that of the
+/// catalogue is old.
 #[test_over(&[TRADES, NOTES])]
 async fn an_expected_total_is_judged_in_its_turn(history: &'static History) {
     let mongod = shared().await;
@@ -123,19 +124,22 @@ async fn an_expected_total_is_judged_in_its_turn(history: &'static History) {
         let placed = rig.sent.updates();
         let refused = |number: u64| !placed.iter().any(|update| update.places(number as i64));
         assert!(refused(base + 10) && refused(base + 30) && refused(base + 60), "they are never sent");
-        // A request that expects more than was read may have seen what the primary does not know yet that a majority has.
+        // A request that expects more than was read may have seen what the primary does not know yet that a
+        // majority has.
         assert_eq!(rig.sent.tail_levels(), ["majority", "linearizable", "majority"]);
         told.extend([before, unconditional, never]);
         told.extend(all);
     }
     rig.check(&told).await;
-    // What is expected is not what is remembered: the tail is read before anything is sent, and nothing is refused.
+    // What is expected is not what is remembered: the tail is read before anything is sent, and nothing is
+    // refused.
     told.push(other.append(own, 90_000, 1, LONG).await);
     rig.sent.forget();
     let after = rig.append_after(own, known + 1, 90_001, 1).await;
     assert_eq!(after.seqs(), [known + 2]);
     assert_eq!((rig.sent.updates().len(), rig.sent.tail_reads().len()), (1, 1));
-    // What is remembered is what is expected, and is old: the database refuses it, and it is judged by what is read then.
+    // What is remembered is what is expected, and is old: the database refuses it, and it is judged by what
+    // is read then.
     told.push(other.append(own, 90_002, 1, LONG).await);
     rig.sent.forget();
     rig.append_after(own, known + 2, 90_003, 1).await.unexpected(known + 3);
@@ -293,7 +297,8 @@ async fn a_key_with_little_time_left_fails_alone(history: &'static History) {
     };
     let held = proxy.strikes() + 1;
     proxy.harm("insert", Way::There, Harm::Hold, u32::MAX);
-    // The others wait for the first one's registration, until that takes long, and are registered together then.
+    // The others wait for the first one's registration, until that takes long, and are registered together
+    // then.
     let late = async {
         let late = append(own, Duration::from_secs(4)).await;
         proxy.relent();

@@ -14,8 +14,8 @@ const ENOUGH: Duration = Duration::from_secs(2);
 /// The number of the other's item.
 const OTHERS: u64 = 9_000;
 
-/// A history of half a page, which the store knows, and a page 2 with one item that another writer has put in its way. An
-/// append that fills page 1 makes it a valid history again.
+/// A history of half a page, which the store knows, and a page 2 with one item that another writer has put in
+/// its way. An append that fills page 1 makes it a valid history again.
 async fn obstructed(rig: &Rig) -> Told {
     let history = rig.history;
     let before = rig.append(7, 1, history.pages(0.5), LONG).await;

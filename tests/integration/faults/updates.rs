@@ -52,7 +52,8 @@ async fn an_update_that_fails_now_and_then_is_stored_once(history: &'static Hist
             for count in [1, history.pages(2.5)] {
                 rig.sent.forget();
                 fail(&mongod, "update", doc! { "times": times }, how.clone()).await;
-                // Also what is stored though its answer is lost is no other total than the one that it expects.
+                // Also what is stored though its answer is lost is no other total than the one that it
+                // expects.
                 told.push(rig.append_after(7, total, next, count).await);
                 told.last().expect("one").stored();
                 (next, total) = (next + count, total + count);

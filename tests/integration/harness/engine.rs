@@ -10,7 +10,8 @@ use pagebucket_model::item::{Draft, Item};
 
 use super::History;
 
-/// The definitions that a server of this history has. They are read once: tests send many items at the same moment.
+/// The definitions that a server of this history has. They are read once: tests send many items at the same
+/// moment.
 pub fn definitions(history: &History) -> Definitions {
     static KNOWN: Mutex<BTreeMap<Option<&str>, Definitions>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().expect("no test panics here");

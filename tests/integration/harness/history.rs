@@ -20,8 +20,8 @@ pub const ITEM_NOT_FOUND: &str = "item-not-found";
 
 /// A history, by its definition.
 ///
-/// Tests count owners and items from 1. The generated item `n` holds the number `n`, by which tests tell items
-/// apart; where a test appends items in order from 1, the number of an item is its `seq`.
+/// Tests count owners and items from 1. The generated item `n` holds the number `n`, by which tests tell
+/// items apart; where a test appends items in order from 1, the number of an item is its `seq`.
 #[derive(Debug, Clone, Copy)]
 pub struct History {
     /// The name of the collection and the last part of the route, as `trades`.
@@ -48,7 +48,8 @@ pub struct History {
     item: fn(u64) -> Value,
     /// The generated item as the database holds it, without its date.
     stored: fn(u64) -> Document,
-    /// Whether tests store generated items alone, so that each stored item is compared with the generated one.
+    /// Whether tests store generated items alone, so that each stored item is compared with the generated
+    /// one.
     generated_alone: bool,
 }
 
@@ -232,7 +233,8 @@ impl History {
         !self.generated_alone || item == (self.stored)(self.stored_number(&item) as u64)
     }
 
-    /// Whether an item in an answer is the generated one of its number, with a `seq` and a date: numbers by value.
+    /// Whether an item in an answer is the generated one of its number, with a `seq` and a date: numbers by
+    /// value.
     pub fn shows_what_was_sent(&self, item: &Value) -> bool {
         let (mut shown, mut sent) = (item.clone(), self.item(self.number(item)));
         let date = item[self.date].clone();

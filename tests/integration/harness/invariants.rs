@@ -20,9 +20,9 @@ pub struct Stored {
     pub dates: Vec<i64>,
 }
 
-/// Reads an owner's buckets in order of `_id`, and checks invariants 1 to 3 and 5: pages without
-/// gaps, none ragged, `_id` order, an item for every sequence number. If page 1 is a marker, pages before its `firstPage`
-/// may be missing, the first ones first.
+/// Reads an owner's buckets in order of `_id`, and checks invariants 1 to 3 and 5: pages without gaps, none
+/// ragged, `_id` order, an item for every sequence number. If page 1 is a marker, pages before its
+/// `firstPage` may be missing, the first ones first.
 #[track_caller]
 pub fn stored(database: &Database, history: &History, owner: u64) -> impl Future<Output = Stored> {
     let read = try_stored(database, history, owner);
@@ -92,8 +92,8 @@ pub fn try_stored(
     }
 }
 
-/// The buckets that this filter finds, in the order of `_id`. A driver whose server was killed and started may leave a command without an
-/// answer, for good: then it is asked again.
+/// The buckets that this filter finds, in the order of `_id`. A driver whose server was killed and started
+/// may leave a command without an answer, for good: then it is asked again.
 async fn buckets(collection: &Collection<Document>, filter: Document) -> Vec<Document> {
     for _ in 0..3 {
         let read = async {

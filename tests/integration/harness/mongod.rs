@@ -51,8 +51,8 @@ const SMALL_OPLOG: &[&str] = &[
     "1",
 ];
 
-/// A member of several waits one second, not five, for a silent member from which it copies the log, and does not ask it
-/// again: while it waits for a frozen primary, a set of three has no majority.
+/// A member of several waits one second, not five, for a silent member from which it copies the log, and does
+/// not ask it again: while it waits for a frozen primary, a set of three has no majority.
 const MEMBER: &[&str] = &["--replSet", "rs0", "--setParameter", SHORT_WAIT, "--setParameter", NO_RESTART];
 const MEMBER_AND_TEST_COMMANDS: &[&str] = &[
     "--replSet",
@@ -76,8 +76,8 @@ const DEFAULT_IMAGE: &str = "mongo:6.0.27";
 /// Cache of each mongod of the tests, in GB: several run at once.
 const CACHE: &str = "0.3";
 
-/// Files that were not used for a minute are closed, not only those of ten minutes. A mongod that may open no more ends itself, and
-/// each test has a database with files of its own.
+/// Files that were not used for a minute are closed, not only those of ten minutes. A mongod that may open no
+/// more ends itself, and each test has a database with files of its own.
 const FEW_FILES: &str = "file_manager=(close_idle_time=60)";
 
 /// A single-node replica set that can be harmed.
@@ -420,8 +420,8 @@ fn direct(port: u16) -> String {
     format!("mongodb://127.0.0.1:{port}/?directConnection=true")
 }
 
-/// A port on which nobody listens. No other test gets the same one: neither the system nor the service's own mongod uses ports
-/// of this range.
+/// A port on which nobody listens. No other test gets the same one: neither the system nor the service's own
+/// mongod uses ports of this range.
 pub fn free_port() -> u16 {
     const PORTS: u32 = 10_000;
     static TAKEN: AtomicU32 = AtomicU32::new(0);

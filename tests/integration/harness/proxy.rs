@@ -171,13 +171,14 @@ impl Proxy {
         self.wire.relented.send_modify(|times| *times += 1);
     }
 
-    /// Sets the `operationTime` of the answers that follow back by so many seconds: to a client that is told the
-    /// right time later it is as if its machine had slept for as long.
+    /// Sets the `operationTime` of the answers that follow back by so many seconds: to a client that is told
+    /// the right time later it is as if its machine had slept for as long.
     pub fn set_back(&self, seconds: u32) {
         self.wire.set_back.store(seconds, Ordering::Relaxed);
     }
 
-    /// Puts the `localTime` of the answers that follow ahead by `seconds`, as if the server's clock were wrong.
+    /// Puts the `localTime` of the answers that follow ahead by `seconds`, as if the server's clock were
+    /// wrong.
     pub fn put_ahead(&self, seconds: u32) {
         self.wire.ahead.store(seconds, Ordering::Relaxed);
     }

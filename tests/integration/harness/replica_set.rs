@@ -199,8 +199,8 @@ impl ReplicaSet {
         self.configure(doc! { "electionTimeoutMillis": 600_000, "chainingAllowed": false }).await;
     }
 
-    /// Lets a new primary begin at once. Otherwise it waits for what a silent member might have that it has not: nothing
-    /// that a majority has.
+    /// Lets a new primary begin at once. Otherwise it waits for what a silent member might have that it has
+    /// not: nothing that a majority has.
     pub async fn skip_catch_up(&self) {
         self.configure(doc! { "catchUpTimeoutMillis": 0 }).await;
     }

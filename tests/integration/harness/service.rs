@@ -51,7 +51,8 @@ pub struct Setup {
     pub house_every: Duration,
 }
 
-/// Tests count commands, and break the first of a kind: only those about deleted pages ask for markers again and again.
+/// Tests count commands, and break the first of a kind: only those about deleted pages ask for markers again
+/// and again.
 fn quiet() -> Ages {
     let hour = Duration::from_secs(3600);
     Ages { poll: hour, tail: hour, ..Ages::default() }

@@ -1,12 +1,12 @@
-//! Which of the tests run: all, or the share that CI runs on another mongod than the others, of those that are
-//! possible on this mongod.
+//! Which of the tests run: all, or the share that CI runs on another mongod than the others, of those that
+//! are possible on this mongod.
 
 use libtest_mimic::{Arguments, Trial};
 
 use super::{leave_out, mongod};
 
-/// The share of the suite that CI runs on a later mongod: by the beginnings of their names, tests of each part that
-/// depends on what the server answers, on how it plans and on what it does when it fails.
+/// The share of the suite that CI runs on a later mongod: by the beginnings of their names, tests of each
+/// part that depends on what the server answers, on how it plans and on what it does when it fails.
 const SHARE: &[&str] = &[
     "appends::",
     "commands::migrate",
@@ -44,8 +44,8 @@ const NOT_UNDER_WINE: &[(&str, &str)] = &[(
     "nothing can be preloaded into a program for Windows, so its clock is the machine's",
 )];
 
-/// Leaves the tests that run: with `TEST_SHARE=only` the share, with `TEST_SHARE=without` the others. What cannot run
-/// on this mongod is named in the closing lines.
+/// Leaves the tests that run: with `TEST_SHARE=only` the share, with `TEST_SHARE=without` the others. What
+/// cannot run on this mongod is named in the closing lines.
 pub fn choose(trials: &mut Vec<Trial>, arguments: &Arguments) {
     if let Some(share) = std::env::var_os("TEST_SHARE") {
         trials.retain(|trial| {

@@ -15,7 +15,8 @@ const SLOWEST: usize = 10;
 
 static TESTS: AtomicUsize = AtomicUsize::new(0);
 static ONE_BY_ONE: AtomicBool = AtomicBool::new(false);
-/// What the process has taken before the first test: a shell that becomes this program leaves it what its commands took.
+/// What the process has taken before the first test: a shell that becomes this program leaves it what its
+/// commands took.
 static BEFORE: OnceLock<Duration> = OnceLock::new();
 
 static ENDED: Mutex<Vec<Ended>> = Mutex::new(Vec::new());
@@ -97,14 +98,15 @@ fn own_processor() -> Duration {
     counters("self").map_or(Duration::ZERO, |counters| ticks(&counters[11..15]))
 }
 
-/// Of the mongods in containers of this run. It sees them only where the container engine runs on this machine.
+/// Of the mongods in containers of this run. It sees them only where the container engine runs on this
+/// machine.
 fn mongods_processor() -> Duration {
     see_mongods();
     locked(&MONGODS).values().sum()
 }
 
-/// Notes the processor time of the mongods that run. What one takes after the last look is not counted, so it is to be seen
-/// before it is removed.
+/// Notes the processor time of the mongods that run. What one takes after the last look is not counted, so it
+/// is to be seen before it is removed.
 pub fn see_mongods() {
     let own = u64::from(std::process::id());
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {

@@ -175,7 +175,8 @@ impl Issuer {
         self.fetched.load(Ordering::SeqCst)
     }
 
-    /// What a server is told that accepts its tokens. Keys are fetched again only when a token has an unknown one.
+    /// What a server is told that accepts its tokens. Keys are fetched again only when a token has an unknown
+    /// one.
     pub fn settings(&self) -> Settings {
         Settings {
             issuer: ISSUER.to_owned(),

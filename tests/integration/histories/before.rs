@@ -1,4 +1,5 @@
-//! A database from before it remembered definitions: one that the last such version has made, in `before.json`.
+//! A database from before it remembered definitions: one that the last such version has made, in
+//! `before.json`.
 
 use mongodb::Database;
 use mongodb::bson::{DateTime, Document, doc};
@@ -9,8 +10,9 @@ use crate::harness::{Setup, TOTAL, shared, stored, test, trade};
 
 crate::harness::named!("histories");
 
-/// What it holds: 15 trades of customer 7, of which 13 and 14 have the key `one-of-two`, and 15 the key `asked-again`,
-/// under which it was sent twice; an upload of three trades of customer 8 with the key `upload`; one trade of another.
+/// What it holds: 15 trades of customer 7, of which 13 and 14 have the key `one-of-two`, and 15 the key
+/// `asked-again`, under which it was sent twice; an upload of three trades of customer 8 with the key
+/// `upload`; one trade of another.
 #[derive(Deserialize)]
 struct Before {
     /// The answers to the pages of customer 7.

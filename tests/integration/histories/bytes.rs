@@ -1,5 +1,5 @@
-//! Limits in bytes: the greatest items there are, pages of 4 MiB, what does not fit into one reply or one command
-//! of the database, and what is too large for good.
+//! Limits in bytes: the greatest items there are, pages of 4 MiB, what does not fit into one reply or one
+//! command of the database, and what is too large for good.
 
 use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ use crate::harness::{
 };
 use crate::uploads::upload;
 
-/// What an item may be larger or smaller than its limit where a test names no byte: more than the engine's own
-/// fields take.
+/// What an item may be larger or smaller than its limit where a test names no byte: more than the engine's
+/// own fields take.
 const NEAR: usize = 64;
 
 /// A service that takes bodies of 64 MiB.
@@ -22,8 +22,8 @@ async fn wide(history: &'static History) -> Service {
     setup.start().await
 }
 
-/// An item of about `bytes` bytes in the database: with a long text where the definition has room for one, else with
-/// an array of zeros, which is a seventh of that in JSON.
+/// An item of about `bytes` bytes in the database: with a long text where the definition has room for one,
+/// else with an array of zeros, which is a seventh of that in JSON.
 fn of_bytes(history: &History, number: u64, bytes: usize) -> Value {
     let mut item = history.item(number);
     if history.name == READINGS.name {
@@ -173,8 +173,8 @@ async fn an_item_beyond_the_limit_is_refused_for_good(history: &'static History)
     service.stored(1).await.holds_exactly(1..=total);
 }
 
-/// A reply ends at 16 MB without a word: windows, spans of dates, exports, many pages and many tails at once are
-/// whole all the same.
+/// A reply ends at 16 MB without a word: windows, spans of dates, exports, many pages and many tails at once
+/// are whole all the same.
 #[test_over(&[TRACES])]
 async fn what_does_not_fit_into_one_reply_is_read_in_several(history: &'static History) {
     let service = wide(history).await;
@@ -284,8 +284,8 @@ async fn a_page_beyond_the_cache_is_not_kept(history: &'static History) {
     }
 }
 
-/// BSONObjectTooLarge and 17419, "resulting document after update is larger than": as its own limits keep the store
-/// from causing them, the server is made to say so.
+/// BSONObjectTooLarge and 17419, "resulting document after update is larger than": as its own limits keep the
+/// store from causing them, the server is made to say so.
 #[test_over(&[READINGS])]
 async fn a_document_that_the_server_finds_too_large_is_refused_once(history: &'static History) {
     let mongod = Mongod::failing().await;

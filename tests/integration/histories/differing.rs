@@ -206,8 +206,8 @@ async fn what_pages_depend_on_may_not_change(history: &'static History) {
     assert_eq!(after.client.total(1).await, 1);
 }
 
-/// Another instance raises `maxItemBytes` while this one runs. A reply of as many pages as fitted before has more bytes than a server
-/// sends at once. Soon afterwards this instance asks for fewer pages.
+/// Another instance raises `maxItemBytes` while this one runs. A reply of as many pages as fitted before has
+/// more bytes than a server sends at once. Soon afterwards this instance asks for fewer pages.
 #[test_over(&[NOTES])]
 async fn items_beyond_an_instances_own_bound_are_read(history: &'static History) {
     const ITEMS: u64 = 12;

@@ -1,5 +1,5 @@
-//! Whatever an open item holds comes back: from its page, a window, its `seq` and an export, and after an import
-//! of that export it is stored as before, byte for byte.
+//! Whatever an open item holds comes back: from its page, a window, its `seq` and an export, and after an
+//! import of that export it is stored as before, byte for byte.
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
@@ -23,7 +23,8 @@ fn number() -> impl Strategy<Value = Value> {
         3 => (-MOST..=MOST).prop_map(Value::from),
         1 => Just(json!(MOST)),
         1 => Just(json!(-MOST)),
-        // `1.0` is stored as a double, and shown as `1`: its import stores an integer, which is the same number.
+        // `1.0` is stored as a double, and shown as `1`: its import stores an integer, which is the same
+        // number.
         3 => prop::num::f64::NORMAL.prop_filter("no integer", |number| number.fract() != 0.0 || number.abs() > MOST as f64)
             .prop_map(Value::from),
         1 => prop_oneof![Just(json!(0.1)), Just(json!(1e300)), Just(json!(5e-324)), Just(json!(-0.5))],

@@ -49,7 +49,8 @@ fn text() -> String {
 /// What it says when it is interrupted, before the number of the rows under way.
 const STOPPING: &str = "stopping: rows that were read are not sent any more; waiting for ";
 
-/// Interrupts it when some of its rows are under way. Returns how many it then waits for, and what it says at its end.
+/// Interrupts it when some of its rows are under way. Returns how many it then waits for, and what it says at
+/// its end.
 async fn interrupted(mut running: Child, mongod: &SlowMongod, slowed: i32) -> (u64, Output) {
     let mut input = running.stdin.take().expect("it is piped");
     // It reads no more than it may hold.
@@ -91,7 +92,8 @@ async fn what_is_not_under_way_is_not_sent() {
         };
         let slowed = mongod.slow_down(&service).await;
         let (waits_for, output) = interrupted(start(&flags), &mongod, slowed).await;
-        // Rows that a server has read cannot be called back. There are no more than it answers in a second, or 1,000.
+        // Rows that a server has read cannot be called back. There are no more than it answers in a second,
+        // or 1,000.
         assert!(through.is_empty() || (1..=1_000).contains(&waits_for), "{waits_for}");
         let said = summary(&output, 130);
         let stored = service.stored(customer).await.numbers.len() as u64;

@@ -18,7 +18,8 @@ const SLEPT: u32 = 2 * 3600;
 /// For how long a key is remembered.
 const RETENTION: i64 = 3_600_000;
 
-/// Removes the records that have expired by the server's clock, as the server itself would. How many there were.
+/// Removes the records that have expired by the server's clock, as the server itself would. How many there
+/// were.
 async fn expire(database: &Database) -> u64 {
     let records = database.collection::<Document>("idempotency_keys");
     let before = DateTime::from_millis(server_time(database).await - RETENTION);

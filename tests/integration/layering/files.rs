@@ -1,8 +1,8 @@
 //! Which file of the crate uses which, read from the sources.
 //!
-//! A file uses another when one of its `use` declarations or paths names an item that is defined there. A re-export is
-//! followed to the definition, so that a parent that only gathers its children's names defines nothing. Code for tests
-//! does not count.
+//! A file uses another when one of its `use` declarations or paths names an item that is defined there. A
+//! re-export is followed to the definition, so that a parent that only gathers its children's names defines
+//! nothing. Code for tests does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -88,8 +88,8 @@ impl Files {
         )
     }
 
-    /// The same of what stands side by side in a directory: files, and directories with all that is below them. The file of
-    /// the directory itself does not count.
+    /// The same of what stands side by side in a directory: files, and directories with all that is below
+    /// them. The file of the directory itself does not count.
     pub fn circles_of_rooms(&self) -> BTreeSet<BTreeSet<String>> {
         let mut uses = BTreeMap::<Module, Uses>::new();
         for module in self.0.keys() {
@@ -106,7 +106,8 @@ impl Files {
         uses.values().flat_map(circles).collect()
     }
 
-    /// Directories with more than this many files and directories in them, a file and the directory of its name being one.
+    /// Directories with more than this many files and directories in them, a file and the directory of its
+    /// name being one.
     pub fn crowded(&self, most: usize) -> BTreeMap<String, usize> {
         let mut siblings = BTreeMap::<&[String], BTreeSet<&String>>::new();
         for module in self.0.keys() {

@@ -1,5 +1,6 @@
-//! Many writers and many readers over two instances. Readers are disconnected at random, and resume by `Last-Event-ID`, by `after` or
-//! by long polls. Each gets 1, 2, 3 … without a gap, a repeat or disorder, and in the end exactly what an export has.
+//! Many writers and many readers over two instances. Readers are disconnected at random, and resume by
+//! `Last-Event-ID`, by `after` or by long polls. Each gets 1, 2, 3 … without a gap, a repeat or disorder, and
+//! in the end exactly what an export has.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -51,7 +52,8 @@ impl Got {
         }
     }
 
-    /// Whether it has exactly the rows of an export, except those that were retired before one of the two was read.
+    /// Whether it has exactly the rows of an export, except those that were retired before one of the two was
+    /// read.
     fn has_all(&self, rows: &[Value]) -> bool {
         let first = rows.first().and_then(|row| row["seq"].as_u64()).expect("items");
         let begin = first.max(self.before + 1);
@@ -122,7 +124,8 @@ pub fn begin(clients: [&Client; 2], database: &Database) -> Reading {
 }
 
 impl Reading {
-    /// Appends, and does harm meanwhile. Then waits until each reader has what an export has, and checks the invariants.
+    /// Appends, and does harm meanwhile. Then waits until each reader has what an export has, and checks the
+    /// invariants.
     pub async fn through(&self, harm: impl AsyncFnOnce(&Crowd)) {
         let crowd = &self.crowd;
         crowd.stop.store(false, Ordering::Relaxed);
@@ -139,7 +142,8 @@ impl Reading {
         assert!(!self.tasks.iter().any(JoinHandle::is_finished), "a reader has ended");
     }
 
-    /// Waits until all readers of an owner have what an export has, whatever is stored meanwhile by commands that were given up.
+    /// Waits until all readers of an owner have what an export has, whatever is stored meanwhile by commands
+    /// that were given up.
     async fn have_all(&self, owner: u64) {
         let crowd = &self.crowd;
         let readers: Vec<_> = crowd.readers.iter().filter(|reader| reader.owner == owner).collect();

@@ -150,7 +150,8 @@ impl Pair {
     }
 }
 
-/// Reads until `last`, and checks that nothing is missing, doubled or in disorder: each item is the one of its number.
+/// Reads until `last`, and checks that nothing is missing, doubled or in disorder: each item is the one of
+/// its number.
 pub(super) async fn read_to(history: &History, reader: &mut LiveReader, last: u64) {
     while reader.position().get() < last {
         let mut expected = reader.position().get();
@@ -208,7 +209,8 @@ async fn readers_of_two_stores_get_all_in_order(history: &'static History) {
     }
 }
 
-/// Each time that it breaks it goes on later, although there are no changes: its token would be too old one day.
+/// Each time that it breaks it goes on later, although there are no changes: its token would be too old one
+/// day.
 #[test]
 async fn a_quiet_stream_keeps_a_token_of_now() {
     let mongod = Mongod::failing().await;
@@ -243,7 +245,8 @@ async fn a_quiet_stream_keeps_a_token_of_now() {
     mongod.remove().await;
 }
 
-/// Of what others append it is the time since their commit, by the clocks of both, not since this process learned of it.
+/// Of what others append it is the time since their commit, by the clocks of both, not since this process
+/// learned of it.
 #[test]
 async fn the_lag_of_what_others_append_begins_with_their_commit() {
     let mongod = shared().await;
@@ -347,7 +350,8 @@ async fn reads_do_not_grow_with_readers() {
     assert!(reads.iter().all(|reads| *reads <= 20), "{reads:?}");
 }
 
-/// What opens the next bucket, or is appended to the last one, is delivered as the change says it. What is too large for that is read.
+/// What opens the next bucket, or is appended to the last one, is delivered as the change says it. What is
+/// too large for that is read.
 #[test_over(ALL)]
 async fn what_another_store_appends_needs_no_read(history: &'static History) {
     let pair = Pair::on(shared().await, history).await;
@@ -401,7 +405,8 @@ async fn what_is_repaired_is_not_delivered_as_it_was() {
     }
 }
 
-/// Readers of items that are deleted by hand are told that positions mean nothing. Those that come later get what is stored.
+/// Readers of items that are deleted by hand are told that positions mean nothing. Those that come later get
+/// what is stored.
 #[test]
 async fn items_that_were_deleted_by_hand_end_their_readers() {
     let pair = Pair::on(shared().await, TRADES.holding_any()).await;
@@ -442,8 +447,8 @@ async fn a_reader_from_the_beginning_is_told_of_a_retirement() {
     assert!(matches!(told, Err(Error::Gone(Gone::Retired { .. }))), "{told:?}");
 }
 
-/// Of a history that was empty, the position is 0. What has resumed there does not begin after items that it never got; what asks for
-/// the first item that is there gets it.
+/// Of a history that was empty, the position is 0. What has resumed there does not begin after items that it
+/// never got; what asks for the first item that is there gets it.
 #[test]
 async fn a_reader_that_resumes_at_0_is_told_of_a_retirement() {
     let store = Setup::on(shared().await).aging(short_ages()).store().await;
@@ -489,7 +494,8 @@ async fn readers_end_when_the_database_gets_another_epoch() {
     read_to(TRADES, &mut reader, 5).await;
 }
 
-/// However many readers a client has, they have the pages of one in memory: each delivers one before the next one does.
+/// However many readers a client has, they have the pages of one in memory: each delivers one before the next
+/// one does.
 #[test]
 async fn readers_of_one_client_that_are_behind_take_turns() {
     let pair = Pair::on(shared().await, TRADES).await;
@@ -604,8 +610,8 @@ async fn a_standalone_server_is_asked_again_and_again() {
     mongod.remove().await;
 }
 
-/// Codes of errors that end a stream, and how often it fails: the stream itself, then also its resumption, so that it loses
-/// its place.
+/// Codes of errors that end a stream, and how often it fails: the stream itself, then also its resumption, so
+/// that it loses its place.
 #[test]
 async fn a_stream_that_breaks_misses_nothing() {
     // ChangeStreamHistoryLost, InterruptedAtShutdown.
@@ -654,7 +660,8 @@ async fn appends_while_there_is_no_stream_are_found() {
     mongod.remove().await;
 }
 
-/// Clients that do not take what they have missed, more of them than may read the log at once, keep no others from that.
+/// Clients that do not take what they have missed, more of them than may read the log at once, keep no others
+/// from that.
 #[test]
 async fn slow_readers_of_all_owners_keep_no_others_from_resuming() {
     const OWNERS: u64 = 350;

@@ -1,5 +1,6 @@
-//! Live streams under faults: 64 writers to 16 owners over two instances, and 64 readers that are disconnected at random
-//! ([`crowd`](mod@super::crowd)); beside them clients that append on a condition ([`race`](mod@crate::expected_seq::race)).
+//! Live streams under faults: 64 writers to 16 owners over two instances, and 64 readers that are
+//! disconnected at random ([`crowd`](mod@super::crowd)); beside them clients that append on a condition
+//! ([`race`](mod@crate::expected_seq::race)).
 
 use std::num::NonZero;
 use std::time::Duration;
@@ -164,8 +165,8 @@ async fn roll(mongod: &Mongod) {
     .await;
 }
 
-/// One owner is erased. Readers of another one, who are away meanwhile, are told that what they would get next was retired, and go on
-/// with what is there.
+/// One owner is erased. Readers of another one, who are away meanwhile, are told that what they would get
+/// next was retired, and go on with what is there.
 #[test]
 async fn readers_are_told_when_owners_are_retired_and_erased() {
     const RETIRED: u64 = 1;

@@ -35,8 +35,8 @@ fn seqs(text: &str) -> impl Iterator<Item = u64> {
     after.map(|rest| rest.split(',').next().and_then(|seq| seq.parse().ok()).expect("a number"))
 }
 
-/// What is appended is read at most once for all clients of an instance, whichever instance took it: one item after the other, and at
-/// 500 a second.
+/// What is appended is read at most once for all clients of an instance, whichever instance took it: one item
+/// after the other, and at 500 a second.
 #[test]
 async fn reads_of_an_append_do_not_grow_with_clients() {
     let reads = Arc::new(AtomicUsize::new(0));
@@ -53,7 +53,8 @@ async fn reads_of_an_append_do_not_grow_with_clients() {
         let first = last + 1;
         let (mut connections, mut streams) = (Vec::new(), Vec::new());
         while (streams.len() as u64) < readers {
-            // On a busy machine many small frames wait until they are read: the library would end the connection.
+            // On a busy machine many small frames wait until they are read: the library would end the
+            // connection.
             let mut builder = Builder::new();
             builder.data_frame_budget(usize::MAX / 2);
             let connection = Http2::with(&builder, plain(service.address()).await).await.expect("to begin");
@@ -97,6 +98,7 @@ async fn reads_of_an_append_do_not_grow_with_clients() {
         // A read that finds two pages is followed by another.
         assert!(reads as u64 <= 2 * appends, "{readers} readers: {reads} reads of {appends} appends");
     }
-    // At most one for each append of the instance itself, none for those of the other: the change says what they are.
+    // At most one for each append of the instance itself, none for those of the other: the change says what
+    // they are.
     assert!(costs.iter().all(|reads| *reads <= 5), "{costs:?}");
 }

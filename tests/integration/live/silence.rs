@@ -1,5 +1,5 @@
-//! Change streams that are silent, fail each time they are asked for more, or cannot be opened: readers get what is appended
-//! meanwhile, not only afterwards.
+//! Change streams that are silent, fail each time they are asked for more, or cannot be opened: readers get
+//! what is appended meanwhile, not only afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,8 @@ pub fn of_streams(database: &mongodb::Database, commands: &[&str], how: Document
     failure
 }
 
-/// Reads to an item that was just appended, and prints how late it came: `cargo test --test integration -- --nocapture no_reader`.
+/// Reads to an item that was just appended, and prints how late it came: `cargo test --test integration --
+/// --nocapture no_reader`.
 async fn read_late(how: &str, reader: &mut LiveReader, last: u64) {
     let appended = Instant::now();
     read_to(TRADES, reader, last).await;
@@ -38,7 +39,8 @@ fn opens_seldom(sent: &Sent) {
     assert!(gaps.min().is_none_or(|gap| gap >= BETWEEN_OPENINGS), "{opened:?}");
 }
 
-/// The connection on which the stream waits swallows what the server sends, as a firewall does that has forgotten it.
+/// The connection on which the stream waits swallows what the server sends, as a firewall does that has
+/// forgotten it.
 #[test]
 async fn a_dead_connection_deafens_no_reader() {
     let mongod = shared().await;
@@ -87,8 +89,8 @@ async fn streams_that_always_fail_deafen_no_reader() {
     let pair = Pair::on(&mongod, TRADES).await;
     let mut readers = [pair.watch(0, 7, None).await, pair.watch(1, 7, Some(0)).await];
     let mut last = 0;
-    // UnknownError, MaxTimeMSExpired, FailedToSatisfyReadPreference, PrimarySteppedDown, ChangeStreamFatalError,
-    // ChangeStreamHistoryLost.
+    // UnknownError, MaxTimeMSExpired, FailedToSatisfyReadPreference, PrimarySteppedDown,
+    // ChangeStreamFatalError, ChangeStreamHistoryLost.
     for code in [8, 50, 133, 189, 280, 286] {
         for commands in [&["getMore"][..], &["getMore", "aggregate"]] {
             let how = of_streams(&pair.database, commands, doc! { "errorCode": code });

@@ -60,7 +60,8 @@ async fn write(place: &Place, store: &Store, owner: u64, writer: u64, told: &Tol
     }
 }
 
-/// Reads pages until `done`: each shows what it has always shown, and when it is gone from this instance, it stays gone.
+/// Reads pages until `done`: each shows what it has always shown, and when it is gone from this instance, it
+/// stays gone.
 async fn read(place: &Place, store: &Store, owner: u64, told: &Told, done: &AtomicBool) -> u64 {
     let (items, id, size) = (engine_of(store, place), place.owner(owner), place.history.page_size);
     let (mut seen, mut gone) = (BTreeMap::<u64, Vec<i64>>::new(), 0);

@@ -233,7 +233,8 @@ async fn keys_are_examined_for_one_erasure_at_a_time() {
     }
 }
 
-/// A first erasure examines the records of all owners, a bounded number with each command: no index has their owners.
+/// A first erasure examines the records of all owners, a bounded number with each command: no index has their
+/// owners.
 #[test]
 async fn a_first_erasure_examines_all_records_of_keys() {
     const RECORDS: u64 = 45_000;

@@ -1,5 +1,5 @@
-//! Commands that are late: the connection holds them back until the owner is erased and swept, or the pages are deleted. The
-//! database refuses them. The controls show what they would do without the fence.
+//! Commands that are late: the connection holds them back until the owner is erased and swept, or the pages
+//! are deleted. The database refuses them. The controls show what they would do without the fence.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +50,8 @@ pub(super) fn hold(place: &Place, proxy: &Proxy) {
     proxy.harm(format!("update {}", place.history.name), Way::There, Harm::Hold, 1);
 }
 
-/// An owner with one full page, who is erased while the command that opens the second is held back. Returns what became of that.
+/// An owner with one full page, who is erased while the command that opens the second is held back. Returns
+/// what became of that.
 async fn erased_meanwhile(
     place: &Place,
     ages: Ages,
@@ -289,7 +290,8 @@ async fn an_owner_with_a_damaged_tombstone_keeps_no_other_from_the_late_walk(his
     assert_eq!(seqs(&told), [4 * history.page_size + 1], "after all pages that were ever opened");
 }
 
-/// The clock of a command stands still while it waits. So its time is limited, and a replay has the time of its own begin.
+/// The clock of a command stands still while it waits. So its time is limited, and a replay has the time of
+/// its own begin.
 #[test_over(&[TRADES, NOTES])]
 async fn a_locked_server_ends_commands_that_open_pages(history: &'static History) {
     let mongod = Mongod::own().await;
@@ -320,7 +322,8 @@ async fn a_locked_server_ends_commands_that_open_pages(history: &'static History
     mongod.remove().await;
 }
 
-/// Has the clock of the set leap ahead by an hour: it follows the greatest time that a member or a client has.
+/// Has the clock of the set leap ahead by an hour: it follows the greatest time that a member or a client
+/// has.
 pub(super) async fn leap(client: &Client) {
     let admin = client.database("admin");
     let ping = admin.run_command(doc! { "ping": 1 }).await.expect("an answer");

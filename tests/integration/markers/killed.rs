@@ -12,8 +12,8 @@ use super::{
 };
 use crate::harness::{History, NOTES, TRADES, eventually, spawn, stored, test_over};
 
-/// Runs `work` with a store of its own, which ends before its command number `fatal` is answered. Returns whether it was that
-/// long.
+/// Runs `work` with a store of its own, which ends before its command number `fatal` is answered. Returns
+/// whether it was that long.
 async fn ends_at<F: Future<Output = ()> + Send + 'static>(
     place: &Place,
     fatal: u64,
@@ -117,7 +117,8 @@ async fn one_that_reopens_ends_at_any_command(history: &'static History) {
 
 #[test_over(&[TRADES])]
 async fn a_housekeeper_ends_at_any_command(history: &'static History) {
-    // One owner that is being erased, and one whose pages are retired; in a new database, because its round is of all owners.
+    // One owner that is being erased, and one whose pages are retired; in a new database, because its round
+    // is of all owners.
     let (erased, retired) = (1, 2);
     at_every_command!(at, 6, {
         let place = Place::new(history).await;

@@ -1,5 +1,5 @@
-//! What the commands that open pages and write markers carry against being late: the age of what justifies them, the fence, and a
-//! limit of their time. Each test fails if one of these is left out.
+//! What the commands that open pages and write markers carry against being late: the age of what justifies
+//! them, the fence, and a limit of their time. Each test fails if one of these is left out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -42,7 +42,8 @@ async fn a_replay_after_the_deadline_of_what_was_stored_stores_it_once(history: 
     assert_eq!(stored(&place.database, history, 1).await.numbers.len() as u64, history.page_size + 1);
 }
 
-/// The marker of page 1 arrives after the owner was reopened, erased again, and swept. No client waits for it.
+/// The marker of page 1 arrives after the owner was reopened, erased again, and swept. No client waits for
+/// it.
 #[test_over(&[TRADES, NOTES])]
 async fn a_late_marker_of_a_reopening_is_refused(history: &'static History) {
     let place = Place::new(history).await;
@@ -107,7 +108,8 @@ async fn commands_that_open_pages_and_write_markers_have_a_time_limit(history: &
     assert!(limits.values().flatten().all(is_limited), "{limits:?}");
 }
 
-/// The age of a tail is looked at when a commit is formed. The search for keys comes after that, and takes time.
+/// The age of a tail is looked at when a commit is formed. The search for keys comes after that, and takes
+/// time.
 #[test_over(&[TRADES, NOTES])]
 async fn a_tail_that_ages_during_a_search_is_read_before_a_page_is_opened(history: &'static History) {
     let place = Place::new(history).await;
@@ -143,7 +145,8 @@ async fn a_tail_that_ages_during_a_search_is_read_before_a_page_is_opened(histor
     assert_eq!(commands.collect::<Vec<_>>(), [refused, reads_tail, searches, reads_it_again, opens]);
 }
 
-/// The clock of the command that writes a tombstone stands still. Reads that do not show it yet are justified by a later time.
+/// The clock of the command that writes a tombstone stands still. Reads that do not show it yet are justified
+/// by a later time.
 #[test_over(&[TRADES])]
 async fn a_tombstone_ages_from_when_it_is_there(history: &'static History) {
     let mongod = Mongod::own().await;

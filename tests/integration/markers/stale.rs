@@ -1,5 +1,6 @@
-//! The trap: an instance that still knows a full tail would open the page after it, of nothing. What it knows has an age, and
-//! pages are deleted only when no instance can still use an older tail. The controls show what happens without the age.
+//! The trap: an instance that still knows a full tail would open the page after it, of nothing. What it knows
+//! has an age, and pages are deleted only when no instance can still use an older tail. The controls show
+//! what happens without the age.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ const DEAF: Ages = Ages { poll: Duration::from_secs(3600), ..SHORT };
 /// Never drops a tail that it knows.
 const CONTROL: Ages = Ages { tail: Duration::from_secs(3600), ..DEAF };
 
-/// An instance with these ages that knows the full tail of owner 1, whose clock was put forward since; and one that erases.
+/// An instance with these ages that knows the full tail of owner 1, whose clock was put forward since; and
+/// one that erases.
 async fn stale(place: &Place, ages: Ages) -> (Store, Store) {
     let (clock, later) = clock();
     let mut setup = place.setup().await.aging(ages);
@@ -70,8 +72,8 @@ async fn without_an_age_it_opens_a_retired_page_again(history: &'static History)
     assert!(try_stored(&place.database, history, 1).await.is_err(), "the invariants are broken");
 }
 
-/// An instance that knows of no marker, and not that it should ask. Pages 1 and 2 of owner 1 are retired: the first is a marker at once,
-/// and the other is deleted later.
+/// An instance that knows of no marker, and not that it should ask. Pages 1 and 2 of owner 1 are retired: the
+/// first is a marker at once, and the other is deleted later.
 async fn deaf(place: &Place) -> Service {
     let deaf = place.setup().await.aging(CONTROL).start().await;
     deaf.client.append_all(1, 1..=50).await;

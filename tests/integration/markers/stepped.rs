@@ -29,7 +29,8 @@ async fn sweep(place: &Place, store: &Store) {
     place.is_erased(1).await;
 }
 
-/// An owner with one full page, who is erased while the command that opens the second is held back. Returns what became of that.
+/// An owner with one full page, who is erased while the command that opens the second is held back. Returns
+/// what became of that.
 async fn erased_meanwhile(
     mongod: &Mongod,
     clock: &SteppedClock,

@@ -1,5 +1,5 @@
-//! Deleted pages at the scale of real time: an instance that is stopped for longer than a marker ages, as `serve` has it. It takes
-//! minutes, so only a long run has it (`make test-long`).
+//! Deleted pages at the scale of real time: an instance that is stopped for longer than a marker ages, as
+//! `serve` has it. It takes minutes, so only a long run has it (`make test-long`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -48,7 +48,8 @@ async fn erase(client: &Client, owner: u64) {
     .await;
 }
 
-/// Waits until pages of an owner are retired and deleted: what is left is a marker, the two full pages that are kept, and the last.
+/// Waits until pages of an owner are retired and deleted: what is left is a marker, the two full pages that
+/// are kept, and the last.
 async fn is_retired(database: &Database, owner: u64) {
     let trades = database.collection::<Document>("trades");
     eventually("pages are retired and deleted", PATIENCE, async || {
@@ -59,8 +60,8 @@ async fn is_retired(database: &Database, owner: u64) {
     .await;
 }
 
-/// An instance that is stopped under load, at least until `meanwhile` has ended. Then it goes on, is asked by `asked`, and appends
-/// until that has ended.
+/// An instance that is stopped under load, at least until `meanwhile` has ended. Then it goes on, is asked by
+/// `asked`, and appends until that has ended.
 async fn stop(stopped: &Serving, meanwhile: impl Future<Output = ()>, asked: impl AsyncFnOnce(&AtomicU64)) {
     let (done, appended) = (AtomicBool::new(false), AtomicU64::new(0));
     let load = join_all(OWNERS.map(|owner| write(&stopped.client, owner, &done, &appended)));

@@ -157,7 +157,8 @@ async fn kept_tiles_outlive_their_pages() {
         ids_of(&documents(&place, "summary_tiles").await).iter().all(|id| id.ends_with("/000000000000003"))
     })
     .await;
-    // Nor does anything else delete a kept tile: a retirement that keeps none, and the walk over tiles of other definitions.
+    // Nor does anything else delete a kept tile: a retirement that keeps none, and the walk over tiles of
+    // other definitions.
     let tiles = place.database.collection::<Document>("kept_summaries");
     let other =
         doc! { "_id": "trades/0000000000000000/1/000000000000000", "customerId": 1_i64, "firstPage": 1_i64 };
@@ -166,7 +167,8 @@ async fn kept_tiles_outlive_their_pages() {
     engine_of(&store, &place).make_tiles(soon()).await.expect("an answer");
     let all = [of_1(0, 1), of_1(1, 70), of_1(2, 129)];
     assert_eq!(kept(&place).await, all);
-    // One that an attempt which did not come to its end has left is of pages that may become others after a restore.
+    // One that an attempt which did not come to its end has left is of pages that may become others after a
+    // restore.
     let id = &ids_of(&documents(&place, "kept_summaries").await)[1];
     let id = id.strip_suffix('1').expect("the second tile");
     tiles

@@ -161,7 +161,8 @@ async fn retention_is_chosen_and_changed() {
     place.store.migrate().await.expect("an empty database");
     assert_eq!(expiry(&place).await, None, "they are kept for ever, unless somebody says otherwise");
     let views = place.database.collection::<Document>("page_views");
-    // A minute of today: the server may look for expired ones, at once or in a minute, while seven days are kept.
+    // A minute of today: the server may look for expired ones, at once or in a minute, while seven days are
+    // kept.
     let minute = Clock::system().now().millis().div_euclid(60_000) * 60_000;
     views.insert_one(bucket("/index.htm", minute)).await.expect("a sound minute");
     // Turned on, on a collection that holds something; changed; the same again; off; off again; on.

@@ -44,8 +44,8 @@ fn setup(setup: Setup) -> Setup {
     setup
 }
 
-/// Begins a request whose body does not come, and whose answer is not taken: the connection, if the request has a place, else the
-/// problem.
+/// Begins a request whose body does not come, and whose answer is not taken: the connection, if the request
+/// has a place, else the problem.
 async fn begin(server: SocketAddr, Who(from, line): &Who, request: &str) -> Result<TcpStream, Value> {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::new(IpAddr::V4(*from), 0)).expect("an address of this machine");

@@ -243,8 +243,8 @@ async fn counters_outgrow_32_bits() {
     assert_eq!(document.get("totalViews"), Some(&Bson::Int64(expected as i64)));
 }
 
-/// By equality, with its minute, and by the unique index: on a cluster sharded by page every statement goes to
-/// one shard. What all pages had is the exception.
+/// By equality, with its minute, and by the unique index: on a cluster sharded by page every statement goes
+/// to one shard. What all pages had is the exception.
 #[test]
 async fn every_statement_names_its_page() {
     let seen = Arc::new(Mutex::new(Vec::<(String, Document)>::new()));

@@ -185,7 +185,8 @@ async fn cut_wires() {
             assert_eq!(in_the_database(&service.database).await, acknowledged, "{way:?}, {times} times");
         }
     }
-    // The same of an hour that is made beforehand: what was made by the attempt whose answer was lost is its own.
+    // The same of an hour that is made beforehand: what was made by the attempt whose answer was lost is its
+    // own.
     proxy.harm("insert page_views", Way::Back, Harm::Cut, 1);
     let hour = json!({ "path": "/made", "hour": "2014-01-01T10:00:00Z" }).to_string();
     let made = service.client.post_text("/v1/page-views/preallocations", hour).await;
@@ -256,7 +257,8 @@ async fn clients_that_hang_up() {
     assert_eq!(told.problems, 0);
 }
 
-/// More than one commit brings: while one is under way, all that comes for the same minute becomes one statement.
+/// More than one commit brings: while one is under way, all that comes for the same minute becomes one
+/// statement.
 #[test]
 async fn what_waits_is_one_statement() {
     let mongod = Mongod::own().await;

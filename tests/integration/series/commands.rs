@@ -87,8 +87,8 @@ async fn a_rebuild_replaces_a_time_series_also_with_another_definition() {
     std::fs::remove_dir_all(other).expect("to remove");
 }
 
-/// A rebuild that ended before it had dropped the first time series, which has the name that others read: an owner who is
-/// erased later would stay there.
+/// A rebuild that ended before it had dropped the first time series, which has the name that others read: an
+/// owner who is erased later would stay there.
 #[test]
 async fn an_interrupted_rebuild_is_completed() {
     let service = Setup::on(shared().await).of(SERIES).aging(SHORT).start().await;

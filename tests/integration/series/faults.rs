@@ -1,5 +1,5 @@
-//! Instances and members of the database are killed, frozen and told to hand over, places in the changes are lost, and owners are erased,
-//! while many clients append. In the end each item is measured once.
+//! Instances and members of the database are killed, frozen and told to hand over, places in the changes are
+//! lost, and owners are erased, while many clients append. In the end each item is measured once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -208,7 +208,8 @@ async fn inserts_fail_in_every_way() {
     mongod.remove().await;
 }
 
-/// The place that is remembered is too old, or was never one: all owners are looked at, and nothing is measured twice.
+/// The place that is remembered is too old, or was never one: all owners are looked at, and nothing is
+/// measured twice.
 #[test]
 async fn a_lost_place_loses_and_doubles_nothing() {
     let service = Setup::on(shared().await).of(SERIES).start().await;
@@ -269,7 +270,8 @@ async fn a_slow_read_loses_no_lease() {
     mongod.remove().await;
 }
 
-/// A feeder whose change stream breaks, or loses its place, goes on with another stream. It needs no other lease for that.
+/// A feeder whose change stream breaks, or loses its place, goes on with another stream. It needs no other
+/// lease for that.
 #[test]
 async fn a_feeder_outlasts_its_change_stream() {
     let mongod = Mongod::failing().await;

@@ -1,4 +1,5 @@
-//! A feeder that ends at any of its commands, as if its process was killed there: also between announcing and inserting.
+//! A feeder that ends at any of its commands, as if its process was killed there: also between announcing and
+//! inserting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Feeders that are late: one stands still after it has announced what it inserts, and another one takes over. What the first one
-//! inserts then does not count, and is deleted.
+//! Feeders that are late: one stands still after it has announced what it inserts, and another one takes
+//! over. What the first one inserts then does not count, and is deleted.
 
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ impl Late {
     }
 }
 
-/// As if the process was stopped, or the packet was under way: the other one does not know what becomes of it.
+/// As if the process was stopped, or the packet was under way: the other one does not know what becomes of
+/// it.
 #[test]
 async fn a_late_insert_does_not_count() {
     let late = late().await;
@@ -100,7 +101,8 @@ async fn a_late_insert_comes() {
     drop(feeding);
 }
 
-/// A feeder of a time series that was dropped has the same owners, generations and terms as the first one of the next.
+/// A feeder of a time series that was dropped has the same owners, generations and terms as the first one of
+/// the next.
 #[test]
 async fn a_late_insert_of_a_dropped_time_series_does_not_count() {
     let late = late().await;

@@ -109,7 +109,8 @@ async fn tiles(database: &Database) -> BTreeMap<String, usize> {
     found
 }
 
-/// Each instance answers by its own definition, whatever tiles there are; those that are left are of the definition that is left.
+/// Each instance answers by its own definition, whatever tiles there are; those that are left are of the
+/// definition that is left.
 #[test]
 async fn definitions_may_change_between_starts() {
     let [by_author, in_all] = [NoteDefinition::by_author(), NoteDefinition::in_all()];

@@ -108,7 +108,8 @@ async fn days_outlive_their_pages() {
     assert_eq!((&body["firstSeq"], &body["totalItems"]), (&Value::Null, &json!(2_003)));
     let answer = client.get(&format!("{PATH}?by=1M&asOf=2000")).await;
     assert_eq!(answer.header("cache-control"), "no-cache");
-    // What needs pages: a moment before the first page, and a day that begins inside a quarter of an hour with trades.
+    // What needs pages: a moment before the first page, and a day that begins inside a quarter of an hour
+    // with trades.
     for question in ["by=1d&asOf=1280", "by=1d&tz=Europe/Berlin"] {
         let problem = client.get(&format!("{PATH}?{question}")).await.problem(410, "retired");
         assert_eq!((&problem["firstPage"], &problem["firstSeq"]), (&json!(129), &json!(1_281)), "{problem}");

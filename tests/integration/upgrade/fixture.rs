@@ -42,7 +42,8 @@ impl Fixture {
         std::fs::write(self.0.join(file), text).expect("to write");
     }
 
-    /// Writes a database: a line for each collection, as `create` takes it, and a line for each of its documents.
+    /// Writes a database: a line for each collection, as `create` takes it, and a line for each of its
+    /// documents.
     pub async fn dump(&self, database: &Database, file: &str) {
         let found = database.list_collections().await.expect("collections");
         let mut collections: Vec<_> = found.try_collect().await.expect("collections");

@@ -1,7 +1,7 @@
 //! Writes a fixture: a database with all kinds of collections and markers, by the service and its commands.
 //!
-//! `WRITE_FIXTURE=0.2.0`, with definitions in `tests/fixtures/0.2.0/histories`, writes the rest of that directory; then
-//! `RELEASED` gets the version. A fixture that is released is never written again.
+//! `WRITE_FIXTURE=0.2.0`, with definitions in `tests/fixtures/0.2.0/histories`, writes the rest of that
+//! directory; then `RELEASED` gets the version. A fixture that is released is never written again.
 
 use std::num::NonZeroU64;
 use std::time::Duration;

@@ -179,10 +179,12 @@ async fn two_hundred_of_many_customers_take_little_memory() {
     take_at_most(256, 200, 3_000).await;
 }
 
-/// Uploads of `lines` lines each, every line of another customer, take at most `mib` MiB in a server of their own: while
-/// nothing is stored, so that they hold as much as they may, and after that, when each of them goes on.
+/// Uploads of `lines` lines each, every line of another customer, take at most `mib` MiB in a server of their
+/// own: while nothing is stored, so that they hold as much as they may, and after that, when each of them
+/// goes on.
 async fn take_at_most(mib: u64, uploads: u64, lines: u64) {
-    /// Outcomes that each of them gets: of two hundred, more than each can have read while nothing was stored.
+    /// Outcomes that each of them gets: of two hundred, more than each can have read while nothing was
+    /// stored.
     const OUTCOMES: u64 = 250;
     let proxy = Proxy::before(shared().await).await;
     let place = Place { history: TRADES, uri: proxy.uri(), name: Place::new().await.name };
@@ -246,7 +248,8 @@ fn anonymous_memory(pid: u32) -> u64 {
     line.trim_end_matches(" kB").trim().parse::<u64>().expect("kB") / 1024
 }
 
-/// How many lines uploads have read when they stop reading; not much longer than they may be kept from storing.
+/// How many lines uploads have read when they stop reading; not much longer than they may be kept from
+/// storing.
 async fn until_no_more_is_read(serving: &Serving) -> u64 {
     let begun = Instant::now();
     let (mut read, mut since) = (0, Instant::now());

@@ -145,7 +145,8 @@ async fn a_client_that_hangs_up_leaves_what_it_sent(history: &'static History) {
     for (owner, answer) in (1..).zip(ANSWERS) {
         let path = history.at(owner, answer);
         let mut upload = Upload::begin(service.address(), &path, &[]).await;
-        // So few that the server reads them in one piece: it reads no more of a connection that it cannot write to.
+        // So few that the server reads them in one piece: it reads no more of a connection that it cannot
+        // write to.
         upload.send(&history.lines(1..=50)).await;
         until_stored(&service, owner, 1).await;
         drop(upload);
@@ -167,8 +168,9 @@ fn ranges(lines: &Value) -> Vec<(u64, u64)> {
     ranges
 }
 
-/// What an upload tells of its lines holds for what the database holds: of these histories by owner,
-/// which begin empty. `sent` is the owner and the number of each line. Returns how many owners have lines that are told as stored.
+/// What an upload tells of its lines holds for what the database holds: of these histories by owner, which
+/// begin empty. `sent` is the owner and the number of each line. Returns how many owners have lines that are
+/// told as stored.
 async fn told_exactly(service: &Service, problem: &Value, sent: &[(u64, u64)]) -> usize {
     let (not_stored, unknown) = (ranges(&problem["notStoredLines"]), ranges(&problem["unknownLines"]));
     let within = |ranges: &[(u64, u64)], line: u64| {

@@ -3,6 +3,7 @@
 import { list } from "@pagebucket/client";
 import { useEffect, useState } from "preact/hooks";
 import type { AnyHistory, Item } from "../api/read";
+import { isPassing } from "../parts/loaded";
 import { pathOf, selectionQuery, type Parameters } from "./parameters";
 import { withWindow, type Begin, type Cursor, type Links, type Search } from "./view-state";
 
@@ -46,6 +47,9 @@ function windowPath(path: string, parameters: Parameters, limit: number, { after
   });
 }
 
+/** Milliseconds after which a search goes on that the service could not answer. */
+const PAUSE = 3000;
+
 interface State {
   /** What it was asked for. */
   key: string;
@@ -59,6 +63,7 @@ export function useSearch(key: string, history: AnyHistory, parameters: Paramete
   const [state, setState] = useState<State>({ key, found: undefined, isRunning: true, error: undefined });
   const [turn, setTurn] = useState({ key, number: 0, stopped: false });
   const isCurrent = state.key === key;
+  const set = (stopped: boolean) => () => setTurn({ key, number: turn.number + 1, stopped });
   const isStopped = turn.key === key && turn.stopped;
   useEffect(() => {
     if (isStopped) return;
@@ -73,11 +78,18 @@ export function useSearch(key: string, history: AnyHistory, parameters: Paramete
       }
       if (!signal.aborted) setState((now) => ({ ...now, isRunning: false }));
     };
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const fail = (error: unknown) => (now: State) => ({ key, found: now.key === key ? now.found : undefined, isRunning: false, error });
-    read().catch((error) => !signal.aborted && setState(fail(error)));
-    return () => controller.abort();
+    read().catch((error) => {
+      if (signal.aborted) return;
+      setState(fail(error));
+      if (isPassing(error)) timer = setTimeout(set(false), PAUSE);
+    });
+    return () => {
+      controller.abort();
+      clearTimeout(timer);
+    };
   }, [key, turn]);
-  const set = (stopped: boolean) => () => setTurn({ key, number: turn.number + 1, stopped });
   return {
     /** While the first window of another search is on its way, that before it. */
     found: state.found,

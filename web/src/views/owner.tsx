@@ -3,11 +3,12 @@
 import { addressOf } from "../address";
 import type { Outline } from "../api/catalog";
 import { ownerPath, summaries, type Summary } from "../api/read";
-import { count, moment, number, singular } from "../format";
+import { count, number, singular } from "../format";
 import { CurlRow, curlOf } from "../parts/curl";
 import { useLoaded } from "../parts/loaded";
 import { Failure } from "../parts/problem";
 import { Text } from "../parts/text";
+import { Time } from "../parts/zone";
 
 export function OwnerView({ histories, owner }: { histories: Outline[]; owner: string }) {
   const { owners } = histories[0]!;
@@ -54,7 +55,7 @@ function HistoryCard({
       </p>
       {first && last && (
         <p class="quiet">
-          numbers {number(first.seq)} to {number(last.seq)}, the last of {moment(String(last[date]))}
+          numbers {number(first.seq)} to {number(last.seq)}, the last of <Time of={String(last[date])} />
         </p>
       )}
       {firstPage > 1 && (

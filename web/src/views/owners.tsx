@@ -13,6 +13,7 @@ import { CurlRow, curlOf } from "../parts/curl";
 import { useLoaded } from "../parts/loaded";
 import { Failure } from "../parts/problem";
 import { plain, Text } from "../parts/text";
+import { Time } from "../parts/zone";
 import { OwnerField } from "../parts/owner-field";
 
 const SHOWN = 50;
@@ -221,12 +222,12 @@ function TotalsOf({ outline: { owners, items, date }, owner, totals, summary }: 
         {number(totals.totalItems)}
       </a>
       <span class="quiet"> on {count(totals.totalPages, "pages")}</span>
-      {summary?.last && <div class="quiet">last of {moment(String(summary.last[date]))}</div>}
+      {summary?.last && <div class="quiet">last of <Time of={String(summary.last[date])} /></div>}
       {summary && summary.firstPage > 1 && (
         <div>
           <span class="tag warn">
             retired before number {number(summary.firstSeq)}
-            {summary.first && <> of {moment(String(summary.first[date]))}</>}
+            {summary.first && <> of <Time of={String(summary.first[date])} /></>}
           </span>
         </div>
       )}

@@ -206,7 +206,8 @@ pub(super) fn planned(plan: &Plan, definition: &Definition, took: Duration) -> S
         line(format_args!("  {owner} {id}: {}", count(*items, item)));
     }
     line(format_args!("read in {}", speed(plan.items + plan.refused, took)));
-    // Reading and storing go on at once: the slower of both decides. How fast the database stores is not known here.
+    // Reading and storing go on at once: the slower of both decides. How fast the database stores is not
+    // known here.
     line(format_args!(
         "a copy takes at least about {:.1} s, as reading did, and several times as long where storing is slower",
         took.as_secs_f64()

@@ -156,7 +156,8 @@ enum Replayed {
     Damaged(Error),
 }
 
-/// Writes the tombstone, and deletes what the history has of the owner. A damaged history keeps no other from being erased.
+/// Writes the tombstone, and deletes what the history has of the owner. A damaged history keeps no other from
+/// being erased.
 async fn erase(engine: &Engine, owner: &OwnerId, last: &LastErasure) -> Result<Replayed, Failure> {
     let erase = async {
         let replay =

@@ -1,5 +1,6 @@
-//! TLS to a server, whatever certificate it has. The file of the certificate may have another one than the server that runs,
-//! while it is renewed; and a server with an old certificate still serves. Nothing secret is sent or read.
+//! TLS to a server, whatever certificate it has. The file of the certificate may have another one than the
+//! server that runs, while it is renewed; and a server with an old certificate still serves. Nothing secret
+//! is sent or read.
 
 use std::io;
 use std::net::SocketAddr;

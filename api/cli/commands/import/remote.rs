@@ -48,8 +48,8 @@ pub(super) const MOST_OWNERS: usize = 1_000_000;
 /// Maximum number of attempts in a row without a single outcome.
 const MOST_TRIES: u32 = 8;
 
-/// Pause before the first of these. Each pause is twice as long as the last, up to [`LONGEST_PAUSE`], unless the server asks
-/// for a longer one.
+/// Pause before the first of these. Each pause is twice as long as the last, up to [`LONGEST_PAUSE`], unless
+/// the server asks for a longer one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
@@ -79,9 +79,10 @@ struct RemoteImport<'a> {
     answered: bool,
 }
 
-/// Sends all the rows, and reports their outcomes. With a key, an upload that was cut off is followed by another
-/// with the rows that have no outcome yet, until too many in a row have failed. After the first message from
-/// `interrupts` rows are not read or sent any more; after the second their outcomes are not awaited.
+/// Sends all the rows, and reports their outcomes. With a key, an upload that was cut off is followed by
+/// another with the rows that have no outcome yet, until too many in a row have failed. After the first
+/// message from `interrupts` rows are not read or sent any more; after the second their outcomes are not
+/// awaited.
 pub(super) async fn run(
     rows: IncomingRows<String>,
     (server, token): (&Url, Option<HeaderValue>),
@@ -115,7 +116,8 @@ pub(super) async fn run(
             return sending.close(true, None);
         };
         let interrupted = sending.intake.phase == Phase::Finishing;
-        // Without a key another upload might store rows twice; if nothing has ever answered, the address is wrong.
+        // Without a key another upload might store rows twice; if nothing has ever answered, the address is
+        // wrong.
         let may_continue = key.is_some() && sending.answered && broken.passing && !interrupted;
         if !may_continue || sending.tries == MOST_TRIES {
             let given_up = sending.intake.signals > 1;
@@ -266,8 +268,8 @@ impl RemoteImport<'_> {
         Ok(())
     }
 
-    /// Takes all rows without an outcome, in order; true: this upload may have stored them. `known`: those that were
-    /// handed on are certainly not stored.
+    /// Takes all rows without an outcome, in order; true: this upload may have stored them. `known`: those
+    /// that were handed on are certainly not stored.
     fn rest(&mut self, known: bool) -> Vec<(Row, bool)> {
         let (mut rest, handed_on) = (std::mem::take(&mut self.again), self.handed_on);
         let waiting = self.waiting.drain(..).enumerate();
@@ -299,8 +301,8 @@ impl RemoteImport<'_> {
         }
     }
 
-    /// The report. `known`: rows that were handed on and have no outcome are certainly not stored. `end` says why they have
-    /// none.
+    /// The report. `known`: rows that were handed on and have no outcome are certainly not stored. `end` says
+    /// why they have none.
     fn close(mut self, known: bool, end: Option<End>) -> Report {
         let rest = self.rest(known);
         self.give_up(rest);

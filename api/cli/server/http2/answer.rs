@@ -23,9 +23,9 @@ use crate::server::write_timeout::LEAST;
 /// How often a client that takes nothing is looked at: its time may become less.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Sends the answer, unless its client resets the stream before. Ends the stream when its client does not take
-/// [`LEAST`] bytes, or all that is ready, within `limit`. What the answer holds, as its permit, is free when its client has room
-/// for all of it.
+/// Sends the answer, unless its client resets the stream before. Ends the stream when its client does not
+/// take [`LEAST`] bytes, or all that is ready, within `limit`. What the answer holds, as its permit, is free
+/// when its client has room for all of it.
 ///
 /// # Errors
 /// The stream has ended before the answer.
@@ -99,8 +99,8 @@ struct Sending {
 }
 
 impl Sending {
-    /// Sends all of this for which the client has to be waited for; returns the rest, for which it has room. h2 gets no more
-    /// than the client has room for, because it would keep the rest.
+    /// Sends all of this for which the client has to be waited for; returns the rest, for which it has room.
+    /// h2 gets no more than the client has room for, because it would keep the rest.
     async fn all_but_the_last(&mut self, mut data: Bytes) -> Result<Bytes, h2::Error> {
         loop {
             if data.is_empty() {

@@ -8,11 +8,13 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes after which h2 has to return; the last read may exceed them by its buffer, another 8 KiB. All frames of a body that
-/// come in so few bytes may wait in h2. It counts up to 256 for each, and ends a connection at half of its window: 512 KiB.
+/// Bytes after which h2 has to return; the last read may exceed them by its buffer, another 8 KiB. All frames
+/// of a body that come in so few bytes may wait in h2. It counts up to 256 for each, and ends a connection at
+/// half of its window: 512 KiB.
 const PORTION: usize = 8 * 1024;
 
-/// Lets h2 return after each [`PORTION`], so that the frames that it has read can be taken before there are too many.
+/// Lets h2 return after each [`PORTION`], so that the frames that it has read can be taken before there are
+/// too many.
 pub(super) struct Portions<I> {
     io: I,
     /// Bytes of this portion.

@@ -1,8 +1,9 @@
 //! The bodies of a connection's requests, which are read as their frames come.
 //!
-//! h2 keeps each frame that was not read, at hundreds of bytes for each, and ends the whole connection when many small ones
-//! wait. So the connection reads all frames at once, also of bodies that nothing takes at the moment, and copies them into one
-//! buffer for each body. A client gets a new window only for what was taken of its body: the window bounds the buffer.
+//! h2 keeps each frame that was not read, at hundreds of bytes for each, and ends the whole connection when
+//! many small ones wait. So the connection reads all frames at once, also of bodies that nothing takes at the
+//! moment, and copies them into one buffer for each body. A client gets a new window only for what was taken
+//! of its body: the window bounds the buffer.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Appends: a request enters the queue, and the committer's answer becomes the caller's. An append with a key is first
-//! registered; [`dedup`](crate::history::dedup) explains why it is stored once.
+//! Appends: a request enters the queue, and the committer's answer becomes the caller's. An append with a key
+//! is first registered; [`dedup`](crate::history::dedup) explains why it is stored once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,14 +95,14 @@ impl Appender {
         all.room(owner.spread(), client, weight(sizes), all.most_of_a_key())
     }
 
-    /// The most bytes of items that an upload may append at once, unless a single item has more: [`Item::size`] and 64
-    /// for each.
+    /// The most bytes of items that an upload may append at once, unless a single item has more:
+    /// [`Item::size`] and 64 for each.
     pub(crate) fn most_of_an_upload(&self) -> usize {
         self.queue.most_of_an_upload()
     }
 
-    /// Same as [`Appender::append`] for at most [`Appender::most_of_an_upload`] bytes, but waits for room in the
-    /// queue. The time for one command starts when there is room.
+    /// Same as [`Appender::append`] for at most [`Appender::most_of_an_upload`] bytes, but waits for room in
+    /// the queue. The time for one command starts when there is room.
     pub(crate) fn append_part(
         &self,
         owner: OwnerId,
@@ -113,7 +113,8 @@ impl Appender {
         self.enqueue_part(owner, client, items, Placement::new(), waiting)
     }
 
-    /// Same as [`Appender::enqueue`] for items of an upload of which none is placed, as soon as there is room in the queue.
+    /// Same as [`Appender::enqueue`] for items of an upload of which none is placed, as soon as there is room
+    /// in the queue.
     pub(crate) async fn enqueue_part(
         &self,
         owner: OwnerId,
@@ -159,8 +160,9 @@ impl Appender {
         }
     }
 
-    /// Stores at least one item at the end of a history, unless a request with the same key has already stored
-    /// the items. `canonical` has the canonical form of each ([`pagebucket_model::item::canonical`]), by which a repeat is known.
+    /// Stores at least one item at the end of a history, unless a request with the same key has already
+    /// stored the items. `canonical` has the canonical form of each ([`pagebucket_model::item::canonical`]),
+    /// by which a repeat is known.
     pub(crate) async fn append_once(
         self: &Arc<Self>,
         owner: OwnerId,
@@ -229,8 +231,8 @@ impl Appender {
         }
     }
 
-    /// Registers a key: inserts its record unless there is one. With `keeps`, keeps the record of a request that is
-    /// under way.
+    /// Registers a key: inserts its record unless there is one. With `keeps`, keeps the record of a request
+    /// that is under way.
     pub(crate) async fn register(
         &self,
         owner: &OwnerId,

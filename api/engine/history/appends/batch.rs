@@ -22,11 +22,12 @@ use crate::mongo::reply::Verdict;
 /// once in `n` times; with ten processes about one of 10^4 appends is refused this often in a row.
 const MOST_ATTEMPTS: u32 = 100;
 
-/// The most memory of the items of one owner in one commit, in bytes, unless a single request has more. More items
-/// would only open more buckets in the same ordered command; the bound keeps commands short.
+/// The most memory of the items of one owner in one commit, in bytes, unless a single request has more. More
+/// items would only open more buckets in the same ordered command; the bound keeps commands short.
 pub(crate) const MOST_BYTES: usize = 512 * 1024;
 
-/// The most bytes of statements in a command, which stays below 12 MB: a server accepts 48 MB (`maxMessageSizeBytes`).
+/// The most bytes of statements in a command, which stays below 12 MB: a server accepts 48 MB
+/// (`maxMessageSizeBytes`).
 pub(crate) const MOST_OF_A_COMMAND: usize = 12_000_000 - 1_000;
 
 /// What a statement has besides its items, in bytes, at most: the id of an owner six times, and names.
@@ -38,10 +39,11 @@ pub(crate) struct Batch {
     pub(crate) owner: OwnerId,
     /// The tail; `None` if the history is empty, or nothing is known.
     pub(crate) tail: Option<Tail>,
-    /// When the tail, or what it follows from, was read. Otherwise nothing is known of it: it must be read at the time of the last
-    /// refusal or later.
+    /// When the tail, or what it follows from, was read. Otherwise nothing is known of it: it must be read at
+    /// the time of the last refusal or later.
     pub(crate) read: Option<ReadTime>,
-    /// Whether the tail was read by this commit. Only then it shows that the history has another total than a request expects.
+    /// Whether the tail was read by this commit. Only then it shows that the history has another total than a
+    /// request expects.
     pub(crate) is_read: bool,
     pub(crate) requests: Vec<Request>,
     pub(crate) statements: Vec<Statement>,
@@ -59,8 +61,8 @@ pub(crate) struct Settled {
     pub(crate) again: Vec<Request>,
     /// The stored items' keys, if they are to be remembered.
     pub(crate) run: Option<Run>,
-    /// Requests that are completely stored. They are answered after the committer knows the new tail, so that a
-    /// client's next request finds it.
+    /// Requests that are completely stored. They are answered after the committer knows the new tail, so that
+    /// a client's next request finds it.
     pub(crate) done: Vec<Request>,
 }
 
@@ -81,8 +83,8 @@ impl Settled {
 }
 
 impl Batch {
-    /// Removes the requests whose searches are more than `near` items behind `last`: too far to catch up within a
-    /// commit.
+    /// Removes the requests whose searches are more than `near` items behind `last`: too far to catch up
+    /// within a commit.
     pub(crate) fn take_far_behind(&mut self, last: u64, near: u64) -> Vec<Request> {
         let too_far = last.saturating_sub(near);
         self.requests.extract_if(.., |request| request.is_behind(too_far)).collect()
@@ -94,15 +96,16 @@ impl Batch {
         behind.filter_map(Request::once_mut).map(|once| &mut once.search).collect()
     }
 
-    /// Whether a request expects a greater total than the tail has, and the requests before it do not add up to.
+    /// Whether a request expects a greater total than the tail has, and the requests before it do not add up
+    /// to.
     pub(crate) fn expects_more(&self) -> bool {
         let total = Tail::items(self.tail);
         !are_expected(&self.requests, total)
             && self.requests.iter().any(|request| request.expected().is_some_and(|expected| expected > total))
     }
 
-    /// Answers the requests that expect another total than they would find, and returns those that a later commit judges. What is
-    /// left is placed in its order. Items that are stored already are found before.
+    /// Answers the requests that expect another total than they would find, and returns those that a later
+    /// commit judges. What is left is placed in its order. Items that are stored already are found before.
     pub(crate) fn judge(&mut self) -> Vec<Request> {
         let mut later = Vec::new();
         if self.requests.iter().all(|request| request.expected().is_none()) {
@@ -129,9 +132,8 @@ impl Batch {
         failed.for_each(|request| request.fail(0, cause()));
     }
 
-    /// Plans the statements that append the items after the tail, as many as fit into a command: the rest is placed
-    /// by the next commit. Requests whose items are all stored are
-    /// answered.
+    /// Plans the statements that append the items after the tail, as many as fit into a command: the rest is
+    /// placed by the next commit. Requests whose items are all stored are answered.
     ///
     /// # Errors
     /// The outcome of the batch, if no item is left to store or the history has no second left.
@@ -186,7 +188,8 @@ impl Batch {
         match failed {
             None => {}
             Some(Verdict::Malformed(detail)) => {
-                // If several requests are merged, the cause cannot be assigned to one: each is then sent alone.
+                // If several requests are merged, the cause cannot be assigned to one: each is then sent
+                // alone.
                 if let [_] = again[..] {
                     let cause =
                         || Error::internal(format!("the validator refuses our own bucket: {detail}")).into();
@@ -238,7 +241,8 @@ impl Batch {
     }
 }
 
-/// Whether each request finds the total that it expects, if they are placed one after the other from this total on.
+/// Whether each request finds the total that it expects, if they are placed one after the other from this
+/// total on.
 pub(crate) fn are_expected(requests: &[Request], total: u64) -> bool {
     let mut after = total;
     requests.iter().all(|request| {

@@ -1,9 +1,9 @@
 //! One commit: find the tails, plan the statements, send the commands, judge the answers.
 //!
-//! Keyed requests whose searches are far behind a tail leave the commit and catch up beside it. A search is far behind if
-//! the catalog knew an old tail and another instance has written many items since. Usually no other attempt has found the
-//! record of such a request: then `from` of the record is raised to the tail, and nothing has to be read. Otherwise the
-//! whole history after `from` is searched.
+//! Keyed requests whose searches are far behind a tail leave the commit and catch up beside it. A search is
+//! far behind if the catalog knew an old tail and another instance has written many items since. Usually no
+//! other attempt has found the record of such a request: then `from` of the record is raised to the tail, and
+//! nothing has to be read. Otherwise the whole history after `from` is searched.
 
 use std::sync::Arc;
 
@@ -120,8 +120,9 @@ async fn plan(
     planned
 }
 
-/// Reads once more the tails of those batches of which a request expects a greater total than was read. Its client may have seen what
-/// a new primary does not know yet that a majority has. If that fails, only the requests that expect more fail.
+/// Reads once more the tails of those batches of which a request expects a greater total than was read. Its
+/// client may have seen what a new primary does not know yet that a majority has. If that fails, only the
+/// requests that expect more fail.
 async fn confirm_tails(source: &HistoryCollection, mut batches: Vec<Batch>) -> Vec<Batch> {
     let doubted = |batch: &Batch| batch.is_read && batch.expects_more();
     if !batches.iter().any(doubted) {
@@ -143,9 +144,9 @@ async fn confirm_tails(source: &HistoryCollection, mut batches: Vec<Batch>) -> V
     batches
 }
 
-/// Searches the items that were added since the requests whose items are stored once last searched. A request's items that are
-/// found are placed. If a search fails, only its requests fail. If many items were added, a request leaves the
-/// commit and returns when its search is up to date.
+/// Searches the items that were added since the requests whose items are stored once last searched. A
+/// request's items that are found are placed. If a search fails, only its requests fail. If many items were
+/// added, a request leaves the commit and returns when its search is up to date.
 async fn search(
     source: &Arc<HistoryCollection>,
     batches: Vec<Batch>,

@@ -1,16 +1,18 @@
-//! Appends items that have identities of their own, such as those of another collection: each is stored once, however often
-//! and by however many processes it is appended, and however much later.
+//! Appends items that have identities of their own, such as those of another collection: each is stored once,
+//! however often and by however many processes it is appended, and however much later.
 //!
 //! Every item is stored with its key, and there is no record of what was appended: what is stored says it.
 //!
-//! - Before an item is appended at `seq` s, its key has been looked for, at majority, in all of 1 to s - 1. The caller has
-//!   looked up to [`Mark::looked`]; the commit looks at the rest, and at what is added whenever an append is refused
-//!   ([`dedup`](crate::history::dedup)). An append compares its position, so nothing comes between the search and the append.
+//! - Before an item is appended at `seq` s, its key has been looked for, at majority, in all of 1 to s - 1.
+//!   The caller has looked up to [`Mark::looked`]; the commit looks at the rest, and at what is added
+//!   whenever an append is refused ([`dedup`](crate::history::dedup)). An append compares its position, so
+//!   nothing comes between the search and the append.
 //! - A commit that finds any item of a request stores nothing of it
-//!   ([`Contended`](super::request::AppendCause::Contended)). So does one that fails. The next attempt first searches for all items
-//!   of the request, in any order: another process may have stored them in another one.
-//! - The keys of a *group* differ from each other. So what this process has stored of a group, directly after where the
-//!   search had come, need not be searched for others of the group.
+//!   ([`Contended`](super::request::AppendCause::Contended)). So does one that fails. The next attempt first
+//!   searches for all items of the request, in any order: another process may have stored them in another
+//!   one.
+//! - The keys of a *group* differ from each other. So what this process has stored of a group, directly after
+//!   where the search had come, need not be searched for others of the group.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -62,8 +64,8 @@ impl Appender {
         Ok(found)
     }
 
-    /// The items with these keys that the owner has, at majority, and the last `seq` of the history that was examined. No
-    /// more than the keys and a thousand pages are in memory.
+    /// The items with these keys that the owner has, at majority, and the last `seq` of the history that was
+    /// examined. No more than the keys and a thousand pages are in memory.
     pub(crate) async fn find_marked(
         &self,
         owner: &OwnerId,

@@ -1,13 +1,14 @@
-//! Keyed uploads: any number of lines, appended in parts. [`crate::history::dedup`] explains why each line is stored
-//! once.
+//! Keyed uploads: any number of lines, appended in parts. [`crate::history::dedup`] explains why each line is
+//! stored once.
 //!
-//! An upload has a record as any keyed request has. All uploads have the same fingerprint, because the content
-//! of an upload is not known before its end. The record is touched at intervals while the upload goes on. If it
-//! has expired, for example because the machine slept, it is created again from what the upload knows of it.
+//! An upload has a record as any keyed request has. All uploads have the same fingerprint, because the
+//! content of an upload is not known before its end. The record is touched at intervals while the upload goes
+//! on. If it has expired, for example because the machine slept, it is created again from what the upload
+//! knows of it.
 //!
-//! The search of each part begins where the search of the previous part ended, so a repeated upload reads what
-//! it has stored only once. At the end of the history the upload itself needs no further search; committers
-//! search what other writers add.
+//! The search of each part begins where the search of the previous part ended, so a repeated upload reads
+//! what it has stored only once. At the end of the history the upload itself needs no further search;
+//! committers search what other writers add.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,8 @@ use crate::mongo::{COMMAND, Deadline};
 /// How often the record is touched: far more often than it could expire.
 const TOUCH: Duration = Duration::from_secs(300);
 
-/// How long the search of one part may take. It may have to read a long history that other writers have added.
+/// How long the search of one part may take. It may have to read a long history that other writers have
+/// added.
 const SEARCH: Duration = Duration::from_secs(300);
 
 /// The progress of an upload in one history. It holds no items.
@@ -62,9 +64,9 @@ impl UploadedSoFar {
 }
 
 impl Appender {
-    /// Stores lines of a keyed upload at the end of a history, except those that an earlier attempt has stored
-    /// or skipped. `lines` has at least one and at most [`Appender::most_of_an_upload`] bytes. Their numbers
-    /// ascend, also from call to call. `now` is the time at which the upload arrived.
+    /// Stores lines of a keyed upload at the end of a history, except those that an earlier attempt has
+    /// stored or skipped. `lines` has at least one and at most [`Appender::most_of_an_upload`] bytes. Their
+    /// numbers ascend, also from call to call. `now` is the time at which the upload arrived.
     pub(crate) async fn append_lines(
         &self,
         so_far: &mut UploadedSoFar,
@@ -146,8 +148,8 @@ impl Appender {
         stop: &CancellationToken,
     ) -> Result<Option<Registered>, AppendCause> {
         let time = &self.source.reads.time;
-        // The server's clock decides, because this machine's clock stops while the machine sleeps. A standalone server
-        // reports no time; nothing is promised there.
+        // The server's clock decides, because this machine's clock stops while the machine sleeps. A
+        // standalone server reports no time; nothing is promised there.
         let since = |begun: &Begun| Some(time.clock()? - begun.touched?);
         let is_due = |begun: &Begun| since(begun).is_some_and(|millis| millis > TOUCH.as_millis() as i64);
         if so_far.begun.as_ref().is_some_and(|begun| !is_due(begun)) {

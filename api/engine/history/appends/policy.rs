@@ -60,7 +60,8 @@ impl BatchPolicy<Appends> for AppendPolicy {
         let (source, known) = (&self.source, self.catalog.lock().get(owner).copied());
         let may_open = |read: &ReadTime| source.markers.open_until(*read, &source.clock).is_some();
         let items = || requests.iter().map(|request| request.rest().len()).sum::<usize>();
-        // A tail that is only remembered may be old, so it shows no request that it expects too much or too little.
+        // A tail that is only remembered may be old, so it shows no request that it expects too much or too
+        // little.
         let expected = |tail: Option<Tail>| are_expected(&requests, Tail::items(tail));
         let begun = || {
             let begun: Option<Vec<ReadTime>> = requests.iter().map(Request::begins).collect();

@@ -1,12 +1,12 @@
-//! The queue of appends to all histories, and the part of it for uploads. If there is no room, a single append is refused, but an
-//! upload waits.
+//! The queue of appends to all histories, and the part of it for uploads. If there is no room, a single
+//! append is refused, but an upload waits.
 //!
 //! All uploads together hold at most half of the queue, so a single append finds room at once, however many
-//! uploads there are. Waiting uploads are served in order. Single appends may also take the uploads' half. Then
-//! an upload looks for room at intervals and reserves no room meanwhile.
+//! uploads there are. Waiting uploads are served in order. Single appends may also take the uploads' half.
+//! Then an upload looks for room at intervals and reserves no room meanwhile.
 //!
-//! The same holds for each owner's part of the queue, and for each client's: uploads wait if, together with the single appends
-//! of the owner or of the client, they would hold more than half of it.
+//! The same holds for each owner's part of the queue, and for each client's: uploads wait if, together with
+//! the single appends of the owner or of the client, they would hold more than half of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,8 +53,8 @@ impl AppendQueue {
         Self { all, uploads }
     }
 
-    /// The most bytes that an upload may append at once, unless a single item has more: half of what an owner, or a client, may
-    /// hold in the queue.
+    /// The most bytes that an upload may append at once, unless a single item has more: half of what an
+    /// owner, or a client, may hold in the queue.
     pub(crate) fn most_of_an_upload(&self) -> usize {
         (self.all.most_of_a_key() / 2).max(1)
     }
@@ -103,7 +103,8 @@ impl AppendQueue {
                 Err(full) if Instant::now() + BETWEEN_LOOKS >= until => return Err(full.into()),
                 // Keeps its turn among the uploads.
                 Err(Full::Queue) => {}
-                // The owner's commit may take long: uploads of other owners and clients may use this part meanwhile.
+                // The owner's commit may take long: uploads of other owners and clients may use this part
+                // meanwhile.
                 Err(Full::Key | Full::Client) => part = None,
             }
             sleep(BETWEEN_LOOKS).await;

@@ -19,8 +19,8 @@ use crate::mongo::{Deadline, Error};
 pub struct AppendTerms {
     /// Until when an answer is waited for.
     pub deadline: Deadline,
-    /// The total that the history must have right before the first item: the items are stored only if the first one gets the
-    /// next sequence number. `None`: whatever the total is.
+    /// The total that the history must have right before the first item: the items are stored only if the
+    /// first one gets the next sequence number. `None`: whatever the total is.
     pub expected: Option<Position>,
 }
 
@@ -166,7 +166,8 @@ impl Request {
         self.expectation.judge(self.stage.placed(), place)
     }
 
-    /// When the request's history was empty, if it may be tried without reading a tail: its key was registered then.
+    /// When the request's history was empty, if it may be tried without reading a tail: its key was
+    /// registered then.
     pub(crate) fn begins(&self) -> Option<ReadTime> {
         let registered = self.keyed()?.registered.as_ref()?;
         let begins = self.attempts == 0 && registered.is_new && registered.record.from == 0;
@@ -178,8 +179,8 @@ impl Request {
         self.once().is_some_and(|once| !once.search.covers(last)) && !self.is_placed()
     }
 
-    /// The request's record and the time of its insert. Only if no other attempt can have found the record and
-    /// this one has sent nothing that may be stored.
+    /// The request's record and the time of its insert. Only if no other attempt can have found the record
+    /// and this one has sent nothing that may be stored.
     pub(crate) fn unseen_record(&self) -> Option<(RecordId, i64)> {
         let keyed = self.keyed().filter(|keyed| !keyed.stored && self.stage.placed().count == 0)?;
         Some((keyed.id, keyed.registered.as_ref()?.inserted?))
@@ -217,8 +218,8 @@ pub struct AppendProgress {
     pub(crate) placed: Placed,
     /// Whether this attempt has stored any of them. An earlier attempt has stored the others.
     pub(crate) stored: bool,
-    /// How far the search of an append with a key has come: no other item of the request is at or before this `seq`. 0 without
-    /// a key.
+    /// How far the search of an append with a key has come: no other item of the request is at or before this
+    /// `seq`. 0 without a key.
     pub(crate) looked: u64,
 }
 
@@ -229,8 +230,8 @@ impl AppendProgress {
         Self { placed: Placed { ranges, count, refused: Vec::new() }, ..Self::default() }
     }
 
-    /// The addresses of the stored items, in order: one range, unless another writer appended between two of the
-    /// buckets.
+    /// The addresses of the stored items, in order: one range, unless another writer appended between two of
+    /// the buckets.
     pub fn ranges(&self) -> &[SeqRange] {
         &self.placed.ranges
     }
@@ -256,8 +257,8 @@ pub type Appended = Result<AppendProgress, AppendError>;
 
 /// How far a failed append came, and why it failed.
 ///
-/// The items form three groups, in order: first those of `progress`, then `unknown` items that may or may not be
-/// stored, then the rest, which is not stored.
+/// The items form three groups, in order: first those of `progress`, then `unknown` items that may or may not
+/// be stored, then the rest, which is not stored.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct AppendError {
@@ -276,8 +277,8 @@ impl AppendError {
         Self::after(Placed::default(), 0, cause)
     }
 
-    /// An append that has stored nothing after what earlier attempts have placed, except that the next `unknown` items
-    /// may be stored.
+    /// An append that has stored nothing after what earlier attempts have placed, except that the next
+    /// `unknown` items may be stored.
     pub(crate) fn after(placed: Placed, unknown: usize, cause: impl Into<AppendCause>) -> Self {
         Self {
             progress: AppendProgress { placed, ..AppendProgress::default() },
@@ -303,7 +304,8 @@ pub enum AppendCause {
     /// ([`COMMIT`](crate::mongo::COMMIT)).
     #[error("it could not be committed in time")]
     Late,
-    /// The history has another total than the append expects ([`AppendTerms::expected`]). A majority has these items.
+    /// The history has another total than the append expects ([`AppendTerms::expected`]). A majority has
+    /// these items.
     #[error("the history's total is {0}, not the expected one")]
     UnexpectedTotal(u64),
     /// Another request has the same key.

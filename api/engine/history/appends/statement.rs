@@ -85,8 +85,8 @@ pub(crate) fn plan(
     Ok(statements)
 }
 
-/// The statement as a part of an `update` command. `items` are all items of the append to the history of `owner`. `fence` says until
-/// when the statement may open its bucket, if it opens it.
+/// The statement as a part of an `update` command. `items` are all items of the append to the history of
+/// `owner`. `fence` says until when the statement may open its bucket, if it opens it.
 pub(crate) fn update(
     definition: &Definition,
     owner: &OwnerId,
@@ -102,8 +102,8 @@ pub(crate) fn update(
 
 /// The statement that appends to an open bucket.
 ///
-/// The types in `q` decide the types in the stored bucket, `count` int32 and the owner's: the server copies them on
-/// insert, and the validator refuses what is inserted.
+/// The types in `q` decide the types in the stored bucket, `count` int32 and the owner's: the server copies
+/// them on insert, and the validator refuses what is inserted.
 fn push(
     definition: &Definition,
     owner: &OwnerId,
@@ -128,8 +128,9 @@ fn push(
     })
 }
 
-/// The statement that opens a bucket while its fence is open. Later it would store a bucket without its items, and the validator
-/// refuses that by its `$expr` alone, as it refuses every statement from an old tail.
+/// The statement that opens a bucket while its fence is open. Later it would store a bucket without its
+/// items, and the validator refuses that by its `$expr` alone, as it refuses every statement from an old
+/// tail.
 fn open(
     definition: &Definition,
     owner: &OwnerId,

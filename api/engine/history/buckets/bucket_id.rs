@@ -25,8 +25,8 @@ impl BucketId {
     ///
     /// The regular expression comes from the manual. Alone it would scan the whole clustered collection; the
     /// range bounds the scan. `:` follows `9` in ASCII, so no bucket has the upper bound as its `_id`. So the
-    /// bound need not be exclusive; some servers get exclusive bounds wrong (SERVER-121822). No id of an owner has
-    /// `_` or a character that a regular expression reads.
+    /// bound need not be exclusive; some servers get exclusive bounds wrong (SERVER-121822). No id of an
+    /// owner has `_` or a character that a regular expression reads.
     pub(crate) fn range(owner: &OwnerId, last: Option<&Self>) -> Document {
         let last = last.map_or_else(|| format!("{owner}_:"), Self::to_string);
         doc! { "$regex": format!("^{owner}_"), "$gte": format!("{owner}_"), "$lte": last }
@@ -40,7 +40,8 @@ impl BucketId {
     }
 }
 
-/// The owner of a bucket or a marker with this `_id`. No id of an owner has `_`. `None` if it is not the `_id` of either.
+/// The owner of a bucket or a marker with this `_id`. No id of an owner has `_`. `None` if it is not the
+/// `_id` of either.
 pub(crate) fn owner_of(id: &str, kind: OwnerType) -> Option<OwnerId> {
     id.split_once('_').and_then(|(owner, _)| kind.parse_stored(owner))
 }

@@ -1,8 +1,8 @@
 //! The tails of recently active owners: a cache, bounded by count, that evicts the least recently used
 //! first.
 //!
-//! If the cache is lost, or other instances write to the same database, no result changes: a statement from an
-//! old tail is refused and costs one more read.
+//! If the cache is lost, or other instances write to the same database, no result changes: a statement from
+//! an old tail is refused and costs one more read.
 
 use std::hash::RandomState;
 use std::sync::Arc;
@@ -14,14 +14,16 @@ use parking_lot::Mutex;
 use super::bucket_id::Tail;
 use crate::history::collection::fence::ReadTime;
 
-/// A tail, and when it was read. Acknowledged appends move it, and do not make it newer: they show nothing about markers.
+/// A tail, and when it was read. Acknowledged appends move it, and do not make it newer: they show nothing
+/// about markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KnownTail {
     pub(crate) tail: Tail,
     pub(crate) read: ReadTime,
 }
 
-/// The tail of each owner. Clients choose the owners: a hash that they can predict would let them slow it down.
+/// The tail of each owner. Clients choose the owners: a hash that they can predict would let them slow it
+/// down.
 type Cache = LruCache<OwnerId, KnownTail, RandomState>;
 
 /// The tails that one committer knows. Clones share them.

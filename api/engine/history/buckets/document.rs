@@ -1,5 +1,5 @@
-//! Reads and checks buckets. Reading validates every field again and names the corrupt one: the guards stop invalid
-//! writes, but not damage on disk.
+//! Reads and checks buckets. Reading validates every field again and names the corrupt one: the guards stop
+//! invalid writes, but not damage on disk.
 
 use std::sync::Arc;
 
@@ -33,7 +33,8 @@ impl Marked<'_> {
     }
 }
 
-/// One page of a history: its items in order of arrival, at least one and at most as many as fit. Cheap to clone.
+/// One page of a history: its items in order of arrival, at least one and at most as many as fit. Cheap to
+/// clone.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Bucket({}, {} items)", self.id(), self.count())]
 pub struct Bucket(Arc<Inner>);
@@ -128,11 +129,12 @@ impl Bucket {
         self.0.tail
     }
 
-    /// This bucket after an append, by the fields that the append has set in it. `None` if it does not follow this state, or was no
-    /// append.
+    /// This bucket after an append, by the fields that the append has set in it. `None` if it does not follow
+    /// this state, or was no append.
     ///
-    /// Changes name what `$push` has added by [its dotted path](https://www.mongodb.com/docs/manual/reference/change-events/update/).
-    /// A bucket that is not replaced has each count once, so the append after this count is the next one.
+    /// Changes name what `$push` has added by [its dotted
+    /// path](https://www.mongodb.com/docs/manual/reference/change-events/update/). A bucket that is not
+    /// replaced has each count once, so the append after this count is the next one.
     pub(crate) fn grown_by(&self, set: &RawDocument) -> Option<Self> {
         let Inner { definition, owner, tail: before, history } = &*self.0;
         let mut tail = *before;

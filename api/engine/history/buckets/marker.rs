@@ -22,7 +22,8 @@ use crate::mongo::{COMMAND, Corruption, Gone, Result};
 /// The page number of a tombstone. No page has it: its items would have no sequence numbers.
 pub(crate) const TOMBSTONE: i64 = MAX_SAFE_INTEGER as i64;
 
-/// The `_id` of an owner's tombstone: after all of its buckets, inside [`BucketId::range`](super::bucket_id::BucketId::range).
+/// The `_id` of an owner's tombstone: after all of its buckets, inside
+/// [`BucketId::range`](super::bucket_id::BucketId::range).
 pub(crate) fn tombstone_id(owner: &OwnerId) -> String {
     format!("{owner}_:")
 }
@@ -81,8 +82,8 @@ impl Marker {
         }
     }
 
-    /// The tail that the next append follows, if the marker is the last bucket: the page before the one that it opens, which is
-    /// full as far as an append is concerned. `None` before the first page.
+    /// The tail that the next append follows, if the marker is the last bucket: the page before the one that
+    /// it opens, which is full as far as an append is concerned. `None` before the first page.
     pub(crate) fn tail(self, page_size: PageSize) -> Option<Tail> {
         let page = self.first_page.previous()?;
         Some(Tail { second: self.second, page, count: page_size.get() as u16, page_size })

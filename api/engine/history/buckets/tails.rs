@@ -27,8 +27,8 @@ impl Tails {
         Self(Err(error))
     }
 
-    /// Reads the last buckets of these owners at majority, if there are any owners, at the time `after` or later. A corrupt bucket is
-    /// an error for its own owner only.
+    /// Reads the last buckets of these owners at majority, if there are any owners, at the time `after` or
+    /// later. A corrupt bucket is an error for its own owner only.
     pub(crate) async fn read(
         source: &HistoryCollection,
         owners: impl IntoIterator<Item = &OwnerId>,
@@ -38,7 +38,8 @@ impl Tails {
         Self::find(source, owners, |query| Query { after, ..Query::new(query, deadline) }).await
     }
 
-    /// Reads the last buckets of many owners at majority, [`AT_ONCE`] with one command, and hands each one to `take`.
+    /// Reads the last buckets of many owners at majority, [`AT_ONCE`] with one command, and hands each one to
+    /// `take`.
     ///
     /// # Errors
     /// The first error of `take`.
@@ -55,8 +56,8 @@ impl Tails {
         Ok(())
     }
 
-    /// The same of this moment: not older than anything that any client was answered before ([`Level::Linearizable`]). It costs a
-    /// write.
+    /// The same of this moment: not older than anything that any client was answered before
+    /// ([`Level::Linearizable`]). It costs a write.
     pub(crate) async fn read_latest(
         source: &HistoryCollection,
         owners: impl IntoIterator<Item = &OwnerId>,
@@ -70,8 +71,9 @@ impl Tails {
         Self::find(source, owners, |query| Query { level, ..Query::new(query, deadline) }).await
     }
 
-    /// Sorted in descending order with `$first`, the query is a DISTINCT_SCAN: one key and one document an owner.
-    /// Sorted in ascending order with `$last`, it would read every page. (Server manual, "$group Optimizations".)
+    /// Sorted in descending order with `$first`, the query is a DISTINCT_SCAN: one key and one document an
+    /// owner. Sorted in ascending order with `$last`, it would read every page. (Server manual, "$group
+    /// Optimizations".)
     async fn find(
         source: &HistoryCollection,
         owners: impl IntoIterator<Item = &OwnerId>,
@@ -109,8 +111,8 @@ impl Tails {
         Self(found.map(|found| found.into_iter().flatten().collect()))
     }
 
-    /// The tail of one of the owners; `None` if its history is empty. If its last bucket is a marker of the beginning, the
-    /// tail is that which the next append follows.
+    /// The tail of one of the owners; `None` if its history is empty. If its last bucket is a marker of the
+    /// beginning, the tail is that which the next append follows.
     ///
     /// # Errors
     /// The database did not answer in time, the owner is erased, or the bucket is corrupt.

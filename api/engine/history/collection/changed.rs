@@ -10,13 +10,15 @@ use tokio::sync::watch;
 use crate::mongo::Deadline;
 use crate::mongo::log_place::LogPlace;
 
-/// The most owners that are noted. When more change before they are taken, all changes are missed, and readers resume.
+/// The most owners that are noted. When more change before they are taken, all changes are missed, and
+/// readers resume.
 const MOST: usize = 100_000;
 
 /// The owners of the histories of one definition that have changed.
 #[derive(Debug, Default)]
 pub(crate) struct ChangedOwners {
-    /// Whether there are readers of all owners. A change looks at this, and at nothing else while there are none.
+    /// Whether there are readers of all owners. A change looks at this, and at nothing else while there are
+    /// none.
     wanted: AtomicBool,
     /// What tells of changes.
     source: watch::Sender<ChangeSource>,

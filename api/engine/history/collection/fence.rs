@@ -64,8 +64,8 @@ struct Shown {
 }
 
 impl ServerClock {
-    /// Learns a time, in milliseconds since 1970, from an answer that has just arrived. Times that are older than another one
-    /// that is `settled` are forgotten.
+    /// Learns a time, in milliseconds since 1970, from an answer that has just arrived. Times that are older
+    /// than another one that is `settled` are forgotten.
     pub(crate) fn learn(&self, server: i64, now: Moment, settled: Duration) {
         let mut shown = self.0.lock();
         shown.doubted = false;
@@ -89,8 +89,9 @@ impl ServerClock {
         self.0.lock().doubted = true;
     }
 
-    /// A time that the database's clock had shown when all commands began that may still run: each runs for at most `command`.
-    /// `None` if it has not been observed for as long as that. A clock that jumps ahead only makes it later.
+    /// A time that the database's clock had shown when all commands began that may still run: each runs for
+    /// at most `command`. `None` if it has not been observed for as long as that. A clock that jumps ahead
+    /// only makes it later.
     pub(crate) fn settled(&self, command: Duration) -> Option<i64> {
         let shown = self.0.lock();
         shown.times.iter().rev().find(|(_, at)| at.has_run(command)).map(|(server, _)| *server)

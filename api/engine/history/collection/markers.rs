@@ -26,7 +26,8 @@ use tokio::sync::watch;
 use super::fence::ReadTime;
 use crate::capacity::Ages;
 
-/// Before the first answer, while the number is damaged, and after a read has met a marker that is not counted here yet.
+/// Before the first answer, while the number is damaged, and after a read has met a marker that is not
+/// counted here yet.
 const UNKNOWN: i64 = -1;
 
 /// The markers of one history, as far as this instance knows.
@@ -46,7 +47,8 @@ impl Markers {
         Self { count, none: Mutex::default(), changes, ages }
     }
 
-    /// Whether an owner may have a marker: one was written, or the last answer that there are none is too old.
+    /// Whether an owner may have a marker: one was written, or the last answer that there are none is too
+    /// old.
     pub(crate) fn any(&self, clock: &Clock) -> bool {
         let is_recent = |read: ReadTime| read.moment.is_within(self.ages.tail, clock);
         self.count() != 0 || !self.none.lock().is_some_and(is_recent)
@@ -57,7 +59,8 @@ impl Markers {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Learns the number, which was read at `read` if that is known; `None` if it is damaged. Returns whether it has changed.
+    /// Learns the number, which was read at `read` if that is known; `None` if it is damaged. Returns whether
+    /// it has changed.
     pub(crate) fn learn(&self, count: Option<i64>, read: Option<ReadTime>) -> bool {
         let count = count.unwrap_or(UNKNOWN);
         *self.none.lock() = read.filter(|_| count == 0);
@@ -85,9 +88,9 @@ impl Markers {
         self.changes.subscribe()
     }
 
-    /// Until when a page may be opened after a tail that was read at `read`, or that follows from such a tail by appends that were
-    /// acknowledged: in milliseconds since 1970, by the database's clock. `None` if that is past by the clocks of this machine.
-    /// Then the page, and its successor, may have been deleted since.
+    /// Until when a page may be opened after a tail that was read at `read`, or that follows from such a tail
+    /// by appends that were acknowledged: in milliseconds since 1970, by the database's clock. `None` if that
+    /// is past by the clocks of this machine. Then the page, and its successor, may have been deleted since.
     pub(crate) fn open_until(&self, read: ReadTime, clock: &Clock) -> Option<i64> {
         let age = self.ages.tail.as_millis() as i64;
         let until = |read: ReadTime| {
@@ -97,8 +100,8 @@ impl Markers {
         none.and_then(until).max(until(read))
     }
 
-    /// Whether nothing can come any more that relies on what was before a marker of this age, in milliseconds since 1970 by the
-    /// database's clock. `settled` is that clock's settled time.
+    /// Whether nothing can come any more that relies on what was before a marker of this age, in milliseconds
+    /// since 1970 by the database's clock. `settled` is that clock's settled time.
     pub(crate) fn is_aged(&self, since: i64, settled: Option<i64>) -> bool {
         let Ages { marker, command, .. } = self.ages;
         let age = marker.saturating_sub(command).as_millis() as i64;

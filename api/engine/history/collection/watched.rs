@@ -17,7 +17,8 @@ use tokio::time::Instant;
 use super::changed::ChangedOwners;
 use crate::mongo::{Deadline, Error, Result};
 
-/// A bucket by its second, and how many items it has. Later states of a history have greater ones, unless its last bucket is deleted.
+/// A bucket by its second, and how many items it has. Later states of a history have greater ones, unless its
+/// last bucket is deleted.
 pub(crate) type Growth = (u64, u16);
 
 /// What was learned of the end of a history.
@@ -39,7 +40,8 @@ pub(crate) struct News {
 pub(crate) struct WakeReasons {
     /// To look.
     pub(crate) looks: u64,
-    /// To forget what is known of pages: something was written or deleted that is no append, or changes may have been missed.
+    /// To forget what is known of pages: something was written or deleted that is no append, or changes may
+    /// have been missed.
     pub(crate) forgets: u64,
     /// To end: the database has another epoch.
     pub(crate) ends: u64,
@@ -189,8 +191,8 @@ impl WatchedOwners {
         self.grown(owner, bucket, None, || None);
     }
 
-    /// Learns of a change to a bucket of this owner, which was committed at this time, if that is known. `written` says what it has
-    /// appended, if the change does.
+    /// Learns of a change to a bucket of this owner, which was committed at this time, if that is known.
+    /// `written` says what it has appended, if the change does.
     pub(crate) fn grown(
         &self,
         owner: &OwnerId,
@@ -209,7 +211,8 @@ impl WatchedOwners {
         });
     }
 
-    /// Learns that the bucket with this second was deleted. Readers look if it was the last, as far as is known.
+    /// Learns that the bucket with this second was deleted. Readers look if it was the last, as far as is
+    /// known.
     pub(crate) fn deleted(&self, owner: &OwnerId, second: u64) {
         self.tell(owner, None, |news, _| {
             news.reasons.forgets += 1;

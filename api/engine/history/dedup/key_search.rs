@@ -1,5 +1,5 @@
-//! Which items of a keyed request, or which lines of an upload, are already stored, and whether the next may be
-//! appended. This file does not use the database.
+//! Which items of a keyed request, or which lines of an upload, are already stored, and whether the next may
+//! be appended. This file does not use the database.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::lines::{NumberedItem, Tag};
 use crate::history::identity::ItemKey;
 use crate::history::placed::{LineRefusal, Placed};
 
-/// The search for stored items. All that it searches for are after the position where it began, and every stored
-/// item from there to `looked` has been examined.
+/// The search for stored items. All that it searches for are after the position where it began, and every
+/// stored item from there to `looked` has been examined.
 #[derive(Debug, Clone)]
 pub struct KeySearch {
     wanted: SearchGoal,
@@ -29,7 +29,8 @@ enum SearchGoal {
     Items(Arc<[ItemKey]>),
     /// Lines of an upload, in order of their numbers: they are stored in this order, and some may be missing.
     Lines(Tag, Arc<[NumberedItem]>),
-    /// Marked items, in the order in which they are to be stored. Other attempts may have stored any of them, in any order.
+    /// Marked items, in the order in which they are to be stored. Other attempts may have stored any of them,
+    /// in any order.
     Marked(Arc<[ItemKey]>, Arc<HashSet<ItemKey>>),
 }
 
@@ -44,8 +45,8 @@ impl KeySearch {
         Self::new(SearchGoal::Lines(tag, lines), from)
     }
 
-    /// A search for marked items, all of which are after `from`. It finds them in any order, and never ends before the
-    /// history does.
+    /// A search for marked items, all of which are after `from`. It finds them in any order, and never ends
+    /// before the history does.
     pub fn of_marked(keys: Arc<[ItemKey]>, from: u64) -> Self {
         let all = Arc::new(keys.iter().copied().collect());
         Self::new(SearchGoal::Marked(keys, all), from)
@@ -63,7 +64,8 @@ impl KeySearch {
         }
     }
 
-    /// The last `seq` that was examined. When a search for lines is over, all later lines of the upload are after it.
+    /// The last `seq` that was examined. When a search for lines is over, all later lines of the upload are
+    /// after it.
     pub fn looked(&self) -> u64 {
         self.looked
     }
@@ -82,14 +84,15 @@ impl KeySearch {
         matches!(self.wanted, SearchGoal::Lines(..))
     }
 
-    /// Examines the next stored item, the one right after `looked`. `same` returns whether it equals the given line
-    /// with the given key. Does nothing when a search for lines is over.
+    /// Examines the next stored item, the one right after `looked`. `same` returns whether it equals the
+    /// given line with the given key. Does nothing when a search for lines is over.
     pub fn look(&mut self, key: Option<ItemKey>, same: impl FnOnce(&Item, ItemKey) -> bool) {
         // Always `Ok`: a stored item has an address.
         let found = Seq::new(self.looked + 1).map(|seq| SeqRange { first: seq, last: seq });
         let placed = &mut self.placed;
         match &self.wanted {
-            // The items of a request are stored in order, so an item that is found is always the request's next one.
+            // The items of a request are stored in order, so an item that is found is always the request's
+            // next one.
             SearchGoal::Items(keys) => {
                 if key.is_some() && keys.get(placed.count).copied() == key {
                     found.into_iter().for_each(|range| placed.push(range));
@@ -122,7 +125,8 @@ impl KeySearch {
         self.looked += 1;
     }
 
-    /// Whether the next item may be appended right after `last`: every stored item up to there has been examined.
+    /// Whether the next item may be appended right after `last`: every stored item up to there has been
+    /// examined.
     pub fn covers(&self, last: u64) -> bool {
         self.looked >= last
     }
@@ -134,8 +138,8 @@ impl KeySearch {
     }
 
     /// The greatest `seq` up to which the search knows that no item of the request is stored. The items are
-    /// stored in order, so none precedes the first. `None` for lines: a part of an upload does not know where other
-    /// parts are.
+    /// stored in order, so none precedes the first. `None` for lines: a part of an upload does not know where
+    /// other parts are.
     pub fn none_through(&self) -> Option<u64> {
         let first = self.placed.ranges.first();
         (!self.compares()).then(|| first.map_or(self.looked, |first| first.first.get() - 1))

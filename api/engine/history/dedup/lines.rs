@@ -2,9 +2,9 @@
 //!
 //! A request's items are all valid and are stored in order without omissions. A line of an upload may be
 //! invalid in one attempt and valid in another, and an attempt does not know which lines were valid in the
-//! previous one. So a line's key contains the upload's tag and the line's number ([`Tag`]). A search that finds
-//! a stored line knows how far the upload had come, even if the line is not one of the lines that it searches
-//! for.
+//! previous one. So a line's key contains the upload's tag and the line's number ([`Tag`]). A search that
+//! finds a stored line knows how far the upload had come, even if the line is not one of the lines that it
+//! searches for.
 //!
 //! *Order*: the lines of an upload are stored in the order of their numbers. A line is appended only if
 //! everything before its place has been examined and no line of the upload there has an equal or greater
@@ -203,7 +203,8 @@ mod tests {
     #[test]
     fn attempts_at_once_store_each_line_once() {
         let lines: Vec<_> = (1..=6).map(|number| (number, u64::from(number) * 10)).collect();
-        // Before each chunk of this attempt, another attempt stores up to `ahead` more lines in its own chunks.
+        // Before each chunk of this attempt, another attempt stores up to `ahead` more lines in its own
+        // chunks.
         for ahead in 0..=3 {
             for chunk in 1..=6 {
                 let (mut history, mut turn) = (StoredLines::new(), 0);

@@ -1,17 +1,20 @@
 //! The exactly-once rule, explored exhaustively in a small model: every possible order of the steps of
 //! attempts, of the database and of the clock.
 //!
-//! **Code of the store**: [`Search`](super::Search) with [`Placed`](crate::history::placed::Placed). In every attempt this code
-//! decides which stored items belong to the request, what counts as examined, whether the next item may be appended
-//! right after a tail, and whether all items are stored. The model runs the same code as the service.
+//! **Code of the store**: [`Search`](super::Search) with [`Placed`](crate::history::placed::Placed). In every
+//! attempt this code decides which stored items belong to the request, what counts as examined, whether the
+//! next item may be appended right after a tail, and whether all items are stored. The model runs the same
+//! code as the service.
 //!
-//! Also [`Expectation`](crate::history::expectation::Expectation): what becomes of a request that expects a total.
+//! Also [`Expectation`](crate::history::expectation::Expectation): what becomes of a request that expects a
+//! total.
 //!
 //! **Code of the model**: everything around it. The database ([`database`]): a history in pages of two, the
 //! record of the key and its expiry, what is at majority and what may still be lost. The steps of an attempt
-//! ([`steps`]): `from`, the record, tails, scans, commands and their answers. They restate what `register.rs`,
-//! `record.rs`, `scan.rs`, `commit.rs`, `batch.rs` and `session.rs` do; the tests with a real mongod show that
-//! those files do it. The outcome in a record is left out, because it only repeats the result of a search.
+//! ([`steps`]): `from`, the record, tails, scans, commands and their answers. They restate what
+//! `register.rs`, `record.rs`, `scan.rs`, `commit.rs`, `batch.rs` and `session.rs` do; the tests with a real
+//! mongod show that those files do it. The outcome in a record is left out, because it only repeats the
+//! result of a search.
 //!
 //! The model is bounded to
 //!
@@ -25,10 +28,10 @@
 //! that is cut off by a crash, a deadline or an unknown outcome takes no further step. Every attempt may stop
 //! so at any time. What it has sent runs later, in part, again after a failover, or never.
 //!
-//! Three more explorations have one item of another writer each. In one, time passes: records expire, and may be
-//! inserted with an old time. In another, attempts raise `from`: to a total while no other attempt has found
-//! the record, or to the position of a search. In the third, the request expects a total: its first item is stored after that
-//! total or never, and an attempt that finds a part of it stored places the rest.
+//! Three more explorations have one item of another writer each. In one, time passes: records expire, and may
+//! be inserted with an old time. In another, attempts raise `from`: to a total while no other attempt has
+//! found the record, or to the position of a search. In the third, the request expects a total: its first
+//! item is stored after that total or never, and an attempt that finds a part of it stored places the rest.
 //!
 //! Then each rule is relaxed, one at a time, and the same exploration must find a doubled or lost item.
 //! Otherwise the exploration would prove nothing.

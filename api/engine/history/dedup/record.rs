@@ -1,7 +1,7 @@
 //! The record of a key: `{_id, owner, from, fingerprint, date, touched, found?, outcome?}`.
 //!
-//! `from` may be raised, so that later attempts search less. Each such update is sent once and may fail: a `from` that
-//! stays low is correct too, but the search is longer.
+//! `from` may be raised, so that later attempts search less. Each such update is sent once and may fail: a
+//! `from` that stays low is correct too, but the search is longer.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use crate::mongo::{Error, Result, indexes};
 /// Name of the collection.
 pub const COLLECTION: &str = "idempotency_keys";
 
-/// How long to wait for an insert before it is sent again: a repeat either inserts the record or finds it. Also how long
-/// a record may take to be raised, which is sent once.
+/// How long to wait for an insert before it is sent again: a repeat either inserts the record or finds it.
+/// Also how long a record may take to be raised, which is sent once.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
 
 /// The most records that a command reads.
@@ -60,11 +60,12 @@ pub async fn keep_for(database: &Database, retention: Duration) -> Result<()> {
     indexes::expire_after(database, COLLECTION, "touched", Some(seconds)).await
 }
 
-/// Whether a record was inserted with an outdated time: `touched`, in milliseconds since 1970, is too far before `answered`, the
-/// cluster time of the answer to the insert.
+/// Whether a record was inserted with an outdated time: `touched`, in milliseconds since 1970, is too far
+/// before `answered`, the cluster time of the answer to the insert.
 ///
-/// A record says when it was touched, in the server's time, because the server removes it by its own clock. This machine's clock may
-/// be wrong by more than the lifetime of a record. So the time is an estimate of the server's clock, which may be early.
+/// A record says when it was touched, in the server's time, because the server removes it by its own clock.
+/// This machine's clock may be wrong by more than the lifetime of a record. So the time is an estimate of the
+/// server's clock, which may be early.
 pub(super) fn was_outdated(answered: Option<Timestamp>, touched: i64) -> bool {
     answered.is_none_or(|at| i64::from(at.time) * 1000 - touched > TOLERANCE.as_millis() as i64)
 }
@@ -74,8 +75,8 @@ pub fn query(source: &HistoryCollection, id: RecordId, owner: &OwnerId) -> Docum
     doc! { "_id": binary(id.0), source.owner_field(): owner_bson(owner) }
 }
 
-/// Inserts the record unless it exists, and touches it in both cases: a record is kept for the retention after
-/// its last use. From then on the record counts as found by another attempt: see [`confirm`].
+/// Inserts the record unless it exists, and touches it in both cases: a record is kept for the retention
+/// after its last use. From then on the record counts as found by another attempt: see [`confirm`].
 pub fn upsert(query: Document, record: &Record) -> Document {
     doc! {
         "q": query,
@@ -119,7 +120,8 @@ pub fn set_outcome(query: Document, ranges: &[SeqRange]) -> Document {
 
 /// The query for these records, each of its owner: at most [`MOST_READ`].
 ///
-/// Of a clustered collection `$in` examines all that is between the least and the greatest `_id`, and hashes lie anywhere. So each is asked for.
+/// Of a clustered collection `$in` examines all that is between the least and the greatest `_id`, and hashes
+/// lie anywhere. So each is asked for.
 pub fn find<'a>(
     source: &HistoryCollection,
     records: impl Iterator<Item = (RecordId, &'a OwnerId)>,
@@ -171,13 +173,14 @@ fn range(range: &RawDocument) -> Option<SeqRange> {
 }
 
 /// Raises `from` to `last`, the total of a known tail, in records that no other attempt has found since their
-/// insert. Then no other attempt has sent an item. Each record comes with the time of its insert. Returns whether all
-/// records are raised. Then no item of the requests is at or before `last`, unless a request has itself sent some.
+/// insert. Then no other attempt has sent an item. Each record comes with the time of its insert. Returns
+/// whether all records are raised. Then no item of the requests is at or before `last`, unless a request has
+/// itself sent some.
 pub async fn confirm(of: OfOwner<'_>, records: impl Iterator<Item = (RecordId, i64)>, last: u64) -> bool {
     let update = |(id, inserted)| {
         let mut query = query(of.source, id, of.owner);
-        // The time of the insert shows that it is the same record: an erasure may have removed it, and another attempt
-        // inserted its own.
+        // The time of the insert shows that it is the same record: an erasure may have removed it, and
+        // another attempt inserted its own.
         query.insert("touched", DateTime::from_millis(inserted));
         query.insert("found", doc! { "$exists": false });
         raise(query, last)

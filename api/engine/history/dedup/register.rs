@@ -1,7 +1,7 @@
 //! Registers keys: stores a record for each key, at majority, before any of the key's items is sent.
 //!
-//! A registrar registers all keys that arrived during the last registration in one command. So many keys share a command
-//! and a journal flush, as appends share commits.
+//! A registrar registers all keys that arrived during the last registration in one command. So many keys
+//! share a command and a journal flush, as appends share commits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,7 +40,8 @@ const MOST_ATTEMPTS: u32 = 20;
 pub struct Registration {
     pub owner: OwnerId,
     pub id: RecordId,
-    /// The record to insert if the key has none yet. The registration sets its `from`, unless it `keeps` a record.
+    /// The record to insert if the key has none yet. The registration sets its `from`, unless it `keeps` a
+    /// record.
     pub proposed: Record,
     /// Whether this keeps the record of an upload under way. Then `from` is the value of the first
     /// registration.
@@ -58,10 +59,11 @@ pub struct Registered {
     pub record: Record,
     /// Whether this registration created the record, and not an earlier request.
     pub is_new: bool,
-    /// The record's `touched`, in milliseconds since 1970, if this registration created it by an insert and not by an
-    /// upsert.
+    /// The record's `touched`, in milliseconds since 1970, if this registration created it by an insert and
+    /// not by an upsert.
     pub inserted: Option<i64>,
-    /// When the history was no longer than `from` of the record, if this registration created it and the time is known.
+    /// When the history was no longer than `from` of the record, if this registration created it and the time
+    /// is known.
     pub read: Option<ReadTime>,
 }
 
@@ -127,8 +129,8 @@ async fn unless_erased(source: &HistoryCollection, kept: Vec<Registration>) -> V
     left
 }
 
-/// Sets `from`, where each search begins: the total of a known tail. Tails that are not in the catalog are read, and put
-/// there before any append can need them.
+/// Sets `from`, where each search begins: the total of a known tail. Tails that are not in the catalog are
+/// read, and put there before any append can need them.
 async fn with_tails(
     source: &HistoryCollection,
     catalog: &Catalog,
@@ -164,10 +166,10 @@ async fn with_tails(
     ready
 }
 
-/// Inserts the records that do not exist, and returns the registrations of the others: almost always none. One
-/// insert of many records costs the server less than as many upserts. It needs no number: a record whose answer
-/// was lost is found. Records that were inserted with an outdated time are returned too: they must be touched
-/// before an item is sent.
+/// Inserts the records that do not exist, and returns the registrations of the others: almost always none.
+/// One insert of many records costs the server less than as many upserts. It needs no number: a record whose
+/// answer was lost is found. Records that were inserted with an outdated time are returned too: they must be
+/// touched before an item is sent.
 async fn insert(source: &HistoryCollection, registrations: Vec<Registration>) -> Vec<Registration> {
     let now = source.reads.time.clock().filter(|_| !registrations.is_empty());
     let Some(now) = now else { return registrations };

@@ -17,8 +17,8 @@ use crate::history::identity::{ItemKey, RecordId};
 use crate::mongo::majority::Patient;
 use crate::mongo::{Corruption, Error, Result};
 
-/// The pages of the first read of a scan to the end of a history: as many as a part of an upload may fill. Most
-/// repeats find their items there.
+/// The pages of the first read of a scan to the end of a history: as many as a part of an upload may fill.
+/// Most repeats find their items there.
 const FIRST_PAGES: u64 = 101;
 
 /// The most pages in one read: 0.4 MB of keys, or 1.3 MB of items.
@@ -27,8 +27,8 @@ const MOST_PAGES: u64 = 1_000;
 /// The most reads in one scan.
 const MOST_READS: usize = 10;
 
-/// How many items a search may be behind a tail to catch up inside a commit, in one read: those of two commits of
-/// other writers, as far as their pages fit into a reply.
+/// How many items a search may be behind a tail to catch up inside a commit, in one read: those of two
+/// commits of other writers, as far as their pages fit into a reply.
 pub fn near(source: &HistoryCollection) -> u64 {
     const MOST_ITEMS: u64 = 5_000;
     let pages = MOST_PAGES.min(source.most_buckets() as u64);
@@ -45,8 +45,8 @@ pub enum Goal {
     End { after: u64 },
 }
 
-/// Advances these searches of one owner in order, until each has found all its items, the goal is reached, or the
-/// limit of one scan is reached. Returns false for the limit. After an error they are as before.
+/// Advances these searches of one owner in order, until each has found all its items, the goal is reached, or
+/// the limit of one scan is reached. Returns false for the limit. After an error they are as before.
 ///
 /// The history is read at majority, and only items that follow without a gap count as examined.
 ///
@@ -77,8 +77,8 @@ pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut KeySearch], goal: Goal) 
         if scan.read(pages).await? {
             if scan.looked == before {
                 scan.check().await?;
-                // One answer may show two moments: the page before it was filled, and the page after it. A second one shows
-                // that it is filled.
+                // One answer may show two moments: the page before it was filled, and the page after it. A
+                // second one shows that it is filled.
                 if !std::mem::replace(&mut doubted, true) {
                     let words = format!("owner {} has changed while it was read", of.owner);
                     patient.after(Error::unavailable(words)).await?;
@@ -104,8 +104,8 @@ pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut KeySearch], goal: Goal) 
     Ok(is_done)
 }
 
-/// Searches the whole history, which may be long, without blocking a committer. If this attempt fails before its end, a repeat
-/// goes on where it stopped.
+/// Searches the whole history, which may be long, without blocking a committer. If this attempt fails before
+/// its end, a repeat goes on where it stopped.
 ///
 /// # Errors
 /// See [`scan`].

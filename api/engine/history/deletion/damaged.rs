@@ -54,8 +54,8 @@ pub(crate) fn later(one: Numbers, other: Numbers) -> Numbers {
     (one.0.max(other.0), one.1.max(other.1))
 }
 
-/// Puts right what has the `_id` or the page number of the owner's tombstone and is no sound tombstone: no other could be
-/// written. Returns the numbers that follow those of what was deleted.
+/// Puts right what has the `_id` or the page number of the owner's tombstone and is no sound tombstone: no
+/// other could be written. Returns the numbers that follow those of what was deleted.
 ///
 /// # Errors
 /// The database does not answer in time.
@@ -76,8 +76,8 @@ pub(crate) async fn clear_place(of: OfOwner<'_>) -> Result<Numbers> {
     let Some(damaged) = by_id else { return Ok(numbers) };
     warn(of, &damaged, "_id", "is a tombstone's, and other fields are not");
     numbers = later(numbers, used(&damaged, of.owner));
-    // At once where the owner's field is right: without a tombstone an append could open page 1. As it was seen, because
-    // another instance may have put it right meanwhile.
+    // At once where the owner's field is right: without a tombstone an append could open page 1. As it was
+    // seen, because another instance may have put it right meanwhile.
     let seen = seen(&damaged, &["_id", "page", "count", "firstPage", "second", "since"]);
     let tombstone = doc! {
         "_id": id, of.source.owner_field(): owner_bson(of.owner), "page": TOMBSTONE, "count": 0,
@@ -126,8 +126,8 @@ impl Left {
         self.deletes.is_empty()
     }
 
-    /// Deletes them, and returns whether these were all. A bucket that is written after a reopening is none of them: its
-    /// owner's field is right, its `_id` is later, or it is a marker with another `since`.
+    /// Deletes them, and returns whether these were all. A bucket that is written after a reopening is none
+    /// of them: its owner's field is right, its `_id` is later, or it is a marker with another `since`.
     ///
     /// # Errors
     /// The database does not answer in time.
@@ -138,8 +138,8 @@ impl Left {
     }
 }
 
-/// Finds buckets of the owner that are left beside pages: a marker of the beginning, and damaged ones. One for which `spared` holds
-/// is none of them.
+/// Finds buckets of the owner that are left beside pages: a marker of the beginning, and damaged ones. One
+/// for which `spared` holds is none of them.
 ///
 /// # Errors
 /// The database does not answer in time.

@@ -1,17 +1,19 @@
 //! Erasure of one owner: a tombstone first, then all pages and keys, then a sweep.
 //!
-//! From the tombstone on every read of the tail says that the owner is erased. An instance that read the tail before may still
-//! open pages, until that is older than [`Ages::tail`](crate::capacity::Ages::tail) and its last command has ended. So pages and
-//! keys are deleted at once, and again when the tombstone is older than [`Ages::marker`](crate::capacity::Ages::marker): the
-//! *sweep*. Before a page is deleted, the tombstone says that later pages follow it: a page that was opened after the tombstone
-//! was written has used its number.
+//! From the tombstone on every read of the tail says that the owner is erased. An instance that read the tail
+//! before may still open pages, until that is older than [`Ages::tail`](crate::capacity::Ages::tail) and its
+//! last command has ended. So pages and keys are deleted at once, and again when the tombstone is older than
+//! [`Ages::marker`](crate::capacity::Ages::marker): the *sweep*. Before a page is deleted, the tombstone says
+//! that later pages follow it: a page that was opened after the tombstone was written has used its number.
 //!
-//! What summaries have stored of the pages goes with them ([`tiles`]): a maker that stood still is refused as an append is. So does what a native
-//! time series has of the owner ([`series`](mod@crate::history::series::forget)): what comes late does not count, and is deleted.
+//! What summaries have stored of the pages goes with them ([`tiles`]): a maker that stood still is refused as
+//! an append is. So does what a native time series has of the owner
+//! ([`series`](mod@crate::history::series::forget)): what comes late does not count, and is deleted.
 //!
-//! Every step may be repeated, and any instance may go on where another has stopped. An erasure that is late, because its
-//! instance stood still, must not delete what was appended after a reopening: it deletes only pages up to one that a tombstone,
-//! not yet swept, has just covered. Damage does not keep an owner from being erased ([`damaged`]).
+//! Every step may be repeated, and any instance may go on where another has stopped. An erasure that is late,
+//! because its instance stood still, must not delete what was appended after a reopening: it deletes only
+//! pages up to one that a tombstone, not yet swept, has just covered. Damage does not keep an owner from
+//! being erased ([`damaged`]).
 //!
 //! A reopening would show late pages to readers, for good. So it looks for late pages first. If a page
 //! arrives while it is under way, the numbers of the tombstone have changed, and the tombstone is not lifted.
@@ -38,7 +40,8 @@ use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 /// The most pages that a step deletes.
 pub(crate) const MOST_DELETED: usize = 1_000;
 
-/// The type of a page's number. A damaged bucket has another, or none, and must not keep its owner from being erased.
+/// The type of a page's number. A damaged bucket has another, or none, and must not keep its owner from being
+/// erased.
 const NUMBER: &str = "long";
 
 /// How far the erasure of an owner is.
@@ -77,8 +80,8 @@ impl Erasures {
         Self { source, key_scans: KeyScans::new(turn) }
     }
 
-    /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or keys, or sweeps.
-    /// May be repeated at any time, by any instance.
+    /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or
+    /// keys, or sweeps. May be repeated at any time, by any instance.
     pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
         let of = self.source.of(owner, deadline.or_within(COMMAND));
         let numbers = damaged::clear_place(of).await?;
@@ -88,8 +91,8 @@ impl Erasures {
         Ok(erasure)
     }
 
-    /// A step of an erasure that has begun. Without a tombstone there is nothing to do: another instance has swept it, and the
-    /// owner was reopened since.
+    /// A step of an erasure that has begun. Without a tombstone there is nothing to do: another instance has
+    /// swept it, and the owner was reopened since.
     pub async fn go_on(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
         self.step(owner, None, deadline).await
     }
@@ -97,7 +100,8 @@ impl Erasures {
     /// With numbers, an erasure may begin: they are the least of its tombstone.
     async fn step(&self, owner: &OwnerId, begins: Option<Numbers>, deadline: Deadline) -> Result<Erasure> {
         let of = self.source.of(owner, deadline.or_within(COMMAND));
-        // Before the tombstone is read: a record that is touched later may be of a history that was reopened meanwhile.
+        // Before the tombstone is read: a record that is touched later may be of a history that was reopened
+        // meanwhile.
         let began = of.source.server_time(of.deadline).await?;
         let read = of.source.read_time(of.deadline).await?;
         let Some(tombstone) = tombstone(of).await? else {
@@ -124,7 +128,8 @@ impl Erasures {
         let scan = (owner.clone(), tombstone.since, aged);
         let mut done = delete_pages(of, &tombstone, None).await?;
         if done {
-            // After the pages: what is made later is made by an instance that does not know the tombstone yet. The sweep comes after that.
+            // After the pages: what is made later is made by an instance that does not know the tombstone
+            // yet. The sweep comes after that.
             forget_projections(of, &tombstone).await?;
             done = self.key_scans.go_on(of, scan, began).await?;
         }
@@ -149,8 +154,8 @@ impl Erasures {
         Ok(tombstone(self.source.of(owner, deadline)).await?.map(|tombstone| tombstone.swept))
     }
 
-    /// The moment, by the server's clock, after which the last sweep of an erased owner may be done. `None` without a
-    /// tombstone.
+    /// The moment, by the server's clock, after which the last sweep of an erased owner may be done. `None`
+    /// without a tombstone.
     pub async fn sweep_after(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<Instant>> {
         let source = &self.source;
         let since = tombstone(source.of(owner, deadline)).await?.and_then(|tombstone| tombstone.since);
@@ -189,7 +194,8 @@ impl Erasures {
         let tombstone = doc! { "q": of.filter(as_read), "limit": 1 };
         let delete = doc! { "delete": source.collection(), "deletes": [tombstone] };
         let lifted = source.write(delete, deadline).await?;
-        // If it was not there any more, another instance has lifted it, has begun the erasure again, or has found a late page.
+        // If it was not there any more, another instance has lifted it, has begun the erasure again, or has
+        // found a late page.
         if lifted.get("n").and_then(whole_number) != Some(1) && self::tombstone(of).await?.is_some() {
             return Err(Error::Overtaken("the tombstone of the owner has changed"));
         }
@@ -198,7 +204,8 @@ impl Erasures {
         Ok(Reopening::Reopened)
     }
 
-    /// Owners whose tombstones are not swept yet, a bounded number of them, without those whose ids are damaged.
+    /// Owners whose tombstones are not swept yet, a bounded number of them, without those whose ids are
+    /// damaged.
     pub(crate) async fn unswept(&self, deadline: Deadline) -> Result<Vec<OwnerId>> {
         const MOST: usize = 100;
         let source = &self.source;
@@ -247,8 +254,8 @@ fn reopening(tombstone: &Marker) -> Document {
     }
 }
 
-/// Writes the tombstone because of what was read at `read`, with these numbers or greater ones. `erased` is the time of an erasure that
-/// is replayed.
+/// Writes the tombstone because of what was read at `read`, with these numbers or greater ones. `erased` is
+/// the time of an erasure that is replayed.
 pub(crate) async fn bury(
     of: OfOwner<'_>,
     read: ReadTime,
@@ -266,8 +273,8 @@ pub(crate) async fn bury(
     let more = doc! { "erased": erased, "swept": { "$ifNull": ["$swept", false] } };
     let place = (doc! { "_id": tombstone_id(of.owner), "page": TOMBSTONE }, doc! { "_id": 1 });
     write(of, read, place, tombstone, more).await?;
-    // It ages from when it is there. The clock of the command that has written it stood still meanwhile: if the database's clock has
-    // leapt, reads that did not show it are justified until later.
+    // It ages from when it is there. The clock of the command that has written it stood still meanwhile: if
+    // the database's clock has leapt, reads that did not show it are justified until later.
     let there = doc! { "_id": tombstone_id(of.owner), "swept": false };
     let since = doc! { "$max": ["$since", fence::now(of.source.topology())] };
     of.update(there, vec![doc! { "$set": { "since": since } }], doc! { "_id": 1 }).await?;
@@ -290,8 +297,9 @@ fn plain() -> Document {
     doc! { "$gte": 1_i64, "$lt": TOMBSTONE, "$type": NUMBER }
 }
 
-/// Writes a marker where there is no bucket, or raises its numbers, because of what was read at `read`. If it is late, the database
-/// refuses it: an erasure, its sweep and a reopening may have come between. The place is a condition and the index that finds it.
+/// Writes a marker where there is no bucket, or raises its numbers, because of what was read at `read`. If it
+/// is late, the database refuses it: an erasure, its sweep and a reopening may have come between. The place
+/// is a condition and the index that finds it.
 async fn write(
     of: OfOwner<'_>,
     read: ReadTime,
@@ -332,8 +340,8 @@ async fn change(of: OfOwner<'_>, tombstone: &Marker, change: impl Into<Bson>) ->
     of.update(the_tombstone(of.owner, tombstone), change, doc! { "_id": 1 }).await
 }
 
-/// Begins the erasure of an owner again whose tombstone is swept, if something is left but what is `spared`. Returns whether nothing
-/// is left.
+/// Begins the erasure of an owner again whose tombstone is swept, if something is left but what is `spared`.
+/// Returns whether nothing is left.
 async fn look_behind(of: OfOwner<'_>, tombstone: &Marker, spared: Option<Document>) -> Result<bool> {
     if damaged::find(of, spared).await?.is_empty() {
         damaged::name_others(of).await?;

@@ -36,7 +36,8 @@ const STEP: Duration = Duration::from_secs(5);
 /// The most scans that are remembered. One that is forgotten begins again.
 const MOST_REMEMBERED: usize = 1_000;
 
-/// One scan: the owner, since when it is erased, and whether the scan is that of the sweep. A later erasure has scans of its own.
+/// One scan: the owner, since when it is erased, and whether the scan is that of the sweep. A later erasure
+/// has scans of its own.
 pub(crate) type KeyScan = (OwnerId, Option<DateTime>, bool);
 
 /// The turns of the scans that examine records, in the order of asking. Clones share it: a process has one.
@@ -56,9 +57,9 @@ impl KeyScans {
         Self { reached: Mutex::default(), turn }
     }
 
-    /// A bounded step: deletes records of the owner's keys that were touched until `began`, in milliseconds since 1970 by the
-    /// server's clock. Returns whether none is left of those that there were when the scan began, or none may be
-    /// deleted.
+    /// A bounded step: deletes records of the owner's keys that were touched until `began`, in milliseconds
+    /// since 1970 by the server's clock. Returns whether none is left of those that there were when the scan
+    /// began, or none may be deleted.
     ///
     /// # Errors
     /// The database did not answer in time. The scan goes on where it was.
@@ -83,8 +84,9 @@ impl KeyScans {
         Ok(done)
     }
 
-    /// A bounded step over all records: deletes those of the owners of this filter that were touched until `began`. Begins at the
-    /// record `from`, or at the first one. Returns the record from which to go on; `None` at the end.
+    /// A bounded step over all records: deletes those of the owners of this filter that were touched until
+    /// `began`. Begins at the record `from`, or at the first one. Returns the record from which to go on;
+    /// `None` at the end.
     ///
     /// # Errors
     /// The database did not answer in time.
@@ -138,8 +140,8 @@ pub(crate) async fn unerased(of: OfOwner<'_>) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// Examines the next records, and deletes those of these owners that were touched until `began`. Returns the record from which to go
-/// on.
+/// Examines the next records, and deletes those of these owners that were touched until `began`. Returns the
+/// record from which to go on.
 async fn delete_records(
     source: &HistoryCollection,
     owners: &Document,
@@ -159,7 +161,8 @@ async fn delete_records(
     Ok(next)
 }
 
-/// The first id of a record, or the last, by its bytes. A clustered collection is scanned within bounds of the type of its ids.
+/// The first id of a record, or the last, by its bytes. A clustered collection is scanned within bounds of
+/// the type of its ids.
 fn id_of(byte: u8) -> Binary {
     binary([byte; 32])
 }

@@ -47,8 +47,9 @@ struct LateWalk {
 pub(crate) struct LateErasures(Mutex<LateWalk>);
 
 impl LateErasures {
-    /// One step of a walk over the owners that were erased less than a day ago: deletes buckets and records of keys that came late.
-    /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the one before.
+    /// One step of a walk over the owners that were erased less than a day ago: deletes buckets and records
+    /// of keys that came late. Returns whether the walk goes on. A walk begins
+    /// [`Ages::late`](crate::capacity::Ages::late) after the one before.
     ///
     /// # Errors
     /// The database does not answer in time. The walk goes on where it was.
@@ -62,7 +63,8 @@ impl LateErasures {
             walk.began = Some(Instant::now());
         }
         let (field, definition) = (source.owner_field(), Arc::clone(&source.definition));
-        // Before the tombstones are read: a record that is touched later may be of a history that was reopened meanwhile.
+        // Before the tombstones are read: a record that is touched later may be of a history that was
+        // reopened meanwhile.
         let began = source.server_time(deadline).await?;
         let since = DateTime::from_millis(began - DAY);
         let after = walk.after.clone().unwrap_or_else(|| before_all(definition.owner.kind));
@@ -102,7 +104,8 @@ impl LateErasures {
     }
 }
 
-/// Deletes the buckets of an owner that came late, if `buckets` says so. Returns whether the records of its keys may be deleted.
+/// Deletes the buckets of an owner that came late, if `buckets` says so. Returns whether the records of its
+/// keys may be deleted.
 async fn clean(erasures: &Erasures, owner: &OwnerId, buckets: bool, deadline: Deadline) -> Result<bool> {
     if buckets {
         erasures.go_on(owner, deadline).await?;

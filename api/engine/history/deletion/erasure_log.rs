@@ -1,15 +1,17 @@
-//! Erasures in the audit log: what erases owners once more after an older backup of the database was restored.
+//! Erasures in the audit log: what erases owners once more after an older backup of the database was
+//! restored.
 //!
-//! The log is kept outside of the database, where no restore reaches it. A line of it, as JSON:
-//! `{"target": "pagebucket::audit::erasures", "event": "owner-erased", "owners": "customers", "owner": "7", "history": "trades",
-//! "first_page": 7, "second": 1698349623, "erased": "2026-11-20T12:00:00.000Z"}`. It is written
+//! The log is kept outside of the database, where no restore reaches it. A line of it, as JSON: `{"target":
+//! "pagebucket::audit::erasures", "event": "owner-erased", "owners": "customers", "owner": "7", "history":
+//! "trades", "first_page": 7, "second": 1698349623, "erased": "2026-11-20T12:00:00.000Z"}`. It is written
 //!
 //! - when the tombstone is durable, before the erasure is answered;
-//! - before the tombstone is marked as swept, with its last numbers: pages may have been opened after the first line;
+//! - before the tombstone is marked as swept, with its last numbers: pages may have been opened after the
+//!   first line;
 //! - when the owner is reopened, as `owner-reopened`.
 //!
-//! `erased`, the time in the tombstone, identifies the erasure. So the lines of several instances may be read in any order, and
-//! more than once.
+//! `erased`, the time in the tombstone, identifies the erasure. So the lines of several instances may be read
+//! in any order, and more than once.
 //!
 //! The lines are JSON whatever the format of the log, and the target counts only at its place: other lines
 //! quote what clients choose. Earlier versions wrote them in the format for people, if the log had it; such
@@ -50,7 +52,8 @@ pub struct LoggedErasure {
 }
 
 impl LoggedErasure {
-    /// Reads the tombstone of an owner. `None` without one. Damage does not keep an erasure from being logged.
+    /// Reads the tombstone of an owner. `None` without one. Damage does not keep an erasure from being
+    /// logged.
     ///
     /// # Errors
     /// The database does not answer in time.

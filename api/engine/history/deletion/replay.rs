@@ -20,15 +20,15 @@ pub enum Replay {
     Known,
     /// The owner has the tombstone of this erasure. Its pages are to be deleted, and then it may be reopened.
     Erasing,
-    /// The history has pages from after the erasure, though the owner was not reopened: a server has written to the restored
-    /// database. Nothing is changed.
+    /// The history has pages from after the erasure, though the owner was not reopened: a server has written
+    /// to the restored database. Nothing is changed.
     WrittenSince,
 }
 
 impl Erasures {
-    /// Writes the tombstone of an erasure, if the history is from before it. The tombstone gets the time of the erasure, and
-    /// its numbers are at least those of the erasure: what was opened after the backup has used its numbers. `reopened` says
-    /// that the erasure was ended later. May be repeated.
+    /// Writes the tombstone of an erasure, if the history is from before it. The tombstone gets the time of
+    /// the erasure, and its numbers are at least those of the erasure: what was opened after the backup has
+    /// used its numbers. `reopened` says that the erasure was ended later. May be repeated.
     ///
     /// # Errors
     /// The database does not answer in time. Then it may be repeated.

@@ -1,12 +1,14 @@
 //! Retirement: the oldest full pages of each history go.
 //!
-//! First the marker of the beginning takes the place of page 1. Its `firstPage` is the first page that stays. When it is older
-//! than [`Ages::marker`](crate::capacity::Ages::marker) by the server's clock, the pages before are deleted, a bounded number at a
-//! time. Until then an instance may still know one of them as the full tail: it would open its successor, which exists and
-//! refuses. Later the database refuses to open any of them ([`fence`]). `firstPage` is raised again only when all pages before it
-//! are deleted. The last page always stays.
+//! First the marker of the beginning takes the place of page 1. Its `firstPage` is the first page that stays.
+//! When it is older than [`Ages::marker`](crate::capacity::Ages::marker) by the server's clock, the pages
+//! before are deleted, a bounded number at a time. Until then an instance may still know one of them as the
+//! full tail: it would open its successor, which exists and refuses. Later the database refuses to open any
+//! of them ([`fence`]). `firstPage` is raised again only when all pages before it are deleted. The last page
+//! always stays.
 //!
-//! Where tiles of summaries outlive their pages ([`kept`](crate::history::summaries::kept)), these are stored before the marker is.
+//! Where tiles of summaries outlive their pages ([`kept`](crate::history::summaries::kept)), these are stored
+//! before the marker is.
 //!
 //! Pages go by their dates only if the time is not in doubt ([`super::retention_clock`]).
 
@@ -50,7 +52,8 @@ pub struct Retention {
     pub pages: Option<NonZeroU64>,
     /// The age in days up to which the last date of a page keeps it, and all pages after it.
     pub days: Option<NonZeroU32>,
-    /// Whether tiles of summaries outlive their pages. Then pages are retired only as far as whole tiles of them are, 64 at a time.
+    /// Whether tiles of summaries outlive their pages. Then pages are retired only as far as whole tiles of
+    /// them are, 64 at a time.
     pub keep_summaries: bool,
 }
 
@@ -63,7 +66,8 @@ pub struct Retired {
     pub pages: u64,
     /// Whether owners are left in this walk over all of them.
     pub more: bool,
-    /// Why no page was retired by its date, if the time is in doubt. Pages that were retired before are deleted all the same.
+    /// Why no page was retired by its date, if the time is in doubt. Pages that were retired before are
+    /// deleted all the same.
     pub doubt: Option<Doubt>,
 }
 
@@ -136,9 +140,10 @@ impl Retirement {
     }
 }
 
-/// Deletes pages of one owner, and returns how many; or marks those that are deleted later, and adds their number to `marked`:
-/// before the first ones the number of markers is raised. `limits` are how much is kept, and the oldest date that is kept. `keeping` makes kept tiles, until a time; what is left
-/// is for the next step.
+/// Deletes pages of one owner, and returns how many; or marks those that are deleted later, and adds their
+/// number to `marked`: before the first ones the number of markers is raised. `limits` are how much is kept,
+/// and the oldest date that is kept. `keeping` makes kept tiles, until a time; what is left is for the next
+/// step.
 async fn retire_one(
     of: OfOwner<'_>,
     tails: &Tails,
@@ -202,7 +207,8 @@ async fn delete(of: OfOwner<'_>, marker: Option<Marker>) -> Result<Option<u64>> 
     let before = doc! { "$gt": 1_i64, "$lt": marker.first_page };
     let found = pages(of, doc! { "page": before }, MOST_PAGES).await?;
     let (Some(first), Some(last)) = (found.first(), found.last()) else {
-        // Page 1 is deleted with its marker, and an earlier attempt may have ended after the pages. Until then a tile may come late.
+        // Page 1 is deleted with its marker, and an earlier attempt may have ended after the pages. Until
+        // then a tile may come late.
         if marker.since.is_some() && !of.source.is_aged(marker.since) {
             return Ok(Some(0));
         }

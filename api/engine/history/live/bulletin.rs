@@ -1,4 +1,5 @@
-//! What the readers of all owners of a history share: which owners have something new, and how much they have.
+//! What the readers of all owners of a history share: which owners have something new, and how much they
+//! have.
 //!
 //! The feed notes which owners have changed. Once a second the tails of these owners are read, a thousand
 //! with one command, and published. A bulletin has only the latest of each owner, so a reader that is slow
@@ -56,7 +57,8 @@ impl Bulletin {
         }
     }
 
-    /// The next changes after this number, at most `most`, and the number of the last of them. `None` if some of them were dropped.
+    /// The next changes after this number, at most `most`, and the number of the last of them. `None` if some
+    /// of them were dropped.
     pub(super) fn after(&self, number: u64, most: usize) -> Option<(Vec<(OwnerId, Totals)>, u64)> {
         let next = self.latest.range(number + 1..).take(most);
         let last = next.clone().last().map_or(number, |(number, _)| *number);
@@ -132,8 +134,8 @@ impl Drop for Publisher {
     }
 }
 
-/// Reads what was noted, and publishes it part by part, so that readers go on meanwhile. The place up to which the bulletin has all
-/// changes comes with the last part.
+/// Reads what was noted, and publishes it part by part, so that readers go on meanwhile. The place up to
+/// which the bulletin has all changes comes with the last part.
 async fn publish_round(source: &HistoryCollection, bulletin: &watch::Sender<Bulletin>) {
     let NotedChanges { owners, reached, misses } = source.watched.changed.take();
     let owners: Vec<_> = owners.into_iter().collect();

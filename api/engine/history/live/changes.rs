@@ -35,8 +35,8 @@ pub(crate) enum Told {
     Else,
 }
 
-/// The changes of these collections and of the epoch, with nothing but what [`collection`] and [`told`] read, and the token; and with
-/// `more`. The server waits so long for a change.
+/// The changes of these collections and of the epoch, with nothing but what [`collection`] and [`told`] read,
+/// and the token; and with `more`. The server waits so long for a change.
 pub(crate) fn scope(database: &Database, collections: &[&str], more: Document, wait: Duration) -> LogScope {
     let epoch = doc! { "ns.coll": migrations::COLLECTION, "documentKey._id": epoch::ID };
     let mut shown = doc! {
@@ -57,8 +57,8 @@ pub(super) fn written_if_small() -> Document {
     doc! { "written": { "$cond": [is_small, written, "$$REMOVE"] } }
 }
 
-/// Where a log of the changes of these histories begins: at a time that a majority has. Later reads of all of them show at least its
-/// state.
+/// Where a log of the changes of these histories begins: at a time that a majority has. Later reads of all of
+/// them show at least its state.
 pub(crate) async fn from_now(histories: &[Arc<HistoryCollection>]) -> Result<LogStart> {
     // They share what is known of the database's time.
     let Some(history) = histories.first() else { return Err(Error::internal("a log of no history")) };
@@ -71,7 +71,8 @@ pub(crate) async fn from_now(histories: &[Arc<HistoryCollection>]) -> Result<Log
         .ok_or_else(|| Error::unavailable("the database tells no time yet"))
 }
 
-/// What an insert or an update has written to a bucket, if it is small: the bucket, or the fields that were set.
+/// What an insert or an update has written to a bucket, if it is small: the bucket, or the fields that were
+/// set.
 pub(super) fn written(change: &RawDocument) -> Option<RawDocumentBuf> {
     match change.get_str("operationType") {
         Ok("insert" | "update") => change.get_document("written").ok().map(RawDocument::to_owned),
@@ -89,8 +90,8 @@ pub(crate) fn time(change: &RawDocument) -> Option<Timestamp> {
     change.get_timestamp("clusterTime").ok()
 }
 
-/// When the primary committed it, by the clocks of both machines; not in the future. `None` where the server does not say: before
-/// version 6.0.
+/// When the primary committed it, by the clocks of both machines; not in the future. `None` where the server
+/// does not say: before version 6.0.
 pub(super) fn committed(change: &RawDocument, clock: &Clock) -> Option<Instant> {
     let wall = change.get_datetime("wallTime").ok()?.timestamp_millis();
     let ago = u64::try_from(clock.now().millis().saturating_sub(wall)).unwrap_or(0);

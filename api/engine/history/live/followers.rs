@@ -1,7 +1,8 @@
 //! A reader of all owners: it learns which owners have something new, from a place in the database's log on.
 //!
-//! What happens from now on is in the bulletin that all readers share ([`bulletin`](mod@super::bulletin)). What happened before,
-//! since the place that a reader resumes from, is read by a change stream of its own, which ends where the bulletin begins.
+//! What happens from now on is in the bulletin that all readers share ([`bulletin`](mod@super::bulletin)).
+//! What happened before, since the place that a reader resumes from, is read by a change stream of its own,
+//! which ends where the bulletin begins.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -189,8 +190,9 @@ impl Missed {
     ) -> Result<Self, FollowError> {
         let permit = deadline.wait_for(Arc::clone(&places).acquire_owned()).await;
         let permit = permit.and_then(Result::ok).ok_or_else(Error::no_answer)?;
-        // Not by the token: it may be of a change in the collection of another history, which this stream does not have, and servers that filter
-        // early do not find it (280). Of what happened at the same time some comes twice.
+        // Not by the token: it may be of a change in the collection of another history, which this stream
+        // does not have, and servers that filter early do not find it (280). Of what happened at the same
+        // time some comes twice.
         let from = after.time();
         let scope = scope(&source.reads.database, &[source.collection()], Document::new(), AWAIT);
         let mut log = ChangeLog::new(scope, None, move || Box::pin(async move { Ok(LogStart::At(from)) }));
@@ -211,7 +213,8 @@ impl Missed {
     }
 }
 
-/// Opens a stream of what was missed, and reads the first changes: a mongos tells only then that the place is lost.
+/// Opens a stream of what was missed, and reads the first changes: a mongos tells only then that the place is
+/// lost.
 async fn first(log: &mut ChangeLog) -> Result<Vec<RawDocumentBuf>, FollowError> {
     loop {
         match log.next().await {

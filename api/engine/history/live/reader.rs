@@ -31,7 +31,8 @@ pub enum LiveStart {
 }
 
 impl LiveStart {
-    /// As requests name it: without a position the end, and the beginning stands for the first item that is there.
+    /// As requests name it: without a position the end, and the beginning stands for the first item that is
+    /// there.
     pub fn of(after: Option<Position>) -> Self {
         match after {
             None => Self::End,
@@ -127,8 +128,9 @@ impl LiveReader {
         self.at
     }
 
-    /// One of several readers of one client, `readers` in all. Those that are behind take `turns`, which has one permit: each delivers a
-    /// page, and then the next one does. Together they have no more pages in memory than one would have.
+    /// One of several readers of one client, `readers` in all. Those that are behind take `turns`, which has
+    /// one permit: each delivers a page, and then the next one does. Together they have no more pages in
+    /// memory than one would have.
     #[must_use]
     pub fn among(self, readers: usize, turns: &Arc<Semaphore>) -> Self {
         Self { at_once: AT_ONCE / readers.max(1), turns: Some(Arc::clone(turns)), ..self }
@@ -137,8 +139,8 @@ impl LiveReader {
     /// Waits for the next items: those of one page. The call may be dropped at any time, and nothing is lost.
     ///
     /// # Errors
-    /// The next items are deleted, the owner is erased, the database has another epoch or does not answer in time, or a bucket is
-    /// corrupt.
+    /// The next items are deleted, the owner is erased, the database has another epoch or does not answer in
+    /// time, or a bucket is corrupt.
     pub async fn next(&mut self) -> Result<LivePage> {
         // From where it has read on by itself.
         let mut read_from = None;
@@ -199,7 +201,8 @@ impl LiveReader {
         Ok(Export::of(history, at, false))
     }
 
-    /// Delivers the items of a page after the position. Nothing is delivered before everything in front of it.
+    /// Delivers the items of a page after the position. Nothing is delivered before everything in front of
+    /// it.
     fn deliver(&mut self, bucket: Bucket) -> Result<LivePage> {
         let (after, end) = (self.at, Position::end_of(bucket.totals()));
         if Position::before(bucket.first_seq()) > after || end <= after {

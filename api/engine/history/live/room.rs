@@ -1,9 +1,10 @@
 //! A room: what the live readers of one owner share. It learns what is new, once for all of them.
 //!
-//! A room begins with its first reader and ends with its last. It has a position, the end of the history as it is known.
-//! When it is woken by a change that shows the next bucket, or what was appended to the last one, it takes that. Otherwise it reads the
-//! buckets after its position. It publishes them with the new end. The pages stay in memory for a short time only, because readers that
-//! are waiting take them at once; a small last page stays, for what will be appended to it.
+//! A room begins with its first reader and ends with its last. It has a position, the end of the history as
+//! it is known. When it is woken by a change that shows the next bucket, or what was appended to the last
+//! one, it takes that. Otherwise it reads the buckets after its position. It publishes them with the new end.
+//! The pages stay in memory for a short time only, because readers that are waiting take them at once; a
+//! small last page stays, for what will be appended to it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -25,7 +26,8 @@ use crate::history::reads::reader::History;
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 use crate::tasks;
 
-/// The pages of the first read after a wake: usually the open page alone, or the page that it filled and the next one.
+/// The pages of the first read after a wake: usually the open page alone, or the page that it filled and the
+/// next one.
 const FEW: usize = 2;
 
 /// The most pages in one read, and in memory.
@@ -61,7 +63,8 @@ pub(super) struct Published {
 pub(crate) struct Rooms(Arc<Mutex<HashMap<OwnerId, watch::Sender<Published>>>>);
 
 impl Rooms {
-    /// Enters the room of an owner, and opens it for the first reader. The history was read after the owner was watched.
+    /// Enters the room of an owner, and opens it for the first reader. The history was read after the owner
+    /// was watched.
     pub(super) fn enter(
         &self,
         source: &Arc<HistoryCollection>,
@@ -292,7 +295,8 @@ impl Room {
         }
     }
 
-    /// The page with this number and those after it, at most `most`: adjacent, and full except the last page of the history.
+    /// The page with this number and those after it, at most `most`: adjacent, and full except the last page
+    /// of the history.
     async fn pages_from(&self, first: PageNumber, most: usize) -> Result<Vec<Bucket>> {
         let of = self.source.of(&self.watched.owner, Deadline::within(COMMAND));
         let command = of.at_most(doc! { "page": { "$gte": first } }, most);

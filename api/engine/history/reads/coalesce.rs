@@ -1,8 +1,9 @@
 //! Readers of one history share commands, as appends share commits.
 //!
-//! At most a few reads of a history are under way at once. Further reads wait until one of these ends; then one
-//! command reads the pages of all that wait. There is no timer, no added latency with few readers, and under
-//! load a fraction of the work. A command never answers a request that arrived after the command was sent.
+//! At most a few reads of a history are under way at once. Further reads wait until one of these ends; then
+//! one command reads the pages of all that wait. There is no timer, no added latency with few readers, and
+//! under load a fraction of the work. A command never answers a request that arrived after the command was
+//! sent.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -12,8 +12,8 @@ use crate::mongo::{Deadline, Result};
 pub struct SearchResult {
     /// In order of their addresses, each with the bucket that holds it.
     pub items: Vec<(Bucket, Seq)>,
-    /// The last item that was examined, in the direction of the search; `None` if the search came to the end of the
-    /// history.
+    /// The last item that was examined, in the direction of the search; `None` if the search came to the end
+    /// of the history.
     pub reached: Option<Seq>,
     /// Number of full pages that were read.
     pub read: usize,
@@ -46,8 +46,8 @@ pub(crate) struct CursorSearch {
     end: Position,
     /// Whether items are searched in descending order.
     pub(crate) backwards: bool,
-    /// The first and the last of the full pages that may hold items; none if the first is after the last. The tail is not
-    /// among them.
+    /// The first and the last of the full pages that may hold items; none if the first is after the last. The
+    /// tail is not among them.
     pub(crate) full: Option<(PageNumber, PageNumber)>,
 }
 
@@ -99,7 +99,8 @@ impl History {
     /// The page is deleted, or the database does not answer in time.
     pub(crate) async fn still_has(&self, page: PageNumber, deadline: Deadline) -> Result<()> {
         let of = self.source().of(&self.owner, deadline);
-        // The first page becomes a marker at once, while this process may not know that there are any. Later ones are deleted when all know.
+        // The first page becomes a marker at once, while this process may not know that there are any. Later
+        // ones are deleted when all know.
         if page == PageNumber::FIRST {
             marker::check(of, page).await
         } else {

@@ -45,7 +45,8 @@ pub(crate) struct DateScan {
 }
 
 impl History {
-    /// Up to `limit` items of `dates`, those nearest to the cursor. Reads one more, to know whether there are more.
+    /// Up to `limit` items of `dates`, those nearest to the cursor. Reads one more, to know whether there are
+    /// more.
     ///
     /// # Errors
     /// The database does not answer in time, pages that were searched are deleted, or a bucket is corrupt.
@@ -127,8 +128,9 @@ impl DateScan {
         Ok(())
     }
 
-    /// Reads the next pages, at most `most`, that may hold items of these dates, in the direction of the scan; none at
-    /// its end. Sends at most two commands. The same pages are read again until [`DateScan::pass`].
+    /// Reads the next pages, at most `most`, that may hold items of these dates, in the direction of the
+    /// scan; none at its end. Sends at most two commands. The same pages are read again until
+    /// [`DateScan::pass`].
     pub(crate) async fn read(
         &mut self,
         history: &History,

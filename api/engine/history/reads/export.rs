@@ -1,9 +1,9 @@
 //! Exports: the items of a history from a position to the end, a batch of pages at a time.
 //!
 //! Each batch is one command that seeks pages by their numbers. For a span of time these are the pages that
-//! [`super::date_scan`] has chosen. Between two batches the database holds nothing for an export: no cursor, no
-//! snapshot, no session. None is needed: pages before the tail never change, and the tail was read first. So an
-//! export shows the moment of its beginning, however long it takes.
+//! [`super::date_scan`] has chosen. Between two batches the database holds nothing for an export: no cursor,
+//! no snapshot, no session. None is needed: pages before the tail never change, and the tail was read first.
+//! So an export shows the moment of its beginning, however long it takes.
 
 use super::date_scan::{self, DateScan};
 use super::reader::{History, HistoryReader};
@@ -56,7 +56,8 @@ fn scan_of(history: &History, at: Position, dates: DateRange) -> DateScan {
 }
 
 impl Export {
-    /// The rest of a history after a position. `begins` says whether it is to begin with the first item that is there.
+    /// The rest of a history after a position. `begins` says whether it is to begin with the first item that
+    /// is there.
     pub(crate) fn of(history: History, at: Position, begins: bool) -> Self {
         Self { history, at, begins, dated: None }
     }
@@ -81,8 +82,9 @@ impl Export {
         self.at >= Position::end_of(self.totals())
     }
 
-    /// The next pages, perhaps none with an item of the dates that were asked for; `None` at the end. The call has no deadline,
-    /// but each of its commands has one. After an error the same pages can be requested again.
+    /// The next pages, perhaps none with an item of the dates that were asked for; `None` at the end. The
+    /// call has no deadline, but each of its commands has one. After an error the same pages can be requested
+    /// again.
     ///
     /// # Errors
     /// The database does not answer in time, the next pages were deleted meanwhile, or a bucket is corrupt.

@@ -14,13 +14,14 @@ use crate::history::collection::{HistoryCollection, OfOwner};
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{Corruption, Error, Result};
 
-/// The most buckets that are skipped to reach a page from either end of a history. A skipped bucket is one more
-/// document examined and takes half a microsecond. A seek by page number is an index key and a look-up, and
-/// takes 20 microseconds more than reading the first bucket in order. Measured (`docs/reading.md`): the costs
-/// are equal at about 32.
+/// The most buckets that are skipped to reach a page from either end of a history. A skipped bucket is one
+/// more document examined and takes half a microsecond. A seek by page number is an index key and a look-up,
+/// and takes 20 microseconds more than reading the first bucket in order. Measured (`docs/reading.md`): the
+/// costs are equal at about 32.
 pub const MOST_SKIPPED: u64 = 16;
 
-/// Whether a page is near enough to the first page to be reached by skipping. Not if pages may be missing before it.
+/// Whether a page is near enough to the first page to be reached by skipping. Not if pages may be missing
+/// before it.
 pub(crate) fn skips_to(source: &HistoryCollection, page: PageNumber) -> bool {
     page.get() - 1 <= MOST_SKIPPED && !source.markers.any(&source.clock)
 }
@@ -47,8 +48,8 @@ fn by_number(of: OfOwner<'_>, page: PageNumber) -> Document {
     of.at_most(doc! { "page": page }, 1)
 }
 
-/// The command that finds these pages, in ascending order whatever their order here: at most [`HistoryCollection::most_buckets`].
-/// One page is found in the same way as by [`find_page`].
+/// The command that finds these pages, in ascending order whatever their order here: at most
+/// [`HistoryCollection::most_buckets`]. One page is found in the same way as by [`find_page`].
 pub(crate) fn pages(of: OfOwner<'_>, pages: &[PageNumber]) -> Document {
     if let [only] = pages {
         return page(of, *only, None);
@@ -57,7 +58,8 @@ pub(crate) fn pages(of: OfOwner<'_>, pages: &[PageNumber]) -> Document {
     of.at_most(doc! { "page": { "$in": numbers } }, pages.len())
 }
 
-/// The command that finds the bucket after `skip` others in the order of `_id`, of all or of those up to `last`.
+/// The command that finds the bucket after `skip` others in the order of `_id`, of all or of those up to
+/// `last`.
 fn in_order(of: OfOwner<'_>, last: Option<Tail>, direction: i32, skip: u64) -> Document {
     let range = BucketId::range(of.owner, last.map(|tail| tail.id(of.owner)).as_ref());
     let filter = of.filter(doc! { "_id": range });
@@ -69,8 +71,8 @@ fn in_order(of: OfOwner<'_>, last: Option<Tail>, direction: i32, skip: u64) -> D
     command
 }
 
-/// Finds the owner's buckets that `command` names, read at majority from the primary, or from `server` if one is
-/// given. Retries while the database is temporarily unavailable.
+/// Finds the owner's buckets that `command` names, read at majority from the primary, or from `server` if one
+/// is given. Retries while the database is temporarily unavailable.
 ///
 /// # Errors
 /// The database does not answer in time, a bucket is corrupt, or one of them is a marker.
@@ -124,7 +126,8 @@ pub(crate) async fn find_page(
     }
 }
 
-/// Checks a bucket that was found by its place in the order of `_id`: its number must be `page` (invariant 3).
+/// Checks a bucket that was found by its place in the order of `_id`: its number must be `page` (invariant
+/// 3).
 pub(crate) fn numbered(bucket: Bucket, page: PageNumber) -> Result<Bucket> {
     if bucket.page() == page {
         return Ok(bucket);

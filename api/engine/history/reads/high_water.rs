@@ -1,9 +1,11 @@
 //! The last known item of each history. A snapshot that names an item up to it can be served without reading
 //! the tail.
 //!
-//! Until its pages are deleted a history only grows: if it has an item, it has all items before it, and the full pages up to
-//! there never change. With the first marker all of it is forgotten, and nothing is relied on ([`crate::history::collection::markers`]). Only items that were read at majority are remembered, because they cannot be rolled back. They are
-//! kept in memory, so after a restart the first request for a history reads the database.
+//! Until its pages are deleted a history only grows: if it has an item, it has all items before it, and the
+//! full pages up to there never change. With the first marker all of it is forgotten, and nothing is relied
+//! on ([`crate::history::collection::markers`]). Only items that were read at majority are remembered,
+//! because they cannot be rolled back. They are kept in memory, so after a restart the first request for a
+//! history reads the database.
 
 use pagebucket_model::domain::{OwnerId, Seq};
 use parking_lot::Mutex;

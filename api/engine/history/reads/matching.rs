@@ -1,8 +1,9 @@
 //! The items whose properties have given values, of all dates or of a span of time.
 //!
-//! No index has the values: it would take as many bytes as the items (`docs/reading.md`). A search examines pages one after
-//! the other, at most [`MOST_EXAMINED`] of them, and says how far it came. For a span of time these are only pages that
-//! may hold items of it: [`super::date_scan`] chooses them from its index, so pages outside the span cost no examination.
+//! No index has the values: it would take as many bytes as the items (`docs/reading.md`). A search examines
+//! pages one after the other, at most [`MOST_EXAMINED`] of them, and says how far it came. For a span of time
+//! these are only pages that may hold items of it: [`super::date_scan`] chooses them from its index, so pages
+//! outside the span cost no examination.
 
 use mongodb::bson::raw::RawBsonRef;
 use mongodb::bson::{Document, doc};
@@ -68,7 +69,8 @@ impl History {
         };
         if let Some(candidates) = candidates {
             let source = self.source();
-            // Each bucket has an item that is wanted; that of the first one may be on the other side of the cursor.
+            // Each bucket has an item that is wanted; that of the first one may be on the other side of the
+            // cursor.
             let wanted = (limit + 2).min(source.most_buckets());
             let of = source.of(self.owner(), deadline.or_within(COMMAND));
             let condition = doc! { "history": { "$elemMatch": self.condition(values, dates) } };
@@ -138,7 +140,8 @@ impl History {
 }
 
 impl Candidates {
-    /// The command that finds at most `most` of the pages for which `condition` holds, in the direction of the search.
+    /// The command that finds at most `most` of the pages for which `condition` holds, in the direction of
+    /// the search.
     fn command(&self, of: OfOwner<'_>, mut condition: Document, backwards: bool, most: usize) -> Document {
         let pages = match &self.pages {
             PagesToExamine::Range(first, last) => {

@@ -1,9 +1,9 @@
 //! All owners, in order of their ids.
 //!
-//! Each history has a page 1, or a marker in its place, so each owner has one key with `page: 1` in the unique index on
-//! owner and page. With `customerId` bounded below and `page` equal to 1, the server skips from one such key
-//! to the next and stops when it has enough. It examines two keys an owner and no document, however many
-//! pages there are. One more query reads the tails ([`crate::history::buckets::tails`]).
+//! Each history has a page 1, or a marker in its place, so each owner has one key with `page: 1` in the
+//! unique index on owner and page. With `customerId` bounded below and `page` equal to 1, the server skips
+//! from one such key to the next and stops when it has enough. It examines two keys an owner and no document,
+//! however many pages there are. One more query reads the tails ([`crate::history::buckets::tails`]).
 //!
 //! `$group` over the same index is a DISTINCT_SCAN too, but it visits all owners: the server does not stop
 //! it at a later `$limit`. This read does not name an owner by equality.
@@ -26,8 +26,8 @@ pub struct OwnerList {
     /// Each owner with its totals. The totals are not a snapshot: each comes from its own history's last
     /// page.
     pub found: Vec<(OwnerId, Totals)>,
-    /// The last id that was looked at, if there are owners after it. An owner whose pages are being deleted is not among
-    /// those that were found.
+    /// The last id that was looked at, if there are owners after it. An owner whose pages are being deleted
+    /// is not among those that were found.
     pub more: Option<OwnerId>,
 }
 

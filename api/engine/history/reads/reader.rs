@@ -1,16 +1,18 @@
 //! Reads of pages, each by one seek, whatever the length of the history.
 //!
 //! Every read has read concern majority, so data that may still be rolled back is not shown. Data that was
-//! shown or acknowledged is in every later read, whichever server is then primary ([`majority`](crate::mongo::majority)).
+//! shown or acknowledged is in every later read, whichever server is then primary
+//! ([`majority`](crate::mongo::majority)).
 //!
 //! # Full pages from the preferred member
 //!
-//! A full page never changes, so any server that shows it at majority shows its final content; this need not be
-//! the primary. A lagging server may show no page, or a page that is not full yet. Then, and when the server
-//! does not answer soon, the primary is read as usual. Tails and totals are read only from the primary.
+//! A full page never changes, so any server that shows it at majority shows its final content; this need not
+//! be the primary. A lagging server may show no page, or a page that is not full yet. Then, and when the
+//! server does not answer soon, the primary is read as usual. Tails and totals are read only from the
+//! primary.
 //!
-//! Pages are reached from the beginning or by their number, never from the end: a lagging server has an earlier
-//! end, so counting from there would reach another page.
+//! Pages are reached from the beginning or by their number, never from the end: a lagging server has an
+//! earlier end, so counting from there would reach another page.
 
 use std::sync::Arc;
 
@@ -144,14 +146,14 @@ impl HistoryReader {
         Ok(History { reader: self.clone(), owner, last, first })
     }
 
-    /// Whether pages of these histories may have been deleted, of any owner. If not, the tag of a full page shows that the
-    /// page exists.
+    /// Whether pages of these histories may have been deleted, of any owner. If not, the tag of a full page
+    /// shows that the page exists.
     pub fn may_have_lost_pages(&self) -> bool {
         self.source.markers.any(&self.source.clock)
     }
 
-    /// The full pages of the history up to `last`, if this process knows without reading the database that the
-    /// history has the item `last`.
+    /// The full pages of the history up to `last`, if this process knows without reading the database that
+    /// the history has the item `last`.
     pub fn full_as_of(&self, owner: &OwnerId, last: Seq) -> Option<FullPages> {
         if self.may_have_lost_pages() {
             return None;
@@ -223,7 +225,8 @@ impl HistoryReader {
                     }
                     None => Corruption::new(format!("{owner}_"), format!("page {page}"), detail),
                 };
-                // Several pages are found by their numbers: another number here means that the page is missing.
+                // Several pages are found by their numbers: another number here means that the page is
+                // missing.
                 let Some(bucket) = found.next().filter(|bucket| bucket.page() == page) else {
                     marker::check(of, page).await?;
                     return Err(corrupt("is missing").into());
@@ -290,7 +293,8 @@ impl History {
         source.totals(self.tail().map(Tail::last_seq).or_else(before))
     }
 
-    /// The first page that is there, or that the next append opens: 1 unless pages were retired or the owner was erased.
+    /// The first page that is there, or that the next append opens: 1 unless pages were retired or the owner
+    /// was erased.
     pub fn first_page(&self) -> PageNumber {
         self.first
     }

@@ -26,7 +26,8 @@ pub(crate) async fn is_missing(source: &HistoryCollection) -> Result<bool> {
     Ok(builds.current(source).state(source, Deadline::within(COMMAND)).await?.is_none())
 }
 
-/// How a time series that exists differs from what its definition asks for, where that cannot change in place: the member, what is there, and what is asked for.
+/// How a time series that exists differs from what its definition asks for, where that cannot change in
+/// place: the member, what is there, and what is asked for.
 ///
 /// # Errors
 /// The database does not answer.
@@ -201,7 +202,8 @@ impl Rebuild {
     /// Makes it the build that is read, and drops the one before.
     ///
     /// # Errors
-    /// The database does not answer. Then what is read is either one or the other, and the next rebuild drops what is left.
+    /// The database does not answer. Then what is read is either one or the other, and the next rebuild drops
+    /// what is left.
     pub async fn swap(self) -> Result<()> {
         let Self { source, builds, build, feeder } = self;
         feeder.end().await?;

@@ -1,4 +1,5 @@
-//! Compares a native time series with the pages of its history: counts and sums, by days and groups of the metaField.
+//! Compares a native time series with the pages of its history: counts and sums, by days and groups of the
+//! metaField.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -38,8 +39,9 @@ struct ComparedPages {
     owners: ReadOwners,
 }
 
-/// A line for each day and group in which a time series has other items than the pages. `read` is told how many pages each command has
-/// read, and may wait. Each command may take `within`, but the time series itself is read by one, which may take an hour.
+/// A line for each day and group in which a time series has other items than the pages. `read` is told how
+/// many pages each command has read, and may wait. Each command may take `within`, but the time series itself
+/// is read by one, which may take an hour.
 ///
 /// # Errors
 /// The database does not answer in time, no instance feeds the time series, or owners were erased meanwhile.

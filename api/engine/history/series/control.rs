@@ -1,11 +1,12 @@
 //! What a database remembers of native time series: the collection `series`.
 //!
-//! - `{_id: "trades", current?, latest, building?}`: the number of the build that is read, the greatest number that was used, and the number of one that is being made.
-//!   It stays when the time series is dropped, without `current`. No number is used twice, also after a backup
-//!   was restored ([`next_number`]). So a build never adopts a collection that is there, and what a feeder of a
-//!   dropped one brings late is in no other.
-//! - `{_id: "trades/1", meta, granularity, expireAfterDays?, term, holder?, until, place?, scanned, scanAfter?, upTo?, raises, batch}`: a build, and how far
-//!   its feeder has come.
+//! - `{_id: "trades", current?, latest, building?}`: the number of the build that is read, the greatest
+//!   number that was used, and the number of one that is being made. It stays when the time series is
+//!   dropped, without `current`. No number is used twice, also after a backup was restored ([`next_number`]).
+//!   So a build never adopts a collection that is there, and what a feeder of a dropped one brings late is in
+//!   no other.
+//! - `{_id: "trades/1", meta, granularity, expireAfterDays?, term, holder?, until, place?, scanned,
+//!   scanAfter?, upTo?, raises, batch}`: a build, and how far its feeder has come.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -69,7 +70,8 @@ pub(crate) struct FeedProgress {
     pub(crate) scanned: bool,
     /// If not, the last owner whose pages were compared.
     pub(crate) scan_after: Option<OwnerId>,
-    /// All that was acknowledged before this moment is fed, in milliseconds since 1970 by the clock of the database.
+    /// All that was acknowledged before this moment is fed, in milliseconds since 1970 by the clock of the
+    /// database.
     pub(crate) up_to: Option<i64>,
 }
 
@@ -148,8 +150,8 @@ impl BuildName {
         Ok(source.reads.find(Query::new(one(&self.id()), deadline), read).await?.pop())
     }
 
-    /// Takes the lease, if it is free or this holder's, under a new term. A majority has the term then, so nothing more is announced under
-    /// an earlier one.
+    /// Takes the lease, if it is free or this holder's, under a new term. A majority has the term then, so
+    /// nothing more is announced under an earlier one.
     pub(crate) async fn take(
         &self,
         source: &HistoryCollection,
@@ -164,8 +166,8 @@ impl BuildName {
         taken.map(|document| BuildState::read(&document, kind)).transpose()
     }
 
-    /// Announces a batch, and notes that the one before is confirmed and how far the feeder has come. Renews the lease. Returns
-    /// `raises`; `None` if the term is over.
+    /// Announces a batch, and notes that the one before is confirmed and how far the feeder has come. Renews
+    /// the lease. Returns `raises`; `None` if the term is over.
     pub(crate) async fn announce(
         &self,
         source: &HistoryCollection,
@@ -292,7 +294,8 @@ impl BuildState {
         })
     }
 
-    /// Whether its metaField and its granularity are those of a definition. The expiry may differ: it changes in place.
+    /// Whether its metaField and its granularity are those of a definition. The expiry may differ: it changes
+    /// in place.
     pub(crate) fn is_of(&self, series: &TimeSeries) -> bool {
         self.meta == series.meta && self.granularity == series.granularity.to_string()
     }

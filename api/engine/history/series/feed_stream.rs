@@ -21,7 +21,8 @@ use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
 /// The server answers after this time, also if there is no change.
 const AWAIT: Duration = Duration::from_secs(1);
 
-/// How long a feeder waits for what the stream tells, until it says how far it is although the stream tells nothing.
+/// How long a feeder waits for what the stream tells, until it says how far it is although the stream tells
+/// nothing.
 const STALLED: Duration = Duration::from_secs(5);
 
 /// How long changes are collected: many appends of one owner are then fed together.
@@ -58,8 +59,8 @@ pub(super) struct FeedStream {
 }
 
 impl FeedStream {
-    /// Opens a stream of the changes after a place, or of those from now on. What is read after this shows what the stream does not tell.
-    /// Returns also whether it begins at the place.
+    /// Opens a stream of the changes after a place, or of those from now on. What is read after this shows
+    /// what the stream does not tell. Returns also whether it begins at the place.
     ///
     /// # Errors
     /// The database does not answer, or refuses a change stream.
@@ -117,8 +118,9 @@ async fn read(source: Arc<HistoryCollection>, mut log: ChangeLog, tell: mpsc::Se
 ///
 /// While the stream is interrupted, this waits: the log opens another one.
 async fn collect(source: &HistoryCollection, log: &mut ChangeLog) -> Result<FeedNews> {
-    // Asked first: a question that is answered with nothing has seen all that was acknowledged before, as far as the place of the stream
-    // is later. It is not where a shard has nothing to tell, or where a member that is asked lags.
+    // Asked first: a question that is answered with nothing has seen all that was acknowledged before, as far
+    // as the place of the stream is later. It is not where a shard has nothing to tell, or where a member
+    // that is asked lags.
     let asked = source.server_time(Deadline::within(NO_PRIMARY)).await?;
     let (mut news, mut until, mut has_paused) = (FeedNews::default(), Instant::now() + COLLECT, false);
     loop {

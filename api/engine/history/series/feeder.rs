@@ -1,8 +1,9 @@
 //! The feeder: one instance at a time feeds a build from the changes of its history.
 //!
-//! It takes the lease under a new term, settles the batch that was announced last ([`settle`](mod@super::settle)), and follows the
-//! change stream from its last place. Without a place, or with one that is too old, it compares the pages of all owners with their
-//! measurements. After any failure it takes the lease again, under another term, and settles again.
+//! It takes the lease under a new term, settles the batch that was announced last
+//! ([`settle`](mod@super::settle)), and follows the change stream from its last place. Without a place, or
+//! with one that is too old, it compares the pages of all owners with their measurements. After any failure
+//! it takes the lease again, under another term, and settles again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +42,8 @@ const NEAR_MILLIS: i64 = 5_000;
 /// How often a feeder that has nothing to feed says how far it has come.
 const SAY: Duration = Duration::from_secs(2);
 
-/// Feeds the time series of a history as long as there is one, in a task that ends with its handle. One instance at a time does it.
+/// Feeds the time series of a history as long as there is one, in a task that ends with its handle. One
+/// instance at a time does it.
 pub(crate) fn start(tasks: &KeptTasks, source: Arc<HistoryCollection>) -> AbortOnDropHandle<()> {
     tasks.keep("series-feeder", move || feed_on(Arc::clone(&source)))
 }

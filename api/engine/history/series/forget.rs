@@ -1,7 +1,9 @@
 //! Forgets the measurements of an owner who is erased.
 //!
-//! The generation of the owner is raised, and then what it had is deleted. A feeder asks for the generation before it reads pages. So what it read of the erased pages has an
-//! earlier generation, and does not count, whenever it comes; the feeder's sweep deletes it. If the owner has pages, because it was reopened meanwhile, they are fed again.
+//! The generation of the owner is raised, and then what it had is deleted. A feeder asks for the generation
+//! before it reads pages. So what it read of the erased pages has an earlier generation, and does not count,
+//! whenever it comes; the feeder's sweep deletes it. If the owner has pages, because it was reopened
+//! meanwhile, they are fed again.
 //!
 //! One raise for each tombstone is enough: a feeder that asks for the generation later finds the tombstone,
 //! and feeds nothing. Housekeeping looks for late pages for a day, so repeated raises would make readers read
@@ -14,8 +16,8 @@ use crate::history::buckets::marker;
 use crate::history::collection::OfOwner;
 use crate::mongo::Result;
 
-/// Forgets the owner in all builds, also if the history has no definition with a time series here. The tombstone must be there first, so that
-/// nothing is fed again.
+/// Forgets the owner in all builds, also if the history has no definition with a time series here. The
+/// tombstone must be there first, so that nothing is fed again.
 ///
 /// # Errors
 /// The database does not answer in time. Then it may be repeated.

@@ -1,7 +1,9 @@
-//! Generations of owners in a build: the collection `series_generations`, `{_id: "trades/1/123", owner, current, next, term, pending?, forgotten?}`.
+//! Generations of owners in a build: the collection `series_generations`, `{_id: "trades/1/123", owner,
+//! current, next, term, pending?, forgotten?}`.
 //!
-//! An owner without a document has the generation 0 and never had another. `next` is the greatest number that was given out: a number is
-//! used by one attempt to copy an owner, and never again. `forgotten` is the date of the tombstone for which the generation was raised.
+//! An owner without a document has the generation 0 and never had another. `next` is the greatest number that
+//! was given out: a number is used by one attempt to copy an owner, and never again. `forgotten` is the date
+//! of the tombstone for which the generation was raised.
 
 use std::collections::HashMap;
 
@@ -77,7 +79,8 @@ impl Generations<'_> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Makes the documents of these owners, and gives them to a term: under an earlier one nothing changes any more.
+    /// Makes the documents of these owners, and gives them to a term: under an earlier one nothing changes
+    /// any more.
     pub(super) async fn claim_for(self, term: i64, owners: impl Iterator<Item = &OwnerId>) -> Result<()> {
         let update = |owner: &OwnerId| {
             let insert = doc! { "owner": owner_bson(owner), "current": 0_i64, "next": 0_i64 };
@@ -90,7 +93,8 @@ impl Generations<'_> {
         self.source.update(COLLECTION, owners.map(update), self.deadline).await.map(drop)
     }
 
-    /// Gives out a number for a copy of an owner whose generation is `current`. `None` if the generation has changed, or the term is over.
+    /// Gives out a number for a copy of an owner whose generation is `current`. `None` if the generation has
+    /// changed, or the term is over.
     pub(super) async fn give_out(self, owner: &OwnerId, current: i64, term: i64) -> Result<Option<i64>> {
         let query = doc! { "_id": self.id(owner), "current": current, "term": term };
         let next = doc! { "$inc": { "next": 1_i64 } };
@@ -98,7 +102,8 @@ impl Generations<'_> {
         Ok(given.and_then(|given| given.get("next").and_then(whole_number)))
     }
 
-    /// Lets another generation count. Returns whether it does: the generation may have changed, or the term may be over.
+    /// Lets another generation count. Returns whether it does: the generation may have changed, or the term
+    /// may be over.
     pub(super) async fn switch(self, owner: &OwnerId, from: i64, to: i64, term: i64) -> Result<bool> {
         let update = doc! {
             "q": { "_id": self.id(owner), "current": from, "term": term },
@@ -107,7 +112,8 @@ impl Generations<'_> {
         self.source.update(COLLECTION, [update], self.deadline).await
     }
 
-    /// Makes an unused generation the current one, so that the owner has no measurements, and has the owner fed again. Returns its number.
+    /// Makes an unused generation the current one, so that the owner has no measurements, and has the owner
+    /// fed again. Returns its number.
     pub(super) async fn raise(self, owner: &OwnerId) -> Result<i64> {
         let next = doc! { "$add": [{ "$ifNull": ["$next", 0_i64] }, 1_i64] };
         let set = doc! {
@@ -141,7 +147,8 @@ impl Generations<'_> {
         self.source.update(COLLECTION, [update], self.deadline).await.map(drop)
     }
 
-    /// Deletes the measurements of these owners that do not count any more. A copy that is being made has a greater generation, and stays.
+    /// Deletes the measurements of these owners that do not count any more. A copy that is being made has a
+    /// greater generation, and stays.
     pub(super) async fn delete_older(self, owners: &[(OwnerId, i64)]) -> Result<()> {
         if owners.is_empty() {
             return Ok(());

@@ -164,7 +164,8 @@ impl Round<'_> {
             return Ok(());
         }
         let ids: Vec<_> = owners.iter().map(|(owner, _)| owner_bson(owner)).collect();
-        // By the whole metaField: the database answers this from the bounds of its buckets, without opening them.
+        // By the whole metaField: the database answers this from the bounds of its buckets, without opening
+        // them.
         let command = doc! {
             "aggregate": self.build.collection(),
             "pipeline": [

@@ -1,8 +1,9 @@
 //! Summaries over all owners, from a native time series.
 //!
-//! Its measurements are added up here: the sums of the database round. They are read in windows of time, so that a request may end after any of them.
-//! Only the current generation of each owner counts. If one changes while measurements are read, they are read again: what did not count
-//! any more may have been deleted under way.
+//! Its measurements are added up here: the sums of the database round. They are read in windows of time, so
+//! that a request may end after any of them. Only the current generation of each owner counts. If one changes
+//! while measurements are read, they are read again: what did not count any more may have been deleted under
+//! way.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -113,7 +114,8 @@ impl SeriesSnapshot {
         Ok(state.is_some_and(|state| state.raises == self.raises))
     }
 
-    /// Hands each measurement that counts to `take`, with its owner, until that returns `false`. A measurement is given as an item.
+    /// Hands each measurement that counts to `take`, with its owner, until that returns `false`. A
+    /// measurement is given as an item.
     pub(super) async fn read(
         &self,
         source: &HistoryCollection,
@@ -151,8 +153,8 @@ impl SeriesSnapshot {
         }
     }
 
-    /// Reads the generations of the owners of these measurements, as far as they are not known. One that changes later is noticed by
-    /// [`SeriesSnapshot::still_counts`]: until then all that counted is there.
+    /// Reads the generations of the owners of these measurements, as far as they are not known. One that
+    /// changes later is noticed by [`SeriesSnapshot::still_counts`]: until then all that counted is there.
     async fn learn_generations(
         &self,
         source: &HistoryCollection,

@@ -1,9 +1,11 @@
 //! Which tiles and pages a summary is read from.
 //!
-//! A tile is read instead of its pages if all of its pages count, and its groups say which items are wanted. The other pages are chosen
-//! by their dates. If they are few, they are found by their numbers; otherwise by the index over dates, in the order of their least
-//! dates. That examines the keys of all pages whose last date is not before the span of time, as [`date_scan`](crate::history::reads::date_scan) does;
-//! but tiles that are not read, such as stubs, have dates, too: where they say how late the pages can be that a request reads, no later keys are examined.
+//! A tile is read instead of its pages if all of its pages count, and its groups say which items are wanted.
+//! The other pages are chosen by their dates. If they are few, they are found by their numbers; otherwise by
+//! the index over dates, in the order of their least dates. That examines the keys of all pages whose last
+//! date is not before the span of time, as [`date_scan`](crate::history::reads::date_scan) does; but tiles
+//! that are not read, such as stubs, have dates, too: where they say how late the pages can be that a request
+//! reads, no later keys are examined.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -54,7 +56,8 @@ pub(super) struct UsableTiles<'a> {
 /// What a summary is read from.
 #[derive(Debug, Default)]
 pub(crate) struct ChosenStretches {
-    /// The key of each stretch, in the order of these keys: its least date, or if the newest are asked for, its greatest one, negated.
+    /// The key of each stretch, in the order of these keys: its least date, or if the newest are asked for,
+    /// its greatest one, negated.
     pub(crate) stretches: VecDeque<(i64, Stretch)>,
     /// No stretch that is left out has a lesser key.
     pub(crate) horizon: Option<i64>,
@@ -178,7 +181,8 @@ impl History {
     }
 }
 
-/// The pages before the tiles, those of open tiles, and those after the tiles, in their order: the first and the last of each run.
+/// The pages before the tiles, those of open tiles, and those after the tiles, in their order: the first and
+/// the last of each run.
 fn runs(
     (first, last): (PageNumber, PageNumber),
     tiles: Option<(TileNumber, TileNumber)>,
@@ -258,8 +262,9 @@ impl DateSearch<'_> {
         Ok((found, horizon))
     }
 
-    /// Finds the first pages within a bound that the tiles set. The pages from `first` to `last` that are in no tile, at either end,
-    /// are found by their numbers. `None` if these are more than a request reads, or if fewer are found.
+    /// Finds the first pages within a bound that the tiles set. The pages from `first` to `last` that are in
+    /// no tile, at either end, are found by their numbers. `None` if these are more than a request reads, or
+    /// if fewer are found.
     async fn first_pages(
         self,
         (first, last): (PageNumber, PageNumber),
@@ -322,7 +327,8 @@ fn place(
     }
 }
 
-/// By what stretches are ordered, from their least and their greatest date: in descending order time is mirrored.
+/// By what stretches are ordered, from their least and their greatest date: in descending order time is
+/// mirrored.
 fn key(first: i64, last: i64, order: Order) -> i64 {
     match order {
         Order::Ascending => first,

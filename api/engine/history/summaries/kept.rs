@@ -23,8 +23,8 @@ use crate::history::collection::{HistoryCollection, OfOwner};
 use crate::mongo::{COMMAND, Deadline, Result};
 
 impl TileMaker {
-    /// Keeps what the pages from `first` on add up to, as far as whole tiles of them end before `end`, until the time is up. Returns the first
-    /// page that is in none of these tiles, if it is later than `first`.
+    /// Keeps what the pages from `first` on add up to, as far as whole tiles of them end before `end`, until
+    /// the time is up. Returns the first page that is in none of these tiles, if it is later than `first`.
     ///
     /// # Errors
     /// See [`TileMaker::make`].
@@ -57,8 +57,8 @@ pub(crate) async fn has_kept_tiles(source: &HistoryCollection, deadline: Deadlin
     Ok(!ids(KEPT, source, range, 1, deadline).await?.is_empty())
 }
 
-/// Deletes the kept tiles of a history whose pages are not all retired, because the database was restored: its pages may become others. Also
-/// those of erased owners.
+/// Deletes the kept tiles of a history whose pages are not all retired, because the database was restored:
+/// its pages may become others. Also those of erased owners.
 ///
 /// # Errors
 /// The database does not answer, or a marker is damaged.

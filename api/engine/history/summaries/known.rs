@@ -1,8 +1,10 @@
-//! Where tiles stand, in memory: so that a summary of a short span reads the tiles of that span, and not the dates of all tiles.
+//! Where tiles stand, in memory: so that a summary of a short span reads the tiles of that span, and not the
+//! dates of all tiles.
 //!
-//! The dates of a tile are those of pages that never change, and page numbers are never used again. So what is known stays true also of a tile
-//! that is deleted: a request that does not find it reads its pages and [forgets](KnownTiles::forget) it. As all that an instance knows of full
-//! pages, it lasts until the restart that follows a restore.
+//! The dates of a tile are those of pages that never change, and page numbers are never used again. So what
+//! is known stays true also of a tile that is deleted: a request that does not find it reads its pages and
+//! [forgets](KnownTiles::forget) it. As all that an instance knows of full pages, it lasts until the restart
+//! that follows a restore.
 
 use hashlink::LruCache;
 use pagebucket_model::domain::OwnerId;
@@ -35,7 +37,8 @@ impl Default for KnownTiles {
 }
 
 impl KnownTiles {
-    /// Where the tiles from `first` to `last` stand, those that there are, in their order. Only those that are not known are read.
+    /// Where the tiles from `first` to `last` stand, those that there are, in their order. Only those that
+    /// are not known are read.
     ///
     /// # Errors
     /// The database does not answer in time.

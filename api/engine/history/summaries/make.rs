@@ -70,7 +70,8 @@ impl TileMaker {
         Some(Self { reader: reader.clone(), tiles: TileSet::of(&reader.source)? })
     }
 
-    /// Makes a tile and stores it. Its pages must be full. Returns whether they are there: they may be deleted.
+    /// Makes a tile and stores it. Its pages must be full. Returns whether they are there: they may be
+    /// deleted.
     ///
     /// # Errors
     /// The database does not answer in time, it refuses the tile because it is late, or a page is corrupt.
@@ -83,8 +84,8 @@ impl TileMaker {
         Ok(true)
     }
 
-    /// Makes the kept tile of pages that are about to be retired, those of a tile from `first` on, and stores it. They must be full. Returns
-    /// whether they are there: the owner may be erased.
+    /// Makes the kept tile of pages that are about to be retired, those of a tile from `first` on, and stores
+    /// it. They must be full. Returns whether they are there: the owner may be erased.
     ///
     /// # Errors
     /// See [`TileMaker::make`].
@@ -111,7 +112,8 @@ impl TileMaker {
         Ok(Some(self.tile(COLLECTION, of, tile, added, most)))
     }
 
-    /// The document of a tile of less than `most` bytes. With more it is one without groups; if that has more as well, or is a kept tile, a stub.
+    /// The document of a tile of less than `most` bytes. With more it is one without groups; if that has more
+    /// as well, or is a kept tile, a stub.
     fn tile(
         &self,
         collection: &'static str,
@@ -187,7 +189,8 @@ impl TileMaker {
         let (source, MadeTile { document, collection, read }) = (of.source, made);
         let until = read.server.saturating_add(source.markers.ages.tail.as_millis() as i64);
         let this = doc! { "_id": document.get("_id") };
-        // Late, the command fails: an `_id` is no number. That needs no validator, and no other document in its place.
+        // Late, the command fails: an `_id` is no number. That needs no validator, and no other document in
+        // its place.
         let late = doc! { "$toInt": "$_id" };
         let tile = doc! { "$cond": [Fence::until(source.topology(), until).is_open(), { "$literal": document }, late] };
         let update =

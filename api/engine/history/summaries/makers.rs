@@ -93,7 +93,8 @@ struct Progress {
     more: bool,
 }
 
-/// Makes the tiles of an owner that are missing, until the deadline. With `pauses` the database has as much time for others.
+/// Makes the tiles of an owner that are missing, until the deadline. With `pauses` the database has as much
+/// time for others.
 async fn make_missing(maker: &TileMaker, owner: &OwnerId, pauses: bool, until: Deadline) -> Result<Progress> {
     let mut progress = Progress::default();
     let history = match maker.reader.history(owner.clone(), Deadline::within(COMMAND)).await {
@@ -156,8 +157,9 @@ struct WalkState {
 }
 
 impl TileWalk {
-    /// One step of a walk: deletes tiles of other definitions, or makes the missing tiles of the next owners. Returns whether the walk goes on. A
-    /// walk begins [`Ages::late`](crate::capacity::Ages::late) after the one before.
+    /// One step of a walk: deletes tiles of other definitions, or makes the missing tiles of the next owners.
+    /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the
+    /// one before.
     ///
     /// # Errors
     /// The database does not answer in time. The walk goes on where it was.

@@ -1,14 +1,15 @@
 //! A summary of a history, computed from its tiles and pages.
 //!
-//! Items arrive out of order, so a page may have items of several spans of time, and a span items on many pages. Tiles and pages are
-//! read in the order of their least dates: if that of the next one is F, none that is left has an item before F, and all spans
-//! that end by F are complete. So the work of a request can end after any of them, and the next request goes on with the first span
-//! that is not complete.
+//! Items arrive out of order, so a page may have items of several spans of time, and a span items on many
+//! pages. Tiles and pages are read in the order of their least dates: if that of the next one is F, none that
+//! is left has an item before F, and all spans that end by F are complete. So the work of a request can end
+//! after any of them, and the next request goes on with the first span that is not complete.
 //!
-//! From the newest span on, time is mirrored: they are read in the order of their greatest dates, and all spans that begin after that of the next one are
-//! complete.
+//! From the newest span on, time is mirrored: they are read in the order of their greatest dates, and all
+//! spans that begin after that of the next one are complete.
 //!
-//! A request reads at most [`MOST_EXAMINED`] tiles and pages ([`choice`](super::choice)). What each adds up to is merged, whatever their order.
+//! A request reads at most [`MOST_EXAMINED`] tiles and pages ([`choice`](super::choice)). What each adds up
+//! to is merged, whatever their order.
 
 use std::sync::Arc;
 
@@ -38,11 +39,12 @@ const MOST_BYTES: usize = 64 << 20;
 /// Bytes of tiles that are read at once, and one more tile.
 const MOST_TILE_BYTES: usize = 1 << 20;
 
-/// Values of points that a request holds in memory, and those of one more batch of pages or one more tile: of texts that are all different each
-/// item is a point, and each point has all values of the definition.
+/// Values of points that a request holds in memory, and those of one more batch of pages or one more tile: of
+/// texts that are all different each item is a point, and each point has all values of the definition.
 const MOST_HELD: usize = 50_000;
 
-/// How many points are looked at at once for the last values before an empty span: the last one has mostly all of them.
+/// How many points are looked at at once for the last values before an empty span: the last one has mostly
+/// all of them.
 const SOUGHT_AT_ONCE: usize = 10;
 
 /// What a summary is asked for.
@@ -96,7 +98,8 @@ pub enum SummaryError {
         /// Whether tiles are missing, with which it may be fewer.
         lacks_tiles: bool,
     },
-    /// The first span of time alone has more groups than an answer may have points. How many tiles and full pages were read.
+    /// The first span of time alone has more groups than an answer may have points. How many tiles and full
+    /// pages were read.
     #[error("one span of time has too many groups")]
     TooManyGroups(usize),
     /// The database does not answer in time, pages are deleted, or a bucket is corrupt.
@@ -183,7 +186,8 @@ impl SummaryScan {
         self.choice.stretches.iter().map(most).sum::<usize>().min(MOST_EXAMINED)
     }
 
-    /// The first item that is summarised, as all items after it are. Earlier ones are retired, and their tiles were not kept, or not all of them.
+    /// The first item that is summarised, as all items after it are. Earlier ones are retired, and their
+    /// tiles were not kept, or not all of them.
     pub fn first_seq(&self) -> Seq {
         self.choice.first_seq.unwrap_or(self.history.first_seq())
     }
@@ -237,7 +241,8 @@ impl SummaryScan {
 }
 
 impl SummaryPage {
-    /// Gives spans without items the last values before them. Those before the first span are looked for as far as a request reads.
+    /// Gives spans without items the last values before them. Those before the first span are looked for as
+    /// far as a request reads.
     async fn carry(
         &mut self,
         history: &History,
@@ -308,8 +313,8 @@ impl SummaryReading {
         reading
     }
 
-    /// Reads until a bound is reached. Returns where the first span begins that may have items which are not read, or in descending order where it
-    /// ends; `None` if all are.
+    /// Reads until a bound is reached. Returns where the first span begins that may have items which are not
+    /// read, or in descending order where it ends; `None` if all are.
     async fn go_on(&mut self, deadline: Deadline) -> Result<Option<i64>> {
         while let Some((key, _)) = self.scan.choice.stretches.front() {
             let reached = self.scan.query.begin_of(*key);

@@ -1,7 +1,8 @@
 //! The `_id` of a tile: `trades/<hash>/123/000000000000004`.
 //!
-//! The hash is of all that the bytes of a tile depend on beside its pages: the definition's `summaries`, and the format. So another definition
-//! begins other tiles. No name of a history, no hash and no id of an owner has a `/`, so what begins with one of these parts is a range.
+//! The hash is of all that the bytes of a tile depend on beside its pages: the definition's `summaries`, and
+//! the format. So another definition begins other tiles. No name of a history, no hash and no id of an owner
+//! has a `/`, so what begins with one of these parts is a range.
 //!
 //! The rules of [`make`](super::make) for when a tile has no groups or is a stub are not in the hash: a
 //! change of these rules needs a migration that empties `summary_tiles`.
@@ -13,8 +14,8 @@ use pagebucket_model::domain::{OwnerId, PageNumber, PageSize, Seq};
 use pagebucket_model::summary::TILE_FORMAT;
 use sha2::{Digest, Sha256};
 
-/// The pages of a tile. With fewer there are more documents and more quarters that stand in two tiles; with more, more pages at the end of a
-/// history are in no tile.
+/// The pages of a tile. With fewer there are more documents and more quarters that stand in two tiles; with
+/// more, more pages at the end of a history are in no tile.
 pub(crate) const PAGES: u64 = 64;
 
 /// The number of a tile in its history, from 0: the pages of the first one are 1 to 64.
@@ -37,7 +38,8 @@ impl TileNumber {
         Self(self.0.saturating_add(count as u64))
     }
 
-    /// Whether so few tiles are between `other`, an earlier one, and this that it is cheaper to examine them than to ask once more.
+    /// Whether so few tiles are between `other`, an earlier one, and this that it is cheaper to examine them
+    /// than to ask once more.
     pub(crate) fn is_near(self, other: Self) -> bool {
         const FEW: u64 = 4;
         self.0 - other.0 <= FEW

@@ -1,13 +1,14 @@
 //! Tiles in the database: the collections `summary_tiles` and `kept_summaries`, clustered on `_id`.
 //!
-//! `{_id, customerId, first, last, grouped?, size, points?}`: `first` and `last` are the least and the greatest date of the items, `points` what
-//! they add up to, and `size` its bytes. If that is hardly shorter than the pages, `grouped` is false, and the points are those of
-//! no group: a question about groups reads the pages. If it is still hardly shorter, the tile is a *stub*, without `points` and with the size 0:
-//! its pages are always read.
+//! `{_id, customerId, first, last, grouped?, size, points?}`: `first` and `last` are the least and the
+//! greatest date of the items, `points` what they add up to, and `size` its bytes. If that is hardly shorter
+//! than the pages, `grouped` is false, and the points are those of no group: a question about groups reads
+//! the pages. If it is still hardly shorter, the tile is a *stub*, without `points` and with the size 0: its
+//! pages are always read.
 //!
-//! Whatever is deleted of `summary_tiles` is made again when it is needed. So nothing is deleted too much, and what must go is deleted by
-//! ranges of `_id`. A *kept tile*, one of `kept_summaries`, has also `firstPage`, and outlives its pages ([`kept`](super::kept)): only
-//! an erasure deletes it.
+//! Whatever is deleted of `summary_tiles` is made again when it is needed. So nothing is deleted too much,
+//! and what must go is deleted by ranges of `_id`. A *kept tile*, one of `kept_summaries`, has also
+//! `firstPage`, and outlives its pages ([`kept`](super::kept)): only an erasure deletes it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,7 +52,8 @@ pub(crate) struct TileSet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TilePlace {
     pub(crate) tile: TileNumber,
-    /// The first of its pages that is in it. In a kept tile earlier ones may be missing, because they had been deleted before.
+    /// The first of its pages that is in it. In a kept tile earlier ones may be missing, because they had
+    /// been deleted before.
     pub(crate) first_page: PageNumber,
     /// The least date of its items, in milliseconds since 1970.
     pub(crate) first: i64,
@@ -203,8 +205,9 @@ impl TilePlace {
     }
 }
 
-/// The condition that an `_id` is one of these, which are in their order and near each other. Of a clustered collection all documents between the
-/// ends are examined; with `$in` alone mongod 6.0.5 examines all that there are.
+/// The condition that an `_id` is one of these, which are in their order and near each other. Of a clustered
+/// collection all documents between the ends are examined; with `$in` alone mongod 6.0.5 examines all that
+/// there are.
 pub(super) fn any_of(ids: Vec<String>) -> Document {
     let mut condition = Document::new();
     if let (Some(first), Some(last)) = (ids.first(), ids.last()) {
@@ -219,7 +222,8 @@ fn has_groups(tile: &RawDocument) -> bool {
     tile.get_bool("grouped").unwrap_or(true)
 }
 
-/// Deletes the tiles of an owner whose pages are there, those that have a page before `end`, of all definitions.
+/// Deletes the tiles of an owner whose pages are there, those that have a page before `end`, of all
+/// definitions.
 ///
 /// # Errors
 /// The database does not answer in time.
@@ -246,7 +250,8 @@ async fn forget_in(collection: &'static str, of: OfOwner<'_>, end: PageNumber) -
     Ok(())
 }
 
-/// Deletes tiles of a history that no definition of this instance has, a bounded number of them. Returns whether it may have left some.
+/// Deletes tiles of a history that no definition of this instance has, a bounded number of them. Returns
+/// whether it may have left some.
 ///
 /// # Errors
 /// The database does not answer in time.
@@ -265,7 +270,8 @@ pub(crate) async fn forget_others(source: &HistoryCollection, deadline: Deadline
     Ok(true)
 }
 
-/// Deletes all tiles of all histories whose pages are there, because the database was restored: they may be of other pages.
+/// Deletes all tiles of all histories whose pages are there, because the database was restored: they may be
+/// of other pages.
 ///
 /// # Errors
 /// The database does not answer.

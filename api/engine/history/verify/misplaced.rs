@@ -1,5 +1,5 @@
-//! What a walk over an owner's pages in the order of `_id` does not meet: documents without a place in that order, and the
-//! number of markers, which the database remembers elsewhere.
+//! What a walk over an owner's pages in the order of `_id` does not meet: documents without a place in that
+//! order, and the number of markers, which the database remembers elsewhere.
 
 use std::time::Duration;
 
@@ -18,13 +18,15 @@ use crate::mongo::majority::{Query, at_most};
 use crate::mongo::values::whole_number;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
-/// The most documents without a place that are found at once. When they are gone, the next verification finds more.
+/// The most documents without a place that are found at once. When they are gone, the next verification finds
+/// more.
 const MOST_STRAYS: usize = 100;
 
 /// How many documents of an owner are looked at in one command, by their `_id` alone.
 const MOST_EXAMINED: usize = 10_000;
 
-/// The range of `_id` that holds what has a place in the order of an owner's pages: buckets, and the tombstone.
+/// The range of `_id` that holds what has a place in the order of an owner's pages: buckets, and the
+/// tombstone.
 pub(super) fn placed(owner: &OwnerId) -> Document {
     let mut range = BucketId::range(owner, None);
     range.insert("$regex", place(owner));
@@ -64,8 +66,9 @@ impl Verifier {
         self.buckets(doc! { "_id": range }, 1, limit, deadline).await
     }
 
-    /// What has an owner's id in the owner's field, and the `_id` of another owner, or of none: readers and appends meet it by
-    /// its page number. A [`CollectionScan`](super::CollectionScan) finds it where its `_id` is.
+    /// What has an owner's id in the owner's field, and the `_id` of another owner, or of none: readers and
+    /// appends meet it by its page number. A [`CollectionScan`](super::CollectionScan) finds it where its
+    /// `_id` is.
     pub async fn elsewhere(
         &self,
         owner: &OwnerId,
@@ -127,8 +130,9 @@ impl Verifier {
         }
     }
 
-    /// What is wrong with the number of markers that the database remembers, as a sentence without its subject, the document in
-    /// `histories`. `markers` says whether a marker was read before: the number is raised before one is written.
+    /// What is wrong with the number of markers that the database remembers, as a sentence without its
+    /// subject, the document in `histories`. `markers` says whether a marker was read before: the number is
+    /// raised before one is written.
     pub async fn verify_counter(&self, markers: bool, deadline: Deadline) -> Result<Option<String>> {
         let source = &self.reader.source;
         let mut command =

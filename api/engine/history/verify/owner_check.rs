@@ -22,7 +22,8 @@ pub(super) struct Checker {
     size: PageSize,
     /// The number that the next bucket should have.
     next: u64,
-    /// The first page that stays, directly after a marker of the beginning: the pages before it are there until they are deleted.
+    /// The first page that stays, directly after a marker of the beginning: the pages before it are there
+    /// until they are deleted.
     stays: Option<u64>,
     /// The marker of the beginning.
     beginning: Option<Seen>,
@@ -47,8 +48,8 @@ pub(super) struct Checker {
     findings: Vec<Finding>,
 }
 
-/// A bucket without a number. Its number is certain only if that of the next bucket fits. That of the last bucket is not: a page
-/// before it may be missing too.
+/// A bucket without a number. Its number is certain only if that of the next bucket fits. That of the last
+/// bucket is not: a page before it may be missing too.
 #[derive(Debug)]
 struct Unnumbered {
     /// The index of the finding.
@@ -231,7 +232,8 @@ impl Checker {
         self.beginning.as_ref().map(|marker| marker.kind)
     }
 
-    /// The finding that the marker of the beginning says that all pages are deleted. The last page always stays.
+    /// The finding that the marker of the beginning says that all pages are deleted. The last page always
+    /// stays.
     fn too_late_a_beginning(&self) -> Option<Finding> {
         let Some(DocumentKind::Beginning { first_page: Some(first), .. }) = self.beginning_kind() else {
             return None;

@@ -33,8 +33,9 @@ struct Named {
     last: Option<u64>,
 }
 
-/// Reads the next records, at most 1,000, and finds those that name items which no history has: an answer named them, and they are
-/// lost (invariant 6). A record does not say of which history it is, only whose: it is enough if one of `histories` has the items.
+/// Reads the next records, at most 1,000, and finds those that name items which no history has: an answer
+/// named them, and they are lost (invariant 6). A record does not say of which history it is, only whose: it
+/// is enough if one of `histories` has the items.
 ///
 /// # Errors
 /// The database does not answer in time.

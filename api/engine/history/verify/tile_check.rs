@@ -1,10 +1,11 @@
 //! Compares tiles of summaries with their pages.
 //!
-//! A tile is a function of pages that never change: one that differs is damaged, whatever others do meanwhile. Tiles that are missing are no finding,
-//! nor are those of other definitions, which housekeeping deletes.
+//! A tile is a function of pages that never change: one that differs is damaged, whatever others do
+//! meanwhile. Tiles that are missing are no finding, nor are those of other definitions, which housekeeping
+//! deletes.
 //!
-//! The pages of kept tiles are deleted. What is left to check is that a kept tile can be read, and that it counts as many items as its pages had. Those of
-//! other definitions are not checked.
+//! The pages of kept tiles are deleted. What is left to check is that a kept tile can be read, and that it
+//! counts as many items as its pages had. Those of other definitions are not checked.
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
@@ -22,7 +23,8 @@ use crate::mongo::{COMMAND, Deadline, Error, Result};
 /// The most tiles of a step. The pages of each are read.
 const MOST: usize = 8;
 
-/// A scan of the tiles of a history, or of one of its owners, and then of the kept ones, from one step to the next.
+/// A scan of the tiles of a history, or of one of its owners, and then of the kept ones, from one step to the
+/// next.
 #[derive(Debug, Default)]
 pub struct TileScan {
     /// Whether the others were read.

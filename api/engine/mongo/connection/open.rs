@@ -122,8 +122,8 @@ impl ConnectionSettings {
         hello.map(drop).map_err(|error| describe(&error, &hosts))
     }
 
-    /// Makes the first host of the connection string a replica set of one node, and waits until it is primary.
-    /// A server that already belongs to a set is left as it is.
+    /// Makes the first host of the connection string a replica set of one node, and waits until it is
+    /// primary. A server that already belongs to a set is left as it is.
     ///
     /// # Errors
     /// The server does not answer, was not started with `--replSet`, or does not become primary in time.

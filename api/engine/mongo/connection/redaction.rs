@@ -8,7 +8,8 @@ pub(super) fn has_scheme(uri: &str) -> bool {
     uri.starts_with("mongodb://") || uri.starts_with("mongodb+srv://")
 }
 
-/// Whether the string may contain a secret. A message that may quote the string must then not be shown either.
+/// Whether the string may contain a secret. A message that may quote the string must then not be shown
+/// either.
 pub(super) fn may_hold_a_secret(uri: &str) -> bool {
     let Some((_, rest)) = uri.split_once("://") else { return true };
     let options = rest.to_ascii_lowercase();

@@ -1,7 +1,7 @@
 //! The issuer's public keys (JWKS, RFC 7517), which may be replaced at any time.
 //!
-//! The set is fetched at the start, then at an interval, and when a token names a key that is not in it. The last set
-//! stays in use while the issuer does not answer.
+//! The set is fetched at the start, then at an interval, and when a token names a key that is not in it. The
+//! last set stays in use while the issuer does not answer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -97,8 +97,8 @@ pub enum KeySetError {
 /// When the set is fetched.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Time between two fetches. A key that the issuer has withdrawn is accepted for at most this time, while the issuer
-    /// answers.
+    /// Time between two fetches. A key that the issuer has withdrawn is accepted for at most this time, while
+    /// the issuer answers.
     pub refresh: Duration,
     /// Time between two fetches because of tokens that name an unknown key.
     pub unknown: Duration,
@@ -223,8 +223,8 @@ impl KeySet {
         fetched.is_ok()
     }
 
-    /// The key with this id for this algorithm. A token without an id gets the only key for its algorithm. A key that is
-    /// unknown is fetched, unless this was tried a short time ago.
+    /// The key with this id for this algorithm. A token without an id gets the only key for its algorithm. A
+    /// key that is unknown is fetched, unless this was tried a short time ago.
     ///
     /// # Errors
     /// The issuer does not answer soon. The fetch goes on.

@@ -1,12 +1,12 @@
 //! The balances of the clients of one class, in bounded memory.
 //!
-//! Each client has a bucket of units, which is refilled at a steady pace up to a burst. What is kept of it is the moment when
-//! it is full again: a full bucket needs no entry, and a refill no work. The moment may lie further ahead than an empty bucket
-//! takes to be refilled: then the client owes units.
+//! Each client has a bucket of units, which is refilled at a steady pace up to a burst. What is kept of it is
+//! the moment when it is full again: a full bucket needs no entry, and a refill no work. The moment may lie
+//! further ahead than an empty bucket takes to be refilled: then the client owes units.
 //!
-//! A client whose bucket is full again may be forgotten. If all entries are taken, a new client replaces the one that was
-//! idle longest, which starts with a full bucket when it returns. Many addresses gain at most a burst for each return;
-//! other clients lose nothing.
+//! A client whose bucket is full again may be forgotten. If all entries are taken, a new client replaces the
+//! one that was idle longest, which starts with a full bucket when it returns. Many addresses gain at most a
+//! burst for each return; other clients lose nothing.
 
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU32;
@@ -75,7 +75,8 @@ impl Balances {
         })
     }
 
-    /// Takes these units, at most a burst, whether they are left or not, as far as debts go. Returns how many are left.
+    /// Takes these units, at most a burst, whether they are left or not, as far as debts go. Returns how many
+    /// are left.
     pub fn owe(&self, client: &Client, units: NonZeroU32, now: Instant) -> u32 {
         self.change(client, now, |spent| {
             let after = (spent + self.cost(units)).min(self.empty() * (1 + MOST_OWED));

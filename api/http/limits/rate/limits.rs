@@ -51,8 +51,8 @@ pub struct RateLimits {
 }
 
 impl RateLimits {
-    /// A client may use these units `per` second, minute or hour. A full bucket holds `burst` units, at most 100,000. Every
-    /// bucket is full.
+    /// A client may use these units `per` second, minute or hour. A full bucket holds `burst` units, at most
+    /// 100,000. Every bucket is full.
     pub fn new(units: NonZeroU32, per: Duration, burst: Option<NonZeroU32>) -> Self {
         let in_burst = (BURST.as_nanos() * u128::from(units.get()) / per.as_nanos()) as u32;
         let burst = burst.or(NonZeroU32::new(in_burst)).unwrap_or(NonZeroU32::MIN);
@@ -66,8 +66,8 @@ impl RateLimits {
         Self { of_class }
     }
 
-    /// Takes a unit from the bucket of the address of a request, for a token or key that has to be verified, or for a refusal:
-    /// both cost the service time, and the client is not known.
+    /// Takes a unit from the bucket of the address of a request, for a token or key that has to be verified,
+    /// or for a refusal: both cost the service time, and the client is not known.
     ///
     /// # Errors
     /// The bucket is empty.

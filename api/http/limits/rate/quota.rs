@@ -11,12 +11,12 @@ use super::limits::{Class, RateLimits, refusal, seconds};
 use crate::client::Client;
 use crate::problem::Problem;
 
-/// The limit (draft-ietf-httpapi-ratelimit-headers-11): the units of a full bucket, and the seconds in which an empty one is
-/// refilled.
+/// The limit (draft-ietf-httpapi-ratelimit-headers-11): the units of a full bucket, and the seconds in which
+/// an empty one is refilled.
 pub const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// What is left of it (same draft): the units of the client's bucket, and the seconds until it is full; in a refusal, until
-/// there is enough.
+/// What is left of it (same draft): the units of the client's bucket, and the seconds until it is full; in a
+/// refusal, until there is enough.
 pub const LEFT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// Documents that the database only examines for one unit. mongod 6.0.5 reads a page in 0.3 ms, and examines
@@ -28,7 +28,8 @@ pub fn of_search(read: usize, examined: usize) -> usize {
     read + examined / EXAMINED
 }
 
-/// What the client of a request may still use. Without limits it is nothing, and does nothing. Clones share the state.
+/// What the client of a request may still use. Without limits it is nothing, and does nothing. Clones share
+/// the state.
 #[derive(Debug, Clone, Default)]
 pub struct ClientQuota(Option<Arc<Quota>>);
 
@@ -95,8 +96,8 @@ impl ClientQuota {
         }
     }
 
-    /// Takes units of another class for a part of a stream, and waits as long as that takes. One by one: among many small
-    /// requests of the same client there is seldom room for several at once.
+    /// Takes units of another class for a part of a stream, and waits as long as that takes. One by one:
+    /// among many small requests of the same client there is seldom room for several at once.
     pub async fn pace(&self, class: Class, units: usize) {
         let Some(quota) = &self.0 else { return };
         let balances = quota.limits.balances(class);

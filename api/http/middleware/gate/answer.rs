@@ -34,7 +34,8 @@ pub(super) enum Denial {
     Scope(Scope),
     /// The client may not use these histories.
     Owner(Scope),
-    /// The database or the issuer was asked, and failed; or too many tokens or keys of its address are verified.
+    /// The database or the issuer was asked, and failed; or too many tokens or keys of its address are
+    /// verified.
     Failed(Problem),
 }
 

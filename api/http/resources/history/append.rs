@@ -53,8 +53,8 @@ pub struct AppendedView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     owner: OwnerMember,
-    /// Sequence numbers of the {manyItems}, in the order of the request: one range, unless another writer appended between
-    /// two of its pages.
+    /// Sequence numbers of the {manyItems}, in the order of the request: one range, unless another writer
+    /// appended between two of its pages.
     #[schema(min_items = 1, max_items = 1000)]
     ranges: Vec<RangeView>,
     /// Number of {manyItems} in the history right after the append.
@@ -97,18 +97,19 @@ type Parse = fn(&Schema, &[u8], usize) -> Result<Vec<Draft>, DraftError>;
 
 /// Append {anItem}
 ///
-/// Stores the {item} at the end of the {owner}'s history. The answer is 201 when it is durable on a majority of the
-/// database's nodes.
+/// Stores the {item} at the end of the {owner}'s history. The answer is 201 when it is durable on a majority
+/// of the database's nodes.
 ///
-/// An array of 1 to 1,000 {manyItems} is taken here, too, as `append{Item}Batch` takes it. This document does not show it:
-/// few generators make a client of a body that is either one {item} or an array.
+/// An array of 1 to 1,000 {manyItems} is taken here, too, as `append{Item}Batch` takes it. This document does
+/// not show it: few generators make a client of a body that is either one {item} or an array.
 ///
-/// With an `Idempotency-Key` the request may be repeated, whatever its outcome: the {manyItems} are stored once, and every
-/// answer says where they are stored. A key belongs to one {owner}. The server remembers it for a day after its last
-/// use, or as its operator has configured.
+/// With an `Idempotency-Key` the request may be repeated, whatever its outcome: the {manyItems} are stored
+/// once, and every answer says where they are stored. A key belongs to one {owner}. The server remembers it
+/// for a day after its last use, or as its operator has configured.
 ///
-/// With `expectedSeq` the {item} is stored only if the history has as many {manyItems} as its client has seen. With a key, what an
-/// earlier attempt has stored is looked for first: then the answer is that of the first attempt, whatever the total is now.
+/// With `expectedSeq` the {item} is stored only if the history has as many {manyItems} as its client has
+/// seen. With a key, what an earlier attempt has stored is looked for first: then the answer is that of the
+/// first attempt, whatever the total is now.
 #[utoipa::path(
     post,
     path = "/v1/{owners}/{ownerId}/{items}",
@@ -139,11 +140,11 @@ pub async fn append(asked: AppendArguments) -> Result<Response, Problem> {
 
 /// Append an array of {manyItems}
 ///
-/// Stores 1 to 1,000 {manyItems} at the end of the {owner}'s history, in order. The answer is 201 when they are durable on a
-/// majority of the database's nodes. If one {item} is invalid, nothing is stored.
+/// Stores 1 to 1,000 {manyItems} at the end of the {owner}'s history, in order. The answer is 201 when they
+/// are durable on a majority of the database's nodes. If one {item} is invalid, nothing is stored.
 ///
-/// An `Idempotency-Key` means the same as for `append{Items}`: an array of one {item} and the {item} itself are the same
-/// request. `expectedSeq` is about the first {item} of the array.
+/// An `Idempotency-Key` means the same as for `append{Items}`: an array of one {item} and the {item} itself
+/// are the same request. `expectedSeq` is about the first {item} of the array.
 #[utoipa::path(
     post,
     path = "/v1/{owners}/{ownerId}/{items}/batch",

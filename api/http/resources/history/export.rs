@@ -1,11 +1,11 @@
 //! Exports of histories of any length, in bounded memory.
 //!
-//! The body is made as the client reads it: the next batch is read from the database when the last one has been sent.
-//! If the client stops reading, the database reads stop too. If the client's quota of reads is used up, the next batch
-//! waits. When its token expires, the body ends there. A client that reads too slowly is disconnected by the server, so
-//! that its permit becomes free. The request's deadline applies to the head of the answer, not
-//! to the body. If the body cannot be completed, the connection ends without the last chunk. Every client can tell that
-//! such a body is incomplete, because clients of HTTP/1.0 are refused
+//! The body is made as the client reads it: the next batch is read from the database when the last one has
+//! been sent. If the client stops reading, the database reads stop too. If the client's quota of reads is
+//! used up, the next batch waits. When its token expires, the body ends there. A client that reads too slowly
+//! is disconnected by the server, so that its permit becomes free. The request's deadline applies to the head
+//! of the answer, not to the body. If the body cannot be completed, the connection ends without the last
+//! chunk. Every client can tell that such a body is incomplete, because clients of HTTP/1.0 are refused
 //! ([`crate::middleware::accept`]).
 
 use std::sync::Arc;
@@ -94,10 +94,11 @@ type ExportArguments =
 
 /// Export {manyItems} as NDJSON
 ///
-/// Returns the {manyItems} of a history in order of `seq`, one JSON object a line, as `pagebucket import` reads them: all of
-/// them, those after a sequence number, or those of a span of time; with `fields` only a part of each. {ManyItems} that are
-/// appended after the export began are not in it. An unknown {owner} has no rows. If the export fails, the connection is closed before the end of the body:
-/// continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
+/// Returns the {manyItems} of a history in order of `seq`, one JSON object a line, as `pagebucket import`
+/// reads them: all of them, those after a sequence number, or those of a span of time; with `fields` only a
+/// part of each. {ManyItems} that are appended after the export began are not in it. An unknown {owner} has
+/// no rows. If the export fails, the connection is closed before the end of the body: continue with `after`,
+/// the `seq` of the last complete row. Needs HTTP/1.1 or later.
 #[utoipa::path(
     get,
     path = "/v1/{owners}/{ownerId}/{items}/export.ndjson",
@@ -117,9 +118,9 @@ pub async fn ndjson(asked: ExportArguments) -> Result<Response, Problem> {
 
 /// Export {manyItems} as CSV
 ///
-/// Returns the {manyItems} of a history as a table with a header (RFC 4180), as `pagebucket import` reads it. Cells are the
-/// stored values, also those that begin with `=`, `+`, `-` or `@`, which a spreadsheet may take for formulas: import the columns
-/// as text there. In all else it is like `export{Items}AsNdjson`.
+/// Returns the {manyItems} of a history as a table with a header (RFC 4180), as `pagebucket import` reads it.
+/// Cells are the stored values, also those that begin with `=`, `+`, `-` or `@`, which a spreadsheet may take
+/// for formulas: import the columns as text there. In all else it is like `export{Items}AsNdjson`.
 #[utoipa::path(
     get,
     path = "/v1/{owners}/{ownerId}/{items}/export.csv",
@@ -280,7 +281,8 @@ impl UnsentRows {
     }
 }
 
-/// An export is counted, and its last pages are paid, when it is dropped, because a client may disconnect at any time.
+/// An export is counted, and its last pages are paid, when it is dropped, because a client may disconnect at
+/// any time.
 impl Drop for UnsentRows {
     fn drop(&mut self) {
         self.quota.owe_of(Class::Reads, self.pages);

@@ -2,21 +2,22 @@
 //!
 //! # Snapshots
 //!
-//! A walk along the links begins with a read of the history's last page. Its links name the last item of that moment
-//! (`asOf`). Stored items neither move nor change, so a window of that moment depends on its address alone, including
-//! the totals of that moment, and may be cached forever. If its items are on pages that were full then, it needs no
-//! read of the tail.
+//! A walk along the links begins with a read of the history's last page. Its links name the last item of that
+//! moment (`asOf`). Stored items neither move nor change, so a window of that moment depends on its address
+//! alone, including the totals of that moment, and may be cached forever. If its items are on pages that were
+//! full then, it needs no read of the tail.
 //!
-//! A client may name any item. If the history has it, the totals are those of the history up to this item, even if
-//! the history never ended there: 25 items of one command become visible at once, and `asOf=24` still gives 24. An
-//! item beyond the end is ignored. This process remembers how long it has seen histories, and reads the tail only if
-//! that does not suffice.
+//! A client may name any item. If the history has it, the totals are those of the history up to this item,
+//! even if the history never ended there: 25 items of one command become visible at once, and `asOf=24` still
+//! gives 24. An item beyond the end is ignored. This process remembers how long it has seen histories, and
+//! reads the tail only if that does not suffice.
 //!
 //! # A history that has lost its beginning
 //!
-//! Pages and sequence numbers stay as they were, and so does the total. What begins at the beginning, such as `after=0`,
-//! begins with the first item that is there. What begins before it is 410: a client that reads on from an earlier item
-//! would otherwise miss items without noticing. What is read towards the beginning ends there.
+//! Pages and sequence numbers stay as they were, and so does the total. What begins at the beginning, such as
+//! `after=0`, begins with the first item that is there. What begins before it is 410: a client that reads on
+//! from an earlier item would otherwise miss items without noticing. What is read towards the beginning ends
+//! there.
 
 pub mod filters;
 mod offset_range;
@@ -67,7 +68,8 @@ pub struct ListingView {
     page: Option<PageNumber>,
     /// Only for a page: whether it is full. A full page never changes.
     full: Option<bool>,
-    /// Number of {manyItems} in the history; with `asOf`, at that moment. Absent for a span of time and for filters.
+    /// Number of {manyItems} in the history; with `asOf`, at that moment. Absent for a span of time and for
+    /// filters.
     #[schema(minimum = 0)]
     total_items: Option<u64>,
     /// Number of pages of the history. Absent if `totalItems` is absent.
@@ -84,11 +86,14 @@ pub struct ListingView {
 
 /// List {manyItems}: a page, a window, or a span of time
 ///
-/// Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the {manyItems} nearest a cursor,
-/// or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The
-/// `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history
-/// as it was when the walk began; such windows never change. A request that starts before the first remaining {item} gets 410, which names the first page; 0 and no cursor begin at that {item}. With `from` or `to`, the answer has only {manyItems} of that
-/// span of time, and no totals; with a filter, only those with its values. With `wait`, a window waits for its first {item}. An unknown {owner} has an empty first page.
+/// Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the {manyItems}
+/// nearest a cursor, or those at an offset in `order`, whatever pages they are on. Both have exact totals,
+/// and links to their neighbours. The `next` and `prev` links of a window name the moment of its totals
+/// (`asOf`). A client that follows them sees the history as it was when the walk began; such windows never
+/// change. A request that starts before the first remaining {item} gets 410, which names the first page; 0
+/// and no cursor begin at that {item}. With `from` or `to`, the answer has only {manyItems} of that span of
+/// time, and no totals; with a filter, only those with its values. With `wait`, a window waits for its first
+/// {item}. An unknown {owner} has an empty first page.
 #[utoipa::path(
     get,
     path = "/v1/{owners}/{ownerId}/{items}",

@@ -1,4 +1,5 @@
-//! Live streams: what is appended to a history, as Server-Sent Events (HTML, "Server-sent events"), in order and without a gap.
+//! Live streams: what is appended to a history, as Server-Sent Events (HTML, "Server-sent events"), in order
+//! and without a gap.
 
 mod answer;
 mod event;
@@ -32,14 +33,16 @@ type LiveArguments =
 
 /// Read {manyItems} live
 ///
-/// Answers with Server-Sent Events: first the {manyItems} that are stored after `after`, then those that are appended, in order
-/// of `seq` and without a gap, whichever instance stores them. Without `after` the stream begins at the end of the history,
-/// with an event `position` that says where that is. An event with {manyItems} has no name: its `data` has them in `items`, as
-/// listings show them, and its `id` is the `seq` of the last one. A comment is sent every 15 seconds.
+/// Answers with Server-Sent Events: first the {manyItems} that are stored after `after`, then those that are
+/// appended, in order of `seq` and without a gap, whichever instance stores them. Without `after` the stream
+/// begins at the end of the history, with an event `position` that says where that is. An event with
+/// {manyItems} has no name: its `data` has them in `items`, as listings show them, and its `id` is the `seq`
+/// of the last one. A comment is sent every 15 seconds.
 ///
-/// To resume a stream, send the `id` of the last event as `Last-Event-ID`, as browsers do, or as `lastEventId` in the query. A stream ends with an event `end`,
-/// whose `reason` is `max-age`, `expired`, `stopping`, `epoch` or `failed`: resume it. If the next {manyItems} are
-/// deleted, it ends with an event `gone`, whose data is a problem.
+/// To resume a stream, send the `id` of the last event as `Last-Event-ID`, as browsers do, or as
+/// `lastEventId` in the query. A stream ends with an event `end`, whose `reason` is `max-age`, `expired`,
+/// `stopping`, `epoch` or `failed`: resume it. If the next {manyItems} are deleted, it ends with an event
+/// `gone`, whose data is a problem.
 #[utoipa::path(
     get,
     path = "/v1/{owners}/{ownerId}/{items}/live",

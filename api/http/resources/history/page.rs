@@ -20,8 +20,8 @@ use crate::state::Api;
 
 /// Read a page as it is stored
 ///
-/// Returns the bucket itself, without totals or links. A page that is `full` never changes and may be kept forever, as
-/// `Cache-Control` says.
+/// Returns the bucket itself, without totals or links. A page that is `full` never changes and may be kept
+/// forever, as `Cache-Control` says.
 #[utoipa::path(
     get,
     path = "/v1/{owners}/{ownerId}/{items}/pages/{page}",

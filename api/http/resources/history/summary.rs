@@ -1,8 +1,10 @@
 //! Summaries of a history: what its items add up to, by spans of time and groups.
 //!
-//! An answer without `asOf` changes when the history grows, and when a span ends; its tag names both. With `asOf` its points are a
-//! function of immutable pages, of the definition's `summaries`, and of the rules of the time zone, which governments change: only in
-//! UTC it may be kept for good. How many points are in one answer may differ, so tags are weak. What is retired is in no point, so an answer may not be kept for good either when the history has lost its beginning.
+//! An answer without `asOf` changes when the history grows, and when a span ends; its tag names both. With
+//! `asOf` its points are a function of immutable pages, of the definition's `summaries`, and of the rules of
+//! the time zone, which governments change: only in UTC it may be kept for good. How many points are in one
+//! answer may differ, so tags are weak. What is retired is in no point, so an answer may not be kept for good
+//! either when the history has lost its beginning.
 
 pub mod of_all;
 mod params;
@@ -39,11 +41,13 @@ const FEW_PAGES: usize = 100;
 
 /// Summarise {manyItems} by spans of time
 ///
-/// Returns what the {manyItems} of each span of time add up to: their number, and of the properties that the definition names, exact
-/// sums, and the first, greatest, least and last values by date. `group` makes a point for each of its values. Points are in order of
-/// time, with `order=desc` the newest first, and `next` goes on with the first span that is not in the answer; an answer may have no points and a link to the next. A
-/// request reads at most 1,000 pages, or instead of 64 of them a tile, which says what they add up to. If a single span needs more, or has more groups than `limit`, it is refused with 422.
-/// The filters of listings choose {manyItems} here, too.
+/// Returns what the {manyItems} of each span of time add up to: their number, and of the properties that the
+/// definition names, exact sums, and the first, greatest, least and last values by date. `group` makes a
+/// point for each of its values. Points are in order of time, with `order=desc` the newest first, and `next`
+/// goes on with the first span that is not in the answer; an answer may have no points and a link to the
+/// next. A request reads at most 1,000 pages, or instead of 64 of them a tile, which says what they add up
+/// to. If a single span needs more, or has more groups than `limit`, it is refused with 422. The filters of
+/// listings choose {manyItems} here, too.
 #[utoipa::path(
     get,
     path = "/v1/{owners}/{ownerId}/{items}/summary",
@@ -203,7 +207,8 @@ impl Asked<'_> {
             Err(SummaryError::Store(_)) => (None, lacked),
         };
         count.into_iter().for_each(|read| reading.quota.owe(of_search(read, examined)));
-        // After the pages were read, so that this answer does not wait for them. Also where it is refused, because they were too many.
+        // After the pages were read, so that this answer does not wait for them. Also where it is refused,
+        // because they were too many.
         if lacks_tiles {
             self.engine.begin_tiles(self.owner);
         }
@@ -257,7 +262,8 @@ fn tag(summaries: &Summaries) -> String {
     format!("y{hash}.{}", Zone::version())
 }
 
-/// The address of the next points: with another `from`, or in descending order another `to`, otherwise as it was requested.
+/// The address of the next points: with another `from`, or in descending order another `to`, otherwise as it
+/// was requested.
 fn next_query(own: &Uri, order: Order, next: Instant) -> String {
     let name =
         |pair: &str| decoded(pair.split('=').next().unwrap_or_default()).unwrap_or_default().into_owned();

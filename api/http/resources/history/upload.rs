@@ -1,18 +1,20 @@
 //! Uploads: one item a line, any number of lines, stored as they arrive.
 //!
-//! A task of its own reads the body ([`read`]), and hands parsed lines to the engine ([`pagebucket_streams::ingest`]) no faster than
-//! the engine takes them. Memory is therefore bounded, and a slow database slows the client. If the client disconnects,
-//! the engine continues with what was read: every complete line is stored, or its outcome is logged.
+//! A task of its own reads the body ([`read`]), and hands parsed lines to the engine
+//! ([`pagebucket_streams::ingest`]) no faster than the engine takes them. Memory is therefore bounded, and a
+//! slow database slows the client. If the client disconnects, the engine continues with what was read: every
+//! complete line is stored, or its outcome is logged.
 //!
-//! An upload has no deadline as a whole. Its bounds are: the body must keep a minimum pace ([`read`]); the client must
-//! read each piece of the answer in time; the database may be away for longer than an election takes ([`run`]). When
-//! the service stops, no more is read, and a second later no more is sent, so that the upload ends before the drain does.
+//! An upload has no deadline as a whole. Its bounds are: the body must keep a minimum pace ([`read`]); the
+//! client must read each piece of the answer in time; the database may be away for longer than an election
+//! takes ([`run`]). When the service stops, no more is read, and a second later no more is sent, so that the
+//! upload ends before the drain does.
 //!
 //! Uploads have permits of their own (`--max-uploads`), so that they never keep other requests out
 //! ([`crate::middleware::admission`]). They share one memory budget ([`crate::limits::uploads`]).
 //!
-//! The answer accounts for every line: stored, refused, unknown or not stored ([`ending`]). It is one summary, or one
-//! outcome a line ([`outcomes`]).
+//! The answer accounts for every line: stored, refused, unknown or not stored ([`ending`]). It is one
+//! summary, or one outcome a line ([`outcomes`]).
 
 mod ending;
 mod metrics;
@@ -32,12 +34,12 @@ use views::{ManyUploadedView, OutcomeView, UploadedView};
 
 /// Upload {manyItems}
 ///
-/// Stores any number of {manyItems}, one {item} a line, at the end of the {owner}'s history. Lines are stored in order as
-/// they arrive, and a refused line does not affect the others. The body may have any length and has no deadline. The answer
-/// is one summary, when the body has ended.
+/// Stores any number of {manyItems}, one {item} a line, at the end of the {owner}'s history. Lines are stored
+/// in order as they arrive, and a refused line does not affect the others. The body may have any length and
+/// has no deadline. The answer is one summary, when the body has ended.
 ///
-/// With an `Idempotency-Key` the upload may be repeated, whatever its outcome. Sent again, from the first line on, it
-/// continues where it ended: each line is identified by its number.
+/// With an `Idempotency-Key` the upload may be repeated, whatever its outcome. Sent again, from the first
+/// line on, it continues where it ended: each line is identified by its number.
 #[utoipa::path(
     post,
     path = "/v1/{owners}/{ownerId}/{items}/upload",
@@ -65,8 +67,8 @@ pub async fn of_one(upload: Upload) -> Response {
 
 /// Upload {manyItems}, with an outcome for each line
 ///
-/// Stores lines as `upload{Items}` does. The answer begins at once, and has one outcome for each line, in order, as it is
-/// stored; the client must read it while it sends. Needs HTTP/1.1 or later.
+/// Stores lines as `upload{Items}` does. The answer begins at once, and has one outcome for each line, in
+/// order, as it is stored; the client must read it while it sends. Needs HTTP/1.1 or later.
 #[utoipa::path(
     post,
     path = "/v1/{owners}/{ownerId}/{items}/upload.ndjson",
@@ -92,9 +94,9 @@ pub async fn of_one_with_outcomes(upload: Upload) -> Response {
 
 /// Upload {manyItems} of many {manyOwners}
 ///
-/// Stores lines as `upload{Items}` does, each with its `{ownerField}`, at the end of the history of its {owner}. The
-/// {manyItems} of each {owner} are stored in order as they arrive, and each {owner} has keys of its own. The summary counts
-/// up to 10,000 {manyOwners}; `moreOwners` says that there are more.
+/// Stores lines as `upload{Items}` does, each with its `{ownerField}`, at the end of the history of its
+/// {owner}. The {manyItems} of each {owner} are stored in order as they arrive, and each {owner} has keys of
+/// its own. The summary counts up to 10,000 {manyOwners}; `moreOwners` says that there are more.
 #[utoipa::path(
     post,
     path = "/v1/{items}/upload",

@@ -31,10 +31,10 @@ use crate::state::Api;
 
 /// Show the views of a page over time
 ///
-/// Returns one point for each second, minute, hour or day of UTC, from `from` until before `to`, including points
-/// without views. Both ends are rounded outward to whole units, and the answer states them. At most 10,000 points. Only
-/// a few series of more than 10,000 minutes and lists of the most viewed pages may run at the same time; further ones
-/// get 503.
+/// Returns one point for each second, minute, hour or day of UTC, from `from` until before `to`, including
+/// points without views. Both ends are rounded outward to whole units, and the answer states them. At most
+/// 10,000 points. Only a few series of more than 10,000 minutes and lists of the most viewed pages may run at
+/// the same time; further ones get 503.
 #[utoipa::path(
     get,
     path = "/v1/page-views",
@@ -146,8 +146,8 @@ pub struct PointView {
 
 /// Read the bucket of a minute
 ///
-/// Returns the bucket as it is stored: the views of one page in one minute of UTC, by second. Seconds without views are
-/// absent, or 0 if the minute was preallocated.
+/// Returns the bucket as it is stored: the views of one page in one minute of UTC, by second. Seconds without
+/// views are absent, or 0 if the minute was preallocated.
 #[utoipa::path(
     get,
     path = "/v1/page-views/buckets",
@@ -206,10 +206,10 @@ fn seconds() -> RefOr<Schema> {
 
 /// List the pages with the most views
 ///
-/// Lists pages by their views from `from` until before `to`, both rounded outward to whole minutes of UTC. Pages with
-/// equal views are in byte order of their paths. The cost grows with the number of pages and minutes with views in the
-/// span. Only a few of these lists and series of more than 10,000 minutes may run at the same time; further ones get
-/// 503.
+/// Lists pages by their views from `from` until before `to`, both rounded outward to whole minutes of UTC.
+/// Pages with equal views are in byte order of their paths. The cost grows with the number of pages and
+/// minutes with views in the span. Only a few of these lists and series of more than 10,000 minutes may run
+/// at the same time; further ones get 503.
 #[utoipa::path(
     get,
     path = "/v1/page-views/top",
@@ -273,8 +273,8 @@ fn units(from: Instant, to: Instant) -> usize {
     1 + of_search(0, (to.millis() - from.millis()) as usize / 60_000)
 }
 
-/// Runs a read. If it may take long it has a permit, which stays taken until the database has answered, even if the client
-/// disconnects, because the database works on.
+/// Runs a read. If it may take long it has a permit, which stays taken until the database has answered, even
+/// if the client disconnects, because the database works on.
 async fn scan<T: Send + 'static>(
     permit: Option<Permit>,
     work: impl Future<Output = Result<T, engine::Error>> + Send + 'static,

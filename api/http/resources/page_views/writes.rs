@@ -34,13 +34,14 @@ type WriteArguments = (State<Arc<Api>>, Granted, Request);
 
 /// Count page views
 ///
-/// Counts one or more views of one page. The answer is 204 when they are counted durably, on a majority of the
-/// database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
+/// Counts one or more views of one page. The answer is 204 when they are counted durably, on a majority of
+/// the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
 ///
 /// An array is taken here, too, as `countPageViewBatch` takes it.
 ///
-/// An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is lost, or
-/// does not say that nothing was counted, do not send the request again: its views are then counted at most once.
+/// An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is
+/// lost, or does not say that nothing was counted, do not send the request again: its views are then counted
+/// at most once.
 #[utoipa::path(
     post,
     path = "/v1/page-views",
@@ -148,9 +149,9 @@ async fn count_body(
 
 /// Preallocate an hour of a page
 ///
-/// Creates the sixty minute buckets of an hour of UTC, without views, so that counting finds them. Existing buckets
-/// stay as they are: a repeat, or a count at the same time, loses no views. The answer is 201 if any bucket was
-/// created, and 200 if all existed.
+/// Creates the sixty minute buckets of an hour of UTC, without views, so that counting finds them. Existing
+/// buckets stay as they are: a repeat, or a count at the same time, loses no views. The answer is 201 if any
+/// bucket was created, and 200 if all existed.
 #[utoipa::path(
     post,
     path = "/v1/page-views/preallocations",
@@ -204,7 +205,8 @@ pub struct PreallocatedView {
     existing: u32,
 }
 
-/// Views of a page at one moment. `at` may be at most 24 hours ahead of the server's clock; `views` is 1 by default.
+/// Views of a page at one moment. `at` may be at most 24 hours ahead of the server's clock; `views` is 1 by
+/// default.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 })))]

@@ -60,8 +60,8 @@ impl Schema {
         [self.noun.one(), self.noun.article(), self.noun.many()]
     }
 
-    /// Parses a JSON text that is one item. With `owner`, a name and a type, this member of the text says whose item
-    /// it is; it is no part of the item.
+    /// Parses a JSON text that is one item. With `owner`, a name and a type, this member of the text says
+    /// whose item it is; it is no part of the item.
     ///
     /// # Errors
     /// See [`DraftError`].
@@ -99,8 +99,8 @@ impl Schema {
         }
     }
 
-    /// Parses the members of one item, which is at `pointer`, and adds all its faults to `faults`. Returns `None` if
-    /// there are any. `len`: the bytes of the JSON, a guess at those of the BSON.
+    /// Parses the members of one item, which is at `pointer`, and adds all its faults to `faults`. Returns
+    /// `None` if there are any. `len`: the bytes of the JSON, a guess at those of the BSON.
     pub fn parse_members<'a>(
         &'a self,
         mut members: Vec<Member<'a>>,
@@ -343,8 +343,8 @@ impl ItemChecker<'_> {
         }
     }
 
-    /// Writes an object, declared members first, in the order of the schema. Returns where they are, one piece for each
-    /// property, then the others.
+    /// Writes an object, declared members first, in the order of the schema. Returns where they are, one
+    /// piece for each property, then the others.
     pub(super) fn object(
         &mut self,
         rules: &ObjectRules,

@@ -1,5 +1,5 @@
-//! A schema's JSON becomes nodes. Only what is understood is accepted: a keyword that would be ignored is a mistake, because
-//! its author means to refuse something.
+//! A schema's JSON becomes nodes. Only what is understood is accepted: a keyword that would be ignored is a
+//! mistake, because its author means to refuse something.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ const NAME_RULE: &str = "must have a name of A-Z, a-z, 0-9, \"_\" and \"-\" that
 const NO_EXAMPLES: &str =
     "must have examples beside it or in a schema around it, because none is made from a regular expression";
 
-/// Compiles the schema of an item. What has a mistake is left out, so that the nodes refuse less. `None` if it is not
-/// an object.
+/// Compiles the schema of an item. What has a mistake is left out, so that the nodes refuse less. `None` if
+/// it is not an object.
 pub(super) fn compile(source: &SourceValue<'_>) -> Option<Arc<Node>> {
     let mut keywords = keywords(source)?;
     let definitions = keywords.take("$defs").map(|defs| declared(&defs)).unwrap_or_default();
@@ -54,7 +54,8 @@ pub(super) fn compile(source: &SourceValue<'_>) -> Option<Arc<Node>> {
     Some(node)
 }
 
-/// The keywords of the subset, and the types that each says something of; annotations and others say it of all.
+/// The keywords of the subset, and the types that each says something of; annotations and others say it of
+/// all.
 const KEYWORDS: [(&str, Kinds); 26] = [
     ("$ref", Kinds::ALL),
     ("$defs", Kinds::ALL),
@@ -92,8 +93,8 @@ fn keywords<'a>(schema: &SourceValue<'a>) -> Option<Members<'a>> {
     schema.object("an object, which is a schema", unknown)
 }
 
-/// Schemas by their names: `properties` or `$defs`. One with a name that breaks the rule is kept, so that what refers
-/// to it is no other mistake.
+/// Schemas by their names: `properties` or `$defs`. One with a name that breaks the rule is kept, so that
+/// what refers to it is no other mistake.
 fn declared<'a>(source: &SourceValue<'a>) -> Vec<(String, SourceValue<'a>)> {
     let declared = source.object("an object of schemas", |_| None).map(|members| members.rest);
     let declared = declared.unwrap_or_default();

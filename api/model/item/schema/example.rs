@@ -14,8 +14,8 @@ const SHOWN_LEVELS: u32 = 5;
 /// The longest text that is made.
 const LONGEST_TEXT: usize = 500;
 
-/// A value for the schema, most likely accepted: the caller checks. `None` if none is found. Only with `all` it has
-/// members that are not required.
+/// A value for the schema, most likely accepted: the caller checks. `None` if none is found. Only with `all`
+/// it has members that are not required.
 pub(super) fn example(node: &Node, all: bool) -> Option<Value> {
     Maker { left: MOST_VALUES, all }.value(node, 0, 1)
 }

@@ -1,4 +1,5 @@
-//! Values that a schema gives itself: `enum`, `const`, `default` and `examples`. Each must satisfy the schema that has it.
+//! Values that a schema gives itself: `enum`, `const`, `default` and `examples`. Each must satisfy the schema
+//! that has it.
 
 use serde_json::value::RawValue;
 

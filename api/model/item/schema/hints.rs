@@ -1,4 +1,5 @@
-//! What the author of a definition most likely meant: for slips that are likely, and for names that are nearly right.
+//! What the author of a definition most likely meant: for slips that are likely, and for names that are
+//! nearly right.
 
 use super::node::Kinds;
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A mistake in a definition: where, and which rule it breaks. One sentence: "/pageSize must be a whole number from 2
-/// to 200".
+/// A mistake in a definition: where, and which rule it breaks. One sentence: "/pageSize must be a whole
+/// number from 2 to 200".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} {rule}", if .pointer.is_empty() { "the document" } else { .pointer })]
 pub struct Mistake {
@@ -20,8 +20,8 @@ impl Mistake {
     }
 }
 
-/// All mistakes of a definition in the order in which they were found, which depends on its text alone: the first
-/// [`Mistakes::KEPT`] in full, of the rest only the number.
+/// All mistakes of a definition in the order in which they were found, which depends on its text alone: the
+/// first [`Mistakes::KEPT`] in full, of the rest only the number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Mistakes {
     kept: Vec<Mistake>,
@@ -50,7 +50,8 @@ impl Mistakes {
         &self.kept
     }
 
-    /// Whether the value at this place, or a part of it, has a mistake. Nothing more can be said of such a value.
+    /// Whether the value at this place, or a part of it, has a mistake. Nothing more can be said of such a
+    /// value.
     pub(super) fn are_within(&self, pointer: &str) -> bool {
         let is_within = |mistake: &Mistake| {
             mistake.pointer.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,7 +1,7 @@
 //! Reads the JSON of a definition: each value has its pointer, and a value of another form is a mistake.
 //!
-//! Mistakes are gathered, and reading goes on: who reads leaves out what has a mistake, so that it refuses less, and
-//! one mistake does not lead to others.
+//! Mistakes are gathered, and reading goes on: who reads leaves out what has a mistake, so that it refuses
+//! less, and one mistake does not lead to others.
 
 use std::cell::RefCell;
 
@@ -66,8 +66,8 @@ impl<'a> SourceValue<'a> {
         self.mistakes.borrow().are_within(pointer)
     }
 
-    /// The members of an object that have a right name, each once. `None` if it is not an object, which is `what` in
-    /// a sentence. `broken`: the rule that a name breaks, if any.
+    /// The members of an object that have a right name, each once. `None` if it is not an object, which is
+    /// `what` in a sentence. `broken`: the rule that a name breaks, if any.
     pub fn object(&self, what: &str, broken: impl Fn(&str) -> Option<String>) -> Option<Members<'a>> {
         let Json::Object(members) = Json::read(self.raw) else {
             self.refuse(format!("must be {what}"));

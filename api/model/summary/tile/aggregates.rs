@@ -1,13 +1,13 @@
 //! An aggregate as bytes.
 //!
 //! ```text
-//! point = twice the count, and 1 if the flags of a value are others than in the point before; then the flags of each; first seq,
-//!         last seq, value...
+//! point = twice the count, and 1 if the flags of a value are others than in the point before; then the flags
+//!         of each; first seq, last seq, value...
 //! value = sum?, weighted sum?, sum of weights?, dated number...
-//! sum   = unless it has the same numbers of digits after the point as the sum before it: how many of them, and which; then what the
-//!         sum has of each
-//! dated = seq of its item; unless a number before it is of the same item: its date, and its difference from the number before it,
-//!         which is the last one of its group, if there is one
+//! sum   = unless it has the same numbers of digits after the point as the sum before it: how many of them,
+//!         and which; then what the sum has of each
+//! dated = seq of its item; unless a number before it is of the same item: its date, and its difference from
+//!         the number before it, which is the last one of its group, if there is one
 //! ```
 //!
 //! Which dated numbers there are follows from the measures: all of them, or none if no item has the property.
@@ -21,7 +21,8 @@ use crate::summary::exact_sum::ExactSum;
 use crate::summary::partial::PartialSummary;
 use crate::summary::quantity::Quantity;
 
-/// The three sums of a value: each has a flag that it is not empty, and another that it has the scales of the one before.
+/// The three sums of a value: each has a flag that it is not empty, and another that it has the scales of the
+/// one before.
 const SUMS: usize = 3;
 /// The flag that there are dated numbers.
 const DATED: u8 = 1 << (2 * SUMS);
@@ -72,7 +73,8 @@ struct ValueState {
 /// The digits of a number with their sign, and how many of them are after the point.
 type LastNumber = (i128, u32);
 
-/// The greatest unit in which all dates of a summary are whole, counted from the begin of their span, and so is the length of all spans.
+/// The greatest unit in which all dates of a summary are whole, counted from the begin of their span, and so
+/// is the length of all spans.
 pub(super) fn unit_of(summary: &PartialSummary, span: i64) -> i64 {
     let mut unit = span;
     for (span, groups) in summary.spans() {
@@ -145,7 +147,8 @@ impl AggregateReader {
         Self { values: ValueState::of_all(values), context: Context { unit, first } }
     }
 
-    /// Reads the next aggregate, of the quarter that begins at `start`, and of the group with this index. `None` if it is damaged.
+    /// Reads the next aggregate, of the quarter that begins at `start`, and of the group with this index.
+    /// `None` if it is damaged.
     pub(super) fn read(
         &mut self,
         reader: &mut TileReader<'_>,
@@ -284,7 +287,8 @@ impl ValueState {
         Some(())
     }
 
-    /// Reads the dated numbers of a point of the quarter that begins at `start`, and whose first item is `first`.
+    /// Reads the dated numbers of a point of the quarter that begins at `start`, and whose first item is
+    /// `first`.
     fn read_dated(
         &mut self,
         reader: &mut TileReader<'_>,

@@ -1,4 +1,5 @@
-//! Numbers of any length as bytes: seven bits in each byte, the lowest first (LEB128). Small numbers are short.
+//! Numbers of any length as bytes: seven bits in each byte, the lowest first (LEB128). Small numbers are
+//! short.
 
 use num_bigint::{BigInt, BigUint, Sign};
 

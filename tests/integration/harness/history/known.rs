@@ -98,7 +98,8 @@ fn number(owner: u64) -> Value {
     json!(owner)
 }
 
-/// `room-1`, `Room-1`, `room-3`, `Room-3`, …: pairs that differ in case alone, and ids that begin with others.
+/// `room-1`, `Room-1`, `room-3`, `Room-3`, …: pairs that differ in case alone, and ids that begin with
+/// others.
 fn room(owner: u64) -> Value {
     json!(if owner % 2 == 1 { format!("room-{owner}") } else { format!("Room-{}", owner - 1) })
 }

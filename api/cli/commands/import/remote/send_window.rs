@@ -1,5 +1,5 @@
-//! How many rows may be sent that have no outcome yet. Rows that were sent cannot be called back: after an interrupt their
-//! outcomes are awaited. So there are as many as the server answers in about a second.
+//! How many rows may be sent that have no outcome yet. Rows that were sent cannot be called back: after an
+//! interrupt their outcomes are awaited. So there are as many as the server answers in about a second.
 
 use std::time::Duration;
 

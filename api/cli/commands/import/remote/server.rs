@@ -118,8 +118,8 @@ impl Broken {
         Self { words, known: false, passing: true, answered: true, wait: Duration::ZERO }
     }
 
-    /// An answer without outcomes. A problem of a server says whether the request stored anything. Any other answer may
-    /// come from a proxy after rows went through it, and says nothing about them.
+    /// An answer without outcomes. A problem of a server says whether the request stored anything. Any other
+    /// answer may come from a proxy after rows went through it, and says nothing about them.
     async fn refused(answer: Response) -> Self {
         let (status, wait) = (answer.status(), wait(answer.headers()));
         let mut problem = Value::Null;

@@ -22,8 +22,8 @@ pub(super) struct Explored {
 /// A state and the step to it: the step's name, its attempt, and the index of the state before it.
 type Reached = (Rc<State>, &'static str, usize, usize);
 
-/// Explores until something is wrong, from an empty history and from one that ends in half a page. `others` is
-/// the number of items that other writers may append; `besides` adds further steps.
+/// Explores until something is wrong, from an empty history and from one that ends in half a page. `others`
+/// is the number of items that other writers may append; `besides` adds further steps.
 pub(super) fn explore(relaxed: Option<Relaxed>, others: u8, besides: Besides) -> Explored {
     let mut known = HashSet::new();
     let mut found: Vec<Reached> = Vec::new();

@@ -41,8 +41,8 @@ pub(super) struct State {
     pub(super) refused_wrongly: bool,
 }
 
-/// The stage of an attempt. An attempt that crashed or was given up takes no further step, but what it has sent
-/// may still run.
+/// The stage of an attempt. An attempt that crashed or was given up takes no further step, but what it has
+/// sent may still run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
     /// Its record has not reached the current primary.

@@ -64,7 +64,8 @@ pub(super) enum Besides {
 }
 
 impl Besides {
-    /// The histories from which the exploration begins, by the number of their items, and what the request expects of each.
+    /// The histories from which the exploration begins, by the number of their items, and what the request
+    /// expects of each.
     pub(super) fn beginnings(self) -> Vec<(usize, Expectation)> {
         let expectation = |total: usize| Expectation(Some(Position::parse(&total.to_string()).unwrap()));
         match self {
@@ -102,7 +103,8 @@ pub(super) struct Steps<'a, F> {
 
 impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     pub(super) fn run(mut self) {
-        // An attempt that learns of a permanent fact changes nothing else, so that step can always come first.
+        // An attempt that learns of a permanent fact changes nothing else, so that step can always come
+        // first.
         if (0..self.state.attempts.len()).any(|attempt| self.learns(attempt)) {
             return;
         }
@@ -205,7 +207,8 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
                 after.attempts[attempt] = if late { Stage::Over } else { Stage::Registering { old: false } };
                 after.local.push(Write::Record { attempt, from, touches, age: 0 });
             });
-            // An insert with the time of a clock that stood still. If a record exists, the insert does nothing.
+            // An insert with the time of a clock that stood still. If a record exists, the insert does
+            // nothing.
             let finds = state.shown(state.local.len()).record.is_some();
             if self.besides == Besides::Time && !late && !finds {
                 self.step("record, old at its birth", attempt, |after| {

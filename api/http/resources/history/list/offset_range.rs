@@ -1,5 +1,5 @@
-//! Items by their offset in the order: the header `Range` of a request, and what the headers of an answer say about the
-//! items that it shows.
+//! Items by their offset in the order: the header `Range` of a request, and what the headers of an answer say
+//! about the items that it shows.
 
 use axum::http::header::{IF_RANGE, RANGE, VARY};
 use axum::http::request::Parts;
@@ -19,9 +19,9 @@ pub struct OffsetRange {
     pub part: bool,
 }
 
-/// The items that the header `Range` asks for (RFC 9110, section 14.2). `None` if there is no such header, or if it is to
-/// be ignored: in a request other than GET, in another unit, or with `If-Range`, whose condition would have to be
-/// evaluated first.
+/// The items that the header `Range` asks for (RFC 9110, section 14.2). `None` if there is no such header, or
+/// if it is to be ignored: in a request other than GET, in another unit, or with `If-Range`, whose condition
+/// would have to be evaluated first.
 pub fn requested(parts: &Parts) -> Option<Result<OffsetRange, Invalid>> {
     if parts.method != Method::GET || parts.headers.contains_key(IF_RANGE) {
         return None;

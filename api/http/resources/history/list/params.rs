@@ -1,4 +1,5 @@
-//! Parameters of a listing: a page, a window at a cursor or at an offset, or a window of a span of time or of given values.
+//! Parameters of a listing: a page, a window at a cursor or at an offset, or a window of a span of time or of
+//! given values.
 
 use axum::http::Method;
 use pagebucket_engine::Engine;
@@ -244,8 +245,8 @@ impl Selection {
         }
     }
 
-    /// Those of [`Selection::seqs`] that a history has that begins with `first`. What is shown begins with an item that is
-    /// there, and ends early where the history begins.
+    /// Those of [`Selection::seqs`] that a history has that begins with `first`. What is shown begins with an
+    /// item that is there, and ends early where the history begins.
     ///
     /// # Errors
     /// It begins with an item that the history no longer has.

@@ -44,7 +44,8 @@ pub enum ItemSource {
 }
 
 impl Listing<'_> {
-    /// 304 if the client has the tag of the snapshot that it asks for. It has seen it, so no look-up is needed.
+    /// 304 if the client has the tag of the snapshot that it asks for. It has seen it, so no look-up is
+    /// needed.
     pub fn unchanged(&self, reading: &Reading) -> Option<Response> {
         let last = self.params.selection.as_of()?;
         let unchanged = reading.named(self.engine, |_| self.of_snapshot(reading, last))?;
@@ -55,7 +56,8 @@ impl Listing<'_> {
     /// Plans the answer. Reads the tail, unless the listing is a snapshot of pages that are known to be full.
     ///
     /// # Errors
-    /// There is no such page, or the listing begins with an item that is deleted. The database is not available in time.
+    /// There is no such page, or the listing begins with an item that is deleted. The database is not
+    /// available in time.
     pub async fn plan(&self, reading: &mut Reading) -> Result<ListPlan, Problem> {
         let (asked, order) = (self.params.selection, self.order());
         let (source, totals, first, caching) = match self.full_snapshot() {

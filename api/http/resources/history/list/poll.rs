@@ -52,8 +52,8 @@ impl Drop for WaitingPoll {
     }
 }
 
-/// Waits until the history has an item that the poll asks for. Ends early when the service stops, or the token of its client ends.
-/// What is deleted is for the window to say.
+/// Waits until the history has an item that the poll asks for. Ends early when the service stops, or the
+/// token of its client ends. What is deleted is for the window to say.
 ///
 /// # Errors
 /// The database does not answer in time, or a bucket is corrupt.

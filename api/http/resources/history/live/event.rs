@@ -1,5 +1,5 @@
-//! Events as bytes (HTML, "Server-sent events", section "Parsing an event stream"). JSON has no line break outside of its
-//! strings, and none inside that is not escaped, so each field is one line.
+//! Events as bytes (HTML, "Server-sent events", section "Parsing an event stream"). JSON has no line break
+//! outside of its strings, and none inside that is not escaped, so each field is one line.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ impl EndReason {
         }
     }
 
-    /// Within how many milliseconds clients are to come back, each at a random time: all streams of a service may end at once.
+    /// Within how many milliseconds clients are to come back, each at a random time: all streams of a service
+    /// may end at once.
     fn spread(self) -> u32 {
         match self {
             Self::MaxAge | Self::Expired | Self::Lost => 2_000,

@@ -1,8 +1,10 @@
-//! What the events of a live stream have as their `id`, which resumes the stream, and how they name their history.
+//! What the events of a live stream have as their `id`, which resumes the stream, and how they name their
+//! history.
 //!
-//! The `id` of a stream of one history is a sequence number. That of a stream of several histories begins with a hash of their
-//! names, so that it resumes no stream of others, and has the position of each, in the order of the request:
-//! `3f9c2b7a51d8.120.0.-`. `-` is a history that was gone when the stream began, and whose end is not known.
+//! The `id` of a stream of one history is a sequence number. That of a stream of several histories begins
+//! with a hash of their names, so that it resumes no stream of others, and has the position of each, in the
+//! order of the request: `3f9c2b7a51d8.120.0.-`. `-` is a history that was gone when the stream began, and
+//! whose end is not known.
 
 use std::fmt::Write;
 

@@ -50,12 +50,14 @@ type OwnersArguments = (State<Arc<Api>>, Address<OwnersLiveParams>, Granted, Liv
 
 /// Read live which {manyOwners} have new {manyItems}
 ///
-/// Answers with Server-Sent Events. The `data` of an event lists {manyOwners} that have new {manyItems}, as the list of {manyOwners}
-/// shows them, with their totals: each {owner} about once a second at most, and to a slow client only the latest. The first event,
-/// `position`, only has an `id`; so has one every 15 seconds in which nothing is appended.
+/// Answers with Server-Sent Events. The `data` of an event lists {manyOwners} that have new {manyItems}, as
+/// the list of {manyOwners} shows them, with their totals: each {owner} about once a second at most, and to a
+/// slow client only the latest. The first event, `position`, only has an `id`; so has one every 15 seconds in
+/// which nothing is appended.
 ///
-/// To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: what has changed since then comes
-/// first. It ages with the log of the database. One that is too old is 410 `position-too-old`: begin a stream without it, and then list the {manyOwners}.
+/// To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: what has
+/// changed since then comes first. It ages with the log of the database. One that is too old is 410
+/// `position-too-old`: begin a stream without it, and then list the {manyOwners}.
 #[utoipa::path(
     get,
     path = "/v1/{items}/live",

@@ -51,8 +51,8 @@ pub fn last_event_parameter(reader: &ParameterReader<'_>) -> &'static str {
     if reader.parts.headers.contains_key(LAST_EVENT_ID) { LAST_EVENT_ID } else { LAST_EVENT_ID_QUERY }
 }
 
-/// Reads the `id` of the last event that the client has: the header `Last-Event-ID`, otherwise `lastEventId` of the query. `None` without
-/// either; `Some(None)` if it has a fault.
+/// Reads the `id` of the last event that the client has: the header `Last-Event-ID`, otherwise `lastEventId`
+/// of the query. `None` without either; `Some(None)` if it has a fault.
 pub fn last_event<T>(
     reader: &mut ParameterReader<'_>,
     parse: impl Fn(&str) -> Result<T, Invalid>,

@@ -32,7 +32,8 @@ use crate::state::Api;
 /// The most histories in one stream.
 const MOST: usize = 32;
 
-/// Histories that are opened at the same time, so that one request does not take all connections to the database.
+/// Histories that are opened at the same time, so that one request does not take all connections to the
+/// database.
 const AT_ONCE: usize = 4;
 
 /// What a stream of several histories is to show.
@@ -106,9 +107,10 @@ type SeveralArguments = (State<Arc<Api>>, WatchList, Granted, LivePermit, Lifeti
 
 /// Read several histories live
 ///
-/// Answers with Server-Sent Events of up to 32 histories, as the stream of one history does for one. The data of each event says in
-/// `watch` which history it is of. The `id` has the positions of all of them: send it as `Last-Event-ID`, or as `lastEventId` in the
-/// query, with the same list of `watch`, to resume the stream. A history whose next items are deleted has an event `gone`, and the others go on.
+/// Answers with Server-Sent Events of up to 32 histories, as the stream of one history does for one. The data
+/// of each event says in `watch` which history it is of. The `id` has the positions of all of them: send it
+/// as `Last-Event-ID`, or as `lastEventId` in the query, with the same list of `watch`, to resume the stream.
+/// A history whose next items are deleted has an event `gone`, and the others go on.
 #[utoipa::path(
     get,
     path = "/v1/live",

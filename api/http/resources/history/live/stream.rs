@@ -1,9 +1,9 @@
-//! The body of a live stream, which is made as the client reads it: the next event is read when the connection has taken the
-//! last one. So a client that is slow holds one event, and the pages that its readers have read, which are bounded together. The server's write
-//! timeout cuts off one that does not read.
+//! The body of a live stream, which is made as the client reads it: the next event is read when the
+//! connection has taken the last one. So a client that is slow holds one event, and the pages that its
+//! readers have read, which are bounded together. The server's write timeout cuts off one that does not read.
 //!
-//! A stream shows one history, or several, or which owners have something new. Those that have something new take turns: each event is followed by one of every other
-//! history that was ready before.
+//! A stream shows one history, or several, or which owners have something new. Those that have something new
+//! take turns: each event is followed by one of every other history that was ready before.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -141,11 +141,12 @@ pub struct AllSummaryView {
     /// The time zone in which days, weeks and months begin.
     #[schema(max_length = 64)]
     pub tz: String,
-    /// All {manyItems} that were acknowledged before this moment are counted, and perhaps some later ones. Absent while the time series is
-    /// made: then some are missing.
+    /// All {manyItems} that were acknowledged before this moment are counted, and perhaps some later ones.
+    /// Absent while the time series is made: then some are missing.
     #[schema(schema_with = instant_schema, required = false)]
     pub up_to: Option<Instant>,
-    /// In order of `start`, with `order=desc` the latest first, and in a span in order of the values of the group. All points of a span are in one answer.
+    /// In order of `start`, with `order=desc` the latest first, and in a span in order of the values of the
+    /// group. All points of a span are in one answer.
     #[schema(max_items = 1000)]
     pub points: Vec<SummaryPointView>,
     pub links: Links,
@@ -153,9 +154,10 @@ pub struct AllSummaryView {
 
 /// Summarise the {manyItems} of all {manyOwners} by spans of time
 ///
-/// Returns what the {manyItems} of all {manyOwners} add up to in each span of time, as the summary of one {owner} does: their number, exact sums,
-/// and the first, greatest, least and last values by date. It is read from a native time series, which follows the histories:
-/// `upTo` says how far. {ManyItems} that have expired there are not counted; retired ones are, until they expire.
+/// Returns what the {manyItems} of all {manyOwners} add up to in each span of time, as the summary of one
+/// {owner} does: their number, exact sums, and the first, greatest, least and last values by date. It is read
+/// from a native time series, which follows the histories: `upTo` says how far. {ManyItems} that have expired
+/// there are not counted; retired ones are, until they expire.
 #[utoipa::path(
     get,
     path = "/v1/{items}/summary",

@@ -155,8 +155,8 @@ pub fn limit(text: &str) -> Result<usize, Invalid> {
     limit.filter(|_| is_plain).ok_or_else(|| Invalid::new("must be a whole number from 1 to 1000"))
 }
 
-/// From the beginning of the span with `from` to the end of that with the last moment before `to`. An empty span of time stays
-/// empty.
+/// From the beginning of the span with `from` to the end of that with the last moment before `to`. An empty
+/// span of time stays empty.
 fn covering(spans: &Spans, from: Option<Instant>, to: Option<Instant>) -> [Option<i64>; 2] {
     let [start, end] = spans.covering(from, to);
     match (from, to) {

@@ -30,11 +30,12 @@ pub struct SummaryPageView {
     /// Number of {manyItems} in the history; with `asOf`, at that moment.
     #[schema(minimum = 0)]
     pub total_items: u64,
-    /// Only if earlier {manyItems} are retired: all {manyItems} from this sequence number on are summarised. Earlier ones are in no point,
-    /// unless their summaries were kept.
+    /// Only if earlier {manyItems} are retired: all {manyItems} from this sequence number on are summarised.
+    /// Earlier ones are in no point, unless their summaries were kept.
     #[schema(value_type = Option<u64>, minimum = 2)]
     pub first_seq: Option<Seq>,
-    /// In order of `start`, with `order=desc` the latest first, and in a span in order of the values of the group. All points of a span are in one answer.
+    /// In order of `start`, with `order=desc` the latest first, and in a span in order of the values of the
+    /// group. All points of a span are in one answer.
     #[schema(max_items = 1000)]
     pub points: Vec<SummaryPointView>,
     pub links: Links,
@@ -54,16 +55,16 @@ pub struct SummaryPointView {
     /// When it ends: {manyItems} of this moment are of the next span.
     #[schema(schema_with = instant)]
     end: Instant,
-    /// When it begins, by the clock in `tz`: the day, and of spans shorter than a day also the time. When clocks are set back, two spans may have
-    /// the same.
+    /// When it begins, by the clock in `tz`: the day, and of spans shorter than a day also the time. When
+    /// clocks are set back, two spans may have the same.
     #[schema(
         max_length = 19,
         pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2})?$",
         examples("2004-01-09")
     )]
     date: String,
-    /// The values that all {manyItems} of the point have, of those properties that `group` names. A property is absent if they have
-    /// no value there, or one of more than 64 bytes.
+    /// The values that all {manyItems} of the point have, of those properties that `group` names. A property
+    /// is absent if they have no value there, or one of more than 64 bytes.
     #[schema(value_type = Option<ItemSeriesGroup>)]
     group: Option<Map<String, Value>>,
     /// Number of {manyItems}.
@@ -81,7 +82,8 @@ pub struct SummaryPointView {
     /// Values that are missing, and why.
     #[schema(max_items = 32)]
     errors: Option<Vec<SummaryFault>>,
-    /// Whether the span has ended, by the server's clock. {ManyItems} with earlier dates may still arrive. Absent with `asOf`.
+    /// Whether the span has ended, by the server's clock. {ManyItems} with earlier dates may still arrive.
+    /// Absent with `asOf`.
     complete: Option<bool>,
 }
 

@@ -1,4 +1,5 @@
-//! The end of an upload: a summary with the faults of its first refused lines, or the problem that ended it early.
+//! The end of an upload: a summary with the faults of its first refused lines, or the problem that ended it
+//! early.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -58,8 +59,8 @@ impl Summary {
         self.problems.push(problem);
     }
 
-    /// The summary of an upload to one history, or to many; or the problem that ended it, with all that is known of its
-    /// lines.
+    /// The summary of an upload to one history, or to many; or the problem that ended it, with all that is
+    /// known of its lines.
     pub(super) fn end(
         mut self,
         definition: &Arc<Definition>,

@@ -83,8 +83,8 @@ impl Outcomes {
         }
     }
 
-    /// Sends the rest and, if the upload ended early, the reason, for at most `limit`. Returns whether the client has
-    /// taken everything.
+    /// Sends the rest and, if the upload ended early, the reason, for at most `limit`. Returns whether the
+    /// client has taken everything.
     pub(super) async fn finish(&mut self, ended: Option<Problem>, limit: Duration) -> bool {
         if let Some(problem) = ended {
             let left = "The upload ended before this line was stored: the last line of the answer says why.";

@@ -18,8 +18,8 @@ use crate::request::lifetime::Lifetime;
 /// Most faults that are listed for one line. A line of 64 KiB may have ten thousand.
 const MOST_FAULTS: usize = 10;
 
-/// Bytes of lines that are handed on at once; the last line may exceed it. One such chunk is being parsed while another
-/// waits to be taken.
+/// Bytes of lines that are handed on at once; the last line may exceed it. One such chunk is being parsed
+/// while another waits to be taken.
 const CHUNK: usize = 16 * 1024;
 
 /// Bytes, without white space, that a client must send in each span in which no item ends.
@@ -41,12 +41,12 @@ impl BadLine {
     }
 }
 
-/// The minimum pace of a client: in each span, one item, or [`LEAST`] bytes of blank lines and of the line that has not ended. (A
-/// client that continues at a line far into a file sends as many line breaks.) A line that is no item counts for nothing: it
-/// would cost the client next to nothing to keep its permit. Only time spent waiting for the client counts. While the server does
-/// not read, because earlier lines must be stored first or the client's quota is used up, the span stands
-/// still. So it does until the lines that were read have their outcomes: the client may wait for those before
-/// it sends more.
+/// The minimum pace of a client: in each span, one item, or [`LEAST`] bytes of blank lines and of the line
+/// that has not ended. (A client that continues at a line far into a file sends as many line breaks.) A line
+/// that is no item counts for nothing: it would cost the client next to nothing to keep its permit. Only time
+/// spent waiting for the client counts. While the server does not read, because earlier lines must be stored
+/// first or the client's quota is used up, the span stands still. So it does until the lines that were read
+/// have their outcomes: the client may wait for those before it sends more.
 struct UploadPace {
     span: Duration,
     /// Time that is left of this span.
@@ -82,7 +82,8 @@ impl UploadPace {
 /// The most owners whose lines are counted, at about 20 bytes each. If there are more, counting begins again.
 const MOST_OWNERS: usize = 3_500;
 
-/// The lines since each owner's last page was begun. A page has lines of one owner, so that each owner costs a page at least.
+/// The lines since each owner's last page was begun. A page has lines of one owner, so that each owner costs
+/// a page at least.
 #[derive(Default)]
 struct Filling(HashMap<Option<u64>, usize>);
 

@@ -42,15 +42,16 @@ use crate::state::Api;
 /// How long the database may be away, without any progress on a batch: longer than an election takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// When an upload ends before its body, the rest of the body is read and dropped for this long, because many clients
-/// read no answer before they have sent everything. A client has as long to read the end of its answer.
+/// When an upload ends before its body, the rest of the body is read and dropped for this long, because many
+/// clients read no answer before they have sent everything. A client has as long to read the end of its
+/// answer.
 const LINGER: Duration = Duration::from_secs(3);
 
 /// When the service stops, lines that were read are still sent for this long.
 const STOPPING: Duration = Duration::from_secs(1);
 
-// A stopped upload ends before the drain does, which lasts some seconds longer than a request: even after a last
-// command, and with a client that neither reads the answer nor ends its body.
+// A stopped upload ends before the drain does, which lasts some seconds longer than a request: even after a
+// last command, and with a client that neither reads the answer nor ends its body.
 const _: () = assert!(
     STOPPING.as_secs() + engine::internal::COMMAND.as_secs() + 2 * LINGER.as_secs() <= REQUEST.as_secs() + 2
 );
@@ -172,8 +173,8 @@ impl Upload {
             .into_response()
     }
 
-    /// Stores the lines, and counts the items that are stored. Returns also the rest of the body, and the upload's permit, which
-    /// every upload has.
+    /// Stores the lines, and counts the items that are stored. Returns also the rest of the body, and the
+    /// upload's permit, which every upload has.
     async fn store(
         self,
         watch: &mut (impl StreamWatch<BadLine> + Send),

@@ -20,8 +20,8 @@ pub struct UploadedView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     pub owner: OwnerMember,
-    /// Sequence numbers of the stored {manyItems}, in order of the lines: one range, unless others appended meanwhile. At
-    /// most 1,000 ranges.
+    /// Sequence numbers of the stored {manyItems}, in order of the lines: one range, unless others appended
+    /// meanwhile. At most 1,000 ranges.
     #[schema(max_items = 1000)]
     pub ranges: Vec<RangeView>,
     /// Number of further ranges.
@@ -114,8 +114,8 @@ pub struct FaultView {
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemLineOutcome)]
 pub struct OutcomeView {
-    /// Line number, counted from 1, blank lines included. Absent in a last outcome that says why the upload ended
-    /// early.
+    /// Line number, counted from 1, blank lines included. Absent in a last outcome that says why the upload
+    /// ended early.
     #[schema(minimum = 1, required = false)]
     pub line: Option<u64>,
     /// Only in an upload to many histories.

@@ -57,7 +57,8 @@ fn appended(stored: AppendedTrades) -> Appended {
     }
 }
 
-/// Progenitor knows no JSON but `application/json`: a problem is a stream of bytes, and its type is there to parse them.
+/// Progenitor knows no JSON but `application/json`: a problem is a stream of bytes, and its type is there to
+/// parse them.
 async fn success<T>(result: Result<ResponseValue<T>, Error<ByteStream>>) -> Result<T, Failure> {
     let answer = match result {
         Ok(answer) => return Ok(answer.into_inner()),

@@ -1,4 +1,5 @@
-//! What every generated client for Rust must do against a running service. A client is an adapter of a few lines.
+//! What every generated client for Rust must do against a running service. A client is an adapter of a few
+//! lines.
 
 use std::fmt::Debug;
 

@@ -11,7 +11,8 @@ use crate::history::expectation::{Judgement, PlannedPlace};
 use crate::history::placed::Placed;
 
 impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
-    /// If there is a permanent fact that this attempt can learn, the attempt learns it. Returns whether it did.
+    /// If there is a permanent fact that this attempt can learn, the attempt learns it. Returns whether it
+    /// did.
     pub(super) fn learns(&mut self, attempt: usize) -> bool {
         let state = self.state;
         match &state.attempts[attempt] {
@@ -171,8 +172,9 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         }
     }
 
-    /// Judges a request of which the items in `placed` are found, after a search through the tail. Its next item would be placed
-    /// after `total` items. The newest tail is one that the commit reads; all others are only remembered.
+    /// Judges a request of which the items in `placed` are found, after a search through the tail. Its next
+    /// item would be placed after `total` items. The newest tail is one that the commit reads; all others are
+    /// only remembered.
     fn judge(&self, placed: &Placed, tail: u64, total: u64) -> Judgement {
         let is_read = tail == self.state.durable.last() || self.is(Relaxed::OldTailRefuses);
         let nothing = Placed::default();
