@@ -2,7 +2,7 @@
 
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -97,7 +97,19 @@ export class RealService {
 
   /** Kills its mongod, which it then starts again. */
   killMongod(): void {
-    process.kill(Number(readFileSync(join(this.directory, "data", "db", "mongod.lock"), "utf8")), "SIGKILL");
+    // Not by its lock file: there a mongod under Wine writes a number that only Wine knows.
+    const directory = join(this.directory, "data", "db");
+    const is = (pid: string) => {
+      try {
+        const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+        return words[words.indexOf("--dbpath") + 1] === directory;
+      } catch {
+        return false; // It has ended.
+      }
+    };
+    const found = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && is(name));
+    if (found.length !== 1) throw new Error(`${found.length} processes have ${directory}`);
+    process.kill(Number(found[0]), "SIGKILL");
   }
 
   /** Stops it, and removes its data. */
