@@ -299,6 +299,7 @@ async fn the_first_page_names_its_own_address() {
     assert_eq!(width, "672px", "the style sheet is in use");
     browser.expect_nothing_refused().await;
     let Some(mut browser) = Browser::open(&service.client.url("/")).await else { return };
+    browser.click("details.shell > summary").await;
     let address = service.client.url("/v1/customers/7/trades");
     browser.until(&format!("document.body.textContent.includes({address:?})")).await;
     let width = browser.value("getComputedStyle(document.querySelector('main')).maxWidth").await;

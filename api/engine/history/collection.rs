@@ -25,7 +25,7 @@ use crate::mongo::error::tells_of_full_disk;
 use crate::mongo::majority::{MonotonicReads, Query, at_most};
 use crate::mongo::session::{Sessions, durable};
 use crate::mongo::values::whole_number;
-use crate::mongo::{Deadline, Error, Result, Topology};
+use crate::mongo::{Deadline, Error, NO_PRIMARY, Result, Topology};
 
 /// The most bytes of buckets in one reply. The server ends a batch at 16 MB.
 const MOST_BYTES: usize = 12_000_000;
@@ -106,7 +106,7 @@ impl HistoryCollection {
             Topology::Replicated => {
                 // Not by a read: a server that checks users tells no operationTime until it has made keys to
                 // sign times.
-                let hello = self.run(doc! { "hello": 1 }, deadline).await?;
+                let hello = self.hello(deadline).await?;
                 let last =
                     hello.get_document("lastWrite").and_then(|last| last.get_document("majorityOpTime"));
                 self.learnt(last.and_then(|last| last.get_timestamp("ts")).ok())?
@@ -119,6 +119,11 @@ impl HistoryCollection {
         };
         self.learn_clock(time);
         Ok(time)
+    }
+
+    /// What the primary says of itself. It is asked again while none answers, as every read is.
+    async fn hello(&self, deadline: Deadline) -> Result<Document> {
+        deadline.or_within(NO_PRIMARY).retry(|| self.run(doc! { "hello": 1 }, deadline)).await
     }
 
     /// Learns a time that a majority has. Later reads show at least its state.
@@ -138,7 +143,7 @@ impl HistoryCollection {
     /// # Errors
     /// The database did not answer in time.
     pub(super) async fn server_time(&self, deadline: Deadline) -> Result<i64> {
-        let hello = self.run(doc! { "hello": 1 }, deadline).await?;
+        let hello = self.hello(deadline).await?;
         let time = hello.get_datetime("localTime").map(|time| time.timestamp_millis());
         time.map_err(Error::internal)
     }
