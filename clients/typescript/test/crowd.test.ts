@@ -25,14 +25,21 @@ type Item = Omit<Trade, "customerId">;
 
 /** Reads to the end by a client that only `EventSource` has; runs in Node.js and in the browser. */
 function listen(Source: typeof globalThis.EventSource, url: string, count: number): Promise<Item[]> {
-  const source = new Source(url);
   const found: Item[] = [];
   return new Promise((resolve) => {
-    source.onmessage = ({ data }) => {
-      if (found.push(...JSON.parse(data).items) < count) return;
-      source.close();
-      resolve(found);
+    const open = () => {
+      const source = new Source(`${url}?after=${found.at(-1)?.seq ?? 0}`);
+      source.onmessage = ({ data }) => {
+        if (found.push(...JSON.parse(data).items) < count) return;
+        source.close();
+        resolve(found);
+      };
+      // It gives up for good after any answer but 200, such as a 503 while mongod starts.
+      source.onerror = () => {
+        if (source.readyState === source.CLOSED) setTimeout(open, 200);
+      };
     };
+    open();
   });
 }
 
@@ -96,7 +103,7 @@ suite("a crowd of live readers", { skip: why }, () => {
     const turned = (reader: number) => (reader % 2 ? instances : [...instances].reverse());
     const wires = await Promise.all(cuts.map((cuts, reader) => proxy(t, turned(reader), (n) => cuts[n] ?? Infinity)));
     const readers = wires.map(({ baseUrl }, reader) => ({ baseUrl, owner: first + (reader % OWNERS) }));
-    const url = ({ baseUrl, owner }: (typeof readers)[0]) => `${baseUrl}/v1/customers/${owner}/trades/live?after=0`;
+    const url = ({ baseUrl, owner }: (typeof readers)[0]) => `${baseUrl}/v1/customers/${owner}/trades/live`;
     // Each owner has readers of all kinds.
     const [ofNpm, ofChromium, ours] = [0, 1, 2].map((kind) => readers.filter((_, reader) => Math.floor(reader / OWNERS + reader) % 3 === kind)) as [
       typeof readers,
