@@ -31,7 +31,7 @@ pub struct Adoptions {
 }
 
 impl Adoptions {
-    pub(super) fn new(database: Database) -> Self {
+    pub(crate) fn new(database: Database) -> Self {
         Self { database }
     }
 

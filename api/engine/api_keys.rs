@@ -73,7 +73,7 @@ pub struct ApiKeys {
 }
 
 impl ApiKeys {
-    pub(super) fn new(reads: MonotonicReads, sessions: Arc<Sessions>) -> Self {
+    pub(crate) fn new(reads: MonotonicReads, sessions: Arc<Sessions>) -> Self {
         Self { reads, sessions }
     }
 

@@ -22,7 +22,7 @@ pub struct Capacity {
 }
 
 /// How long knowledge of a history is relied on while pages may be deleted. The documentation of
-/// `history/deletion.rs` has the reasons.
+/// `care/deletion.rs` has the reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ages {
     /// How often each instance asks whether a history has markers.
@@ -66,7 +66,7 @@ impl Default for Capacity {
 mod tests {
     use super::*;
 
-    /// The documentation of `history/deletion.rs` adds them up.
+    /// The documentation of `care/deletion.rs` adds them up.
     #[test]
     fn a_marker_is_aged_when_nothing_can_come_any_more() {
         let Ages { poll, tail, command, marker, late } = Ages::default();

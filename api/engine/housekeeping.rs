@@ -6,8 +6,10 @@ use std::time::Duration;
 use mongodb::Database;
 use pagebucket_model::domain::OwnerId;
 
-use super::history::{Engine, Erasure, Retention};
-use super::migrations::Lock;
+use crate::care::deletion::erase::Erasure;
+use crate::care::deletion::retire::Retention;
+use crate::care::migrations::Lock;
+use crate::engine::Engine;
 use crate::mongo::{COMMAND, Deadline, Result};
 
 /// How long a round erases and how long it retires in one history, at most. The next round goes on.
@@ -34,7 +36,7 @@ pub struct Housekeeping {
 ///
 /// # Errors
 /// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.
-pub(super) async fn keep(
+pub(crate) async fn keep(
     database: &Database,
     engines: &[Engine],
     undefined: impl Future<Output = Result<Vec<Engine>>>,

@@ -29,23 +29,25 @@
 
 mod adoptions;
 mod api_keys;
+mod append;
 mod capacity;
-mod collection_guards;
-mod group_commit;
-mod history;
+mod care;
+mod database;
+mod engine;
 mod housekeeping;
+pub mod live;
 mod marker_poll;
-mod migrations;
 mod mongo;
 mod page_views;
-mod sharding;
+mod projections;
 mod store;
 mod tasks;
 mod undefined_histories;
 
 pub use capacity::Capacity;
-pub use history::{Bucket, Engine, History};
-pub use migrations::MigrationError;
+pub use care::migrations::MigrationError;
+pub use database::Store;
+pub use engine::Engine;
 pub use mongo::{
     ConnectError, ConnectionSettings, Corruption, Deadline, Error, Gone, Reason, Result, ServerVersion,
     Topology,
@@ -53,68 +55,76 @@ pub use mongo::{
 /// The driver's BSON, in the version that items are made of.
 pub use mongodb::bson;
 pub use pagebucket_model as model;
-pub use store::Store;
+pub use store::buckets::document::Bucket;
+pub use store::reads::reader::History;
 
 /// What an append is asked and answers.
 pub mod appends {
-    pub use crate::history::{
-        AppendCause, AppendError, AppendProgress, AppendTerms, Appended, LineRefusal, SecondsExhausted,
-    };
+    pub use crate::append::placed::LineRefusal;
+    pub use crate::append::request::{AppendCause, AppendError, AppendProgress, AppendTerms, Appended};
+    pub use crate::append::statement::SecondsExhausted;
 }
 
 /// Reads of pages, windows, owners and exports.
 pub mod reads {
-    pub use crate::history::{
-        BucketId, Export, ExportBatch, FilterValues, FullPages, HistoryReader, OwnerList, SearchResult,
-        StoredItem,
-    };
-}
-
-/// Reads of what comes next.
-pub mod live {
-    pub use crate::history::{FollowError, LivePage, LiveReader, LiveStart, OwnersNews, OwnersReader};
-    pub use crate::mongo::log_place::LogPlace;
+    pub use crate::store::buckets::bucket_id::BucketId;
+    pub use crate::store::buckets::document::StoredItem;
+    pub use crate::store::reads::cursor_search::SearchResult;
+    pub use crate::store::reads::export::{Export, ExportBatch};
+    pub use crate::store::reads::matching::FilterValues;
+    pub use crate::store::reads::owners::OwnerList;
+    pub use crate::store::reads::reader::{FullPages, HistoryReader};
 }
 
 /// What the items of a history add up to.
 pub mod summaries {
-    pub use crate::history::{SummaryError, SummaryPage, SummaryQuery, SummaryScan};
+    pub use crate::projections::summaries::scan::{SummaryError, SummaryPage, SummaryQuery, SummaryScan};
 }
 
 /// What the items of all owners add up to, from a native time-series collection.
 pub mod series {
-    pub use crate::history::{SeriesError, SeriesPage, SeriesQuery, SeriesRebuild};
+    pub use crate::projections::series::build::Rebuild as SeriesRebuild;
+    pub use crate::projections::series::scan::{SeriesError, SeriesPage, SeriesQuery};
 }
 
 /// Erasures of owners.
 pub mod erasures {
-    pub use crate::history::{Erasure, Erasures, Reopening};
+    pub use crate::care::deletion::erase::{Erasure, Erasures, Reopening};
 }
 
 /// Comparing what is stored with what must hold.
 pub mod verify {
-    pub use crate::history::verify::{Finding, Mended, Rule, Verifier};
+    pub use crate::care::verify::{Finding, Mended, Rule, Verifier};
 }
 
 /// What pagebucket's own crates need beyond the above. It may change at any time.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::append::group_commit::QueueClient;
+    pub use crate::append::identified::{Mark, MarkedSoFar};
+    pub use crate::append::lines::UploadedSoFar;
+    pub use crate::append::queue::Waiting;
+    pub use crate::append::request::weight;
+    pub use crate::append::statement::next_second;
     pub use crate::capacity::Ages;
-    pub use crate::collection_guards::NUMBERED;
-    pub use crate::group_commit::QueueClient;
-    pub use crate::history::verify::{CollectionScan, Records, Scanned, TileFinding, TileScan};
-    pub use crate::history::{
-        Doubt, ErasureLine, ItemKey, Known, LoggedErasure, MOST_EXAMINED, MOST_SKIPPED, Mark, MarkedSoFar,
-        Replay, Retention, Retired, Retirement, UploadedSoFar, Waiting, next_second, weight,
-    };
+    pub use crate::care::collection_guards::NUMBERED;
+    pub use crate::care::deletion::erasure_log::{ErasureLine, LoggedErasure};
+    pub use crate::care::deletion::replay::Replay;
+    pub use crate::care::deletion::retention_clock::Doubt;
+    pub use crate::care::deletion::retire::{Retention, Retired, Retirement};
+    pub use crate::care::migrations::Migration;
+    pub use crate::care::sharding::{ShardKey, shard_keys};
+    pub use crate::care::verify::{CollectionScan, Records, Scanned, TileFinding, TileScan};
     pub use crate::housekeeping::Housekeeping;
-    pub use crate::migrations::Migration;
-    pub use crate::migrations::epoch::Epoch;
-    pub use crate::migrations::histories::KnownHistory;
     pub use crate::mongo::change_log::{ChangeLog, LogNews, LogScope, LogStart};
     pub use crate::mongo::read_preference::criteria;
     pub use crate::mongo::{COMMAND, COMMIT, CommandObserver, NO_PRIMARY};
-    pub use crate::sharding::{ShardKey, shard_keys};
+    pub use crate::store::buckets::identity::ItemKey;
+    pub use crate::store::epoch::Epoch;
+    pub use crate::store::histories::KnownHistory;
+    pub use crate::store::reads::find::MOST_SKIPPED;
+    pub use crate::store::reads::matching::MOST_EXAMINED;
+    pub use crate::store::reads::reader::Known;
 
     /// What is remembered of adoptions.
     pub mod adoptions {

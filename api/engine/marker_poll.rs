@@ -1,4 +1,4 @@
-//! Asks at intervals how many markers each history has (`history/collection/markers.rs`), and how many bytes
+//! Asks at intervals how many markers each history has (`store/collection/markers.rs`), and how many bytes
 //! an item may take.
 
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use mongodb::bson::{Document, doc};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::history::Engine;
-use super::migrations::histories;
 use crate::capacity::Ages;
+use crate::engine::Engine;
 use crate::mongo::majority::{MonotonicReads, Query};
 use crate::mongo::values::whole_number;
 use crate::mongo::{Deadline, Error, NO_PRIMARY};
+use crate::store::histories;
 use crate::tasks::KeptTasks;
 
 /// Asks once, and then again and again, in a task that ends with its handle.
-pub(super) async fn start(
+pub(crate) async fn start(
     tasks: &KeptTasks,
     reads: MonotonicReads,
     engines: Vec<Engine>,

@@ -26,9 +26,9 @@
 //! # Counting once
 //!
 //! `$inc` compares nothing: sent twice, it counts twice, and that cannot be detected later. So it is sent by
-//! the same group commit as items of histories ([`super::group_commit`]). The queued views of one page and
-//! minute become one statement ([`policy`]). A command whose answer is lost is replayed under its number,
-//! which the server applies at most once. The outcome of a view ([`writes`]) is
+//! the same group commit as items of histories ([`crate::append::group_commit`]). The queued views of one
+//! page and minute become one statement ([`policy`]). A command whose answer is lost is replayed under its
+//! number, which the server applies at most once. The outcome of a view ([`writes`]) is
 //!
 //! - *counted*: acknowledged at majority and journal;
 //! - *not counted*: refused or never sent;

@@ -13,22 +13,22 @@ use mongodb::bson::{Document, doc};
 use pagebucket_model::definition::Definitions;
 use parking_lot::Mutex;
 
-use super::group_commit::COMMITTERS;
-use super::history::{Engine, StoreContext};
-use super::migrations::histories::{self, KnownHistory};
+use crate::append::group_commit::COMMITTERS;
+use crate::engine::{Engine, StoreContext};
 use crate::mongo::majority::Query;
 use crate::mongo::{Deadline, Error, Result};
+use crate::store::histories::{self, KnownHistory};
 
 /// What the engines of such histories are made from.
 #[derive(Clone, Debug)]
-pub(super) struct UndefinedHistories {
+pub(crate) struct UndefinedHistories {
     context: StoreContext,
     /// By name. They are kept because an erasure goes on where its engine was.
     engines: Arc<Mutex<BTreeMap<String, Engine>>>,
 }
 
 impl UndefinedHistories {
-    pub(super) fn new(mut context: StoreContext) -> Self {
+    pub(crate) fn new(mut context: StoreContext) -> Self {
         // Nothing is appended.
         context.catalog_owners = COMMITTERS;
         Self { context, engines: Arc::default() }
@@ -40,7 +40,7 @@ impl UndefinedHistories {
     /// # Errors
     /// The database does not answer in time. The creation of one of these histories is not complete, or what
     /// the database remembers of a history is damaged.
-    pub(super) async fn engines(
+    pub(crate) async fn engines(
         &self,
         defined: &Definitions,
         owners: Option<&str>,

@@ -23,7 +23,7 @@ const SHARED_NAMES: [(&str, &str); 8] = [
     ("Inner", "what is behind an `Arc`, private in each file: Rust's own idiom"),
     ("Item", "the template of a schema in the OpenAPI document is named like what it describes"),
     ("Owner", "as `Item`"),
-    ("Record", "the model of `dedup` names what it models"),
+    ("Record", "the model of `keys` names what it models"),
     ("Request", "as `Batch`"),
     ("Shared", "as `Inner`"),
     ("Statement", "as `Record`"),

@@ -29,7 +29,7 @@ pub struct MinuteBucket {
 impl MinuteBucket {
     /// # Errors
     /// A field has a value that the validator forbids; the error names the field.
-    pub(super) fn read(document: &RawDocument) -> Result<Self, Corruption> {
+    pub(crate) fn read(document: &RawDocument) -> Result<Self, Corruption> {
         let seconds = document
             .get_document("seconds")
             .map_err(|_| Corruption::of(document, "seconds", "is not a document"))?;
@@ -52,13 +52,13 @@ impl MinuteBucket {
 }
 
 /// The page that a field names.
-pub(super) fn path(document: &RawDocument, field: &str) -> Result<PagePath, Corruption> {
+pub(crate) fn path(document: &RawDocument, field: &str) -> Result<PagePath, Corruption> {
     let path = document.get_str(field).ok().and_then(|path| PagePath::parse(path).ok());
     path.ok_or_else(|| Corruption::of(document, "page", "is not a path of 1 to 512 bytes"))
 }
 
 /// The minute of a bucket or of a projection of one.
-pub(super) fn minute(document: &RawDocument) -> Result<Minute, Corruption> {
+pub(crate) fn minute(document: &RawDocument) -> Result<Minute, Corruption> {
     let start = document.get_datetime("timestamp").ok().and_then(instant);
     let minute = start.and_then(|start| Minute::beginning_at(start).ok());
     minute.ok_or_else(|| {
@@ -67,13 +67,13 @@ pub(super) fn minute(document: &RawDocument) -> Result<Minute, Corruption> {
 }
 
 /// The total of a bucket or of a projection of one.
-pub(super) fn total(document: &RawDocument) -> Result<u64, Corruption> {
+pub(crate) fn total(document: &RawDocument) -> Result<u64, Corruption> {
     let total = document.get("totalViews").ok().flatten().and_then(count);
     total.ok_or_else(|| Corruption::of(document, "totalViews", "is not a whole number, 0 or more"))
 }
 
 /// A number of views, which the database keeps as int32 or int64.
-pub(super) fn count(value: RawBsonRef<'_>) -> Option<u64> {
+pub(crate) fn count(value: RawBsonRef<'_>) -> Option<u64> {
     let number = match value {
         RawBsonRef::Int32(number) => i64::from(number),
         RawBsonRef::Int64(number) => number,
@@ -89,12 +89,12 @@ fn second(name: &str) -> Option<u8> {
 }
 
 /// The filter of a statement: page and minute of the bucket.
-pub(super) fn named(path: &PagePath, minute: Minute) -> Document {
+pub(crate) fn named(path: &PagePath, minute: Minute) -> Document {
     doc! { "page": path.as_str(), "timestamp": date(minute.start()) }
 }
 
 /// The update of a statement: the views to add to a bucket, by second.
-pub(super) fn increment(seconds: &BTreeMap<u8, u64>) -> Document {
+pub(crate) fn increment(seconds: &BTreeMap<u8, u64>) -> Document {
     let mut amounts = doc! { "totalViews": amount(seconds.values().sum()) };
     for (second, views) in seconds {
         amounts.insert(format!("seconds.{}", second), amount(*views));
@@ -108,7 +108,7 @@ fn amount(views: u64) -> Bson {
 }
 
 /// A bucket with all 60 seconds, each with 0 views.
-pub(super) fn zeros(path: &PagePath, minute: Minute) -> Document {
+pub(crate) fn zeros(path: &PagePath, minute: Minute) -> Document {
     let seconds: Document = (0..60).map(|second| (second.to_string(), Bson::Int32(0))).collect();
     let mut document = named(path, minute);
     document.extend(doc! { "totalViews": 0, "seconds": seconds });

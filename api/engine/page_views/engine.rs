@@ -16,8 +16,8 @@ use pagebucket_model::metric::{PREFERRED_READS, QUEUED_COUNTERS};
 
 use super::document::{self, COLLECTION, MinuteBucket};
 use super::policy::{CommitterContext, Counters};
+use crate::append::group_commit::{Committers, Queue};
 use crate::capacity::Capacity;
-use crate::group_commit::{Committers, Queue};
 use crate::mongo::majority::{MonotonicReads, Query, at_most};
 use crate::mongo::read_preference::{SOON, criteria};
 use crate::mongo::session::{Sessions, durable};
@@ -27,10 +27,10 @@ use crate::mongo::{COMMAND, Deadline, Result};
 #[derive(Clone, Debug)]
 pub struct PageViews {
     preference: ReadPreference,
-    pub(super) connection: Arc<CommitterContext>,
+    pub(crate) connection: Arc<CommitterContext>,
     /// Its units are counters to add to: each request has one for each page and second.
-    pub(super) queue: Queue,
-    pub(super) committers: Arc<Committers<Counters>>,
+    pub(crate) queue: Queue,
+    pub(crate) committers: Arc<Committers<Counters>>,
 }
 
 impl PageViews {
@@ -80,7 +80,7 @@ impl PageViews {
     ///
     /// # Errors
     /// The database does not answer in time.
-    pub(super) async fn query(
+    pub(crate) async fn query(
         &self,
         command: Document,
         patience: Duration,

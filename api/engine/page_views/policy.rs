@@ -11,7 +11,7 @@ use pagebucket_model::domain::{Minute, PagePath};
 use pagebucket_model::metric::{COMMIT_VIEWS, RETRIES};
 
 use super::document::{self, COLLECTION};
-use crate::group_commit::{BatchPolicy, Handle, Messages, Ticket};
+use crate::append::group_commit::{BatchPolicy, Handle, Messages, Ticket};
 use crate::mongo::majority::MonotonicReads;
 use crate::mongo::reply::{Answer, Verdict};
 use crate::mongo::session::{Sessions, Unanswered, WriteCommand};
@@ -23,9 +23,9 @@ const MOST_ATTEMPTS: u32 = 10;
 
 /// The page and minute that identify a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Name {
-    pub(super) path: PagePath,
-    pub(super) minute: Minute,
+pub(crate) struct Name {
+    pub(crate) path: PagePath,
+    pub(crate) minute: Minute,
 }
 
 /// Why views are not counted, or may not be.
@@ -60,32 +60,32 @@ impl From<Unanswered> for CountCause {
 }
 
 /// The outcome of a request.
-pub(super) type CountOutcome = Result<(), CountCause>;
+pub(crate) type CountOutcome = Result<(), CountCause>;
 
 /// Views of one page and minute to be counted, by second.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) name: Name,
-    pub(super) seconds: BTreeMap<u8, u64>,
-    pub(super) attempts: u32,
-    pub(super) ticket: Ticket<CountOutcome>,
+pub(crate) struct Request {
+    pub(crate) name: Name,
+    pub(crate) seconds: BTreeMap<u8, u64>,
+    pub(crate) attempts: u32,
+    pub(crate) ticket: Ticket<CountOutcome>,
 }
 
 /// What all committers of views share.
 #[derive(Clone, Debug)]
-pub(super) struct CommitterContext {
-    pub(super) reads: MonotonicReads,
-    pub(super) sessions: Arc<Sessions>,
+pub(crate) struct CommitterContext {
+    pub(crate) reads: MonotonicReads,
+    pub(crate) sessions: Arc<Sessions>,
     /// The write concern of a command with this deadline.
-    pub(super) concern: fn(Deadline) -> Document,
+    pub(crate) concern: fn(Deadline) -> Document,
 }
 
 /// The policy of committers of views.
-pub(super) struct Counters(pub(super) Arc<CommitterContext>);
+pub(crate) struct Counters(pub(crate) Arc<CommitterContext>);
 
 /// All requests that one commit adds to a bucket.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     name: Name,
     requests: Vec<Request>,
 }

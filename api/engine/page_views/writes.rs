@@ -10,7 +10,7 @@ use pagebucket_model::domain::{Minute, PageView, Preallocation};
 use super::document::{self, COLLECTION};
 use super::engine::PageViews;
 use super::policy::{CountCause, CountOutcome, Name, Request};
-use crate::group_commit::{NoAnswer, Pending, Ticket};
+use crate::append::group_commit::{NoAnswer, Pending, Ticket};
 use crate::mongo::reply::Verdict;
 use crate::mongo::session::{WriteCommand, durable};
 use crate::mongo::{COMMAND, Deadline, Error};

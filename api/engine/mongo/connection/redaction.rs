@@ -4,13 +4,13 @@
 /// Options whose values are secrets, in lower case.
 const SECRET_OPTIONS: [&str; 2] = ["password", "authmechanismproperties"];
 
-pub(super) fn has_scheme(uri: &str) -> bool {
+pub(crate) fn has_scheme(uri: &str) -> bool {
     uri.starts_with("mongodb://") || uri.starts_with("mongodb+srv://")
 }
 
 /// Whether the string may contain a secret. A message that may quote the string must then not be shown
 /// either.
-pub(super) fn may_hold_a_secret(uri: &str) -> bool {
+pub(crate) fn may_hold_a_secret(uri: &str) -> bool {
     let Some((_, rest)) = uri.split_once("://") else { return true };
     let options = rest.to_ascii_lowercase();
     rest.contains('@')
@@ -19,7 +19,7 @@ pub(super) fn may_hold_a_secret(uri: &str) -> bool {
 }
 
 /// Only the hosts; `...` if they cannot be distinguished from a secret.
-pub(super) fn shown(uri: &str) -> String {
+pub(crate) fn shown(uri: &str) -> String {
     let (scheme, rest) = uri.split_once("://").unwrap_or_default();
     let scheme = if scheme == "mongodb+srv" { scheme } else { "mongodb" };
     // The last "@": if a password contains an unescaped "@", the rest of the password must not be shown.

@@ -1,0 +1,137 @@
+//! Appends items that have identities of their own, such as those of another collection: each is stored once,
+//! however often and by however many processes it is appended, and however much later.
+//!
+//! Every item is stored with its key, and there is no record of what was appended: what is stored says it.
+//!
+//! - Before an item is appended at `seq` s, its key has been looked for, at majority, in all of 1 to s - 1.
+//!   The caller has looked up to [`Mark::looked`]; the commit looks at the rest, and at what is added
+//!   whenever an append is refused ([`keys`](crate::append::keys)). An append compares its position, so
+//!   nothing comes between the search and the append.
+//! - A commit that finds any item of a request stores nothing of it
+//!   ([`Contended`](super::request::AppendCause::Contended)). So does one that fails. The next attempt first
+//!   searches for all items of the request, in any order: another process may have stored them in another
+//!   one.
+//! - The keys of a *group* differ from each other. So what this process has stored of a group, directly after
+//!   where the search had come, need not be searched for others of the group.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use pagebucket_model::domain::{OwnerId, Seq, SeqRange};
+use pagebucket_model::item::Item;
+
+use super::appender::Appender;
+use super::queue::Waiting;
+use super::request::{AppendError, AppendProgress, Appended, Placement};
+use crate::append::group_commit::QueueClient;
+use crate::append::keys::{Goal, KeySearch, scan};
+use crate::mongo::{COMMAND, Deadline, Error, Result};
+use crate::store::buckets::identity::ItemKey;
+use crate::store::buckets::tails::Tails;
+
+/// How an item is known to be stored already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// Its identity, which is stored with it.
+    pub key: ItemKey,
+    /// No item with this key is at or before this `seq` of the owner.
+    pub looked: u64,
+    /// Items of one group have different keys, and the same `looked` for each owner.
+    pub group: u32,
+}
+
+/// What is known of an owner between two appends of marked items.
+#[derive(Debug, Default)]
+pub struct MarkedSoFar {
+    /// A group, and the `seq` up to which no more of its items are stored.
+    own: Option<(u32, u64)>,
+    /// Whether the last append failed: some of its items may be stored.
+    failed: bool,
+}
+
+impl Appender {
+    /// Those of these owners that have items, or had some.
+    pub(crate) async fn with_items(&self, owners: Vec<OwnerId>) -> Result<HashSet<OwnerId>> {
+        let tails = Tails::read(&self.source, &owners, None, Deadline::within(COMMAND)).await;
+        let mut found = HashSet::new();
+        for owner in owners {
+            match tails.of(&owner) {
+                Ok(None) => {}
+                Ok(Some(_)) | Err(Error::Gone(_)) => drop(found.insert(owner)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The items with these keys that the owner has, at majority, and the last `seq` of the history that was
+    /// examined. No more than the keys and a thousand pages are in memory.
+    pub(crate) async fn find_marked(
+        &self,
+        owner: &OwnerId,
+        keys: Arc<[ItemKey]>,
+        after: u64,
+    ) -> Result<(HashMap<ItemKey, Seq>, u64)> {
+        let mut search = KeySearch::of_marked(keys, after);
+        let goal = Goal::End { after };
+        let of = || self.source.of(owner, Deadline::within(COMMAND));
+        while !scan(of(), &mut [&mut search], goal).await? {}
+        let looked = search.looked();
+        Ok((search.found.into_iter().collect(), looked))
+    }
+
+    /// Stores marked items at the end of a history, in their order, except those that are stored: at most
+    /// [`Appender::most_of_an_upload`] bytes. Waits for room in the queue.
+    pub(crate) async fn append_marked(
+        &self,
+        so_far: &mut MarkedSoFar,
+        owner: &OwnerId,
+        client: Option<QueueClient>,
+        items: Vec<(Item, Mark)>,
+        waiting: &mut Waiting,
+    ) -> Appended {
+        let (mut found, mut searched) = (HashMap::new(), 0);
+        if std::mem::replace(&mut so_far.failed, true) {
+            so_far.own = None;
+            let keys = items.iter().map(|(_, mark)| mark.key).collect();
+            let looked = items.iter().map(|(_, mark)| mark.looked).min().unwrap_or(0);
+            let search = self.find_marked(owner, keys, looked).await;
+            (found, searched) = search.map_err(AppendError::nothing)?;
+        }
+        let mut progress = AppendProgress::default();
+        let mut items = items.into_iter().peekable();
+        while let Some((item, Mark { key, looked, group })) = items.next() {
+            if let Some(&seq) = found.get(&key) {
+                progress.placed.push(SeqRange { first: seq, last: seq });
+                continue;
+            }
+            let (mut batch, mut keys) = (vec![item], vec![key]);
+            let follows = |mark: &Mark| mark.group == group && !found.contains_key(&mark.key);
+            while let Some((item, mark)) = items.next_if(|(_, mark)| follows(mark)) {
+                batch.push(item);
+                keys.push(mark.key);
+            }
+            let own = so_far.own.filter(|(own, _)| *own == group).map_or(0, |(_, end)| end);
+            let from = looked.max(searched).max(own);
+            let stage = Placement::once(KeySearch::of_marked(keys.into(), from), None);
+            let appended = self.enqueue_part(owner.clone(), client, batch, stage, waiting).await;
+            let (placed, failed) = match appended {
+                Ok(done) => (done.placed, None),
+                Err(AppendError { progress, unknown, cause }) => (progress.placed, Some((unknown, cause))),
+            };
+            let end = match placed.ranges[..] {
+                [range] if range.first.get() == from + 1 => range.last.get(),
+                _ => from,
+            };
+            // Beyond that, the search after a failure has looked for the items of this call only.
+            so_far.own = (searched <= looked.max(own)).then_some((group, end));
+            progress.stored |= placed.count > 0;
+            placed.ranges.into_iter().for_each(|range| progress.placed.push(range));
+            if let Some((unknown, cause)) = failed {
+                return Err(AppendError { progress, unknown, cause });
+            }
+        }
+        so_far.failed = false;
+        Ok(progress)
+    }
+}

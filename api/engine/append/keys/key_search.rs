@@ -1,0 +1,187 @@
+//! Which items of a keyed request, or which lines of an upload, are already stored, and whether the next may
+//! be appended. This file does not use the database.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use pagebucket_model::domain::{Seq, SeqRange};
+use pagebucket_model::item::Item;
+
+use super::lines::{NumberedItem, Tag};
+use crate::append::placed::{LineRefusal, Placed};
+use crate::store::buckets::identity::ItemKey;
+
+/// The search for stored items. All that it searches for are after the position where it began, and every
+/// stored item from there to `looked` has been examined.
+#[derive(Debug, Clone)]
+pub struct KeySearch {
+    wanted: SearchGoal,
+    /// The items that are found, appended or refused.
+    pub placed: Placed,
+    /// The marked items that are stored, by their keys.
+    pub found: Vec<(ItemKey, Seq)>,
+    looked: u64,
+}
+
+#[derive(Debug, Clone)]
+enum SearchGoal {
+    /// The items of a request: all are valid, and they are stored in order without omissions.
+    Items(Arc<[ItemKey]>),
+    /// Lines of an upload, in order of their numbers: they are stored in this order, and some may be missing.
+    Lines(Tag, Arc<[NumberedItem]>),
+    /// Marked items, in the order in which they are to be stored. Other attempts may have stored any of them,
+    /// in any order.
+    Marked(Arc<[ItemKey]>, Arc<HashSet<ItemKey>>),
+}
+
+impl KeySearch {
+    /// A search for the items with these keys, all of which are after `from`.
+    pub fn of_items(keys: Arc<[ItemKey]>, from: u64) -> Self {
+        Self::new(SearchGoal::Items(keys), from)
+    }
+
+    /// A search for these lines, all of which are after `from`.
+    pub fn of_lines(tag: Tag, lines: Arc<[NumberedItem]>, from: u64) -> Self {
+        Self::new(SearchGoal::Lines(tag, lines), from)
+    }
+
+    /// A search for marked items, all of which are after `from`. It finds them in any order, and never ends
+    /// before the history does.
+    pub fn of_marked(keys: Arc<[ItemKey]>, from: u64) -> Self {
+        let all = Arc::new(keys.iter().copied().collect());
+        Self::new(SearchGoal::Marked(keys, all), from)
+    }
+
+    fn new(wanted: SearchGoal, looked: u64) -> Self {
+        Self { wanted, placed: Placed::default(), found: Vec::new(), looked }
+    }
+
+    /// The key of the item with this index, if there is one.
+    pub fn key(&self, index: usize) -> Option<ItemKey> {
+        match &self.wanted {
+            SearchGoal::Items(keys) | SearchGoal::Marked(keys, _) => keys.get(index).copied(),
+            SearchGoal::Lines(tag, lines) => Some(tag.key(lines[index].number)),
+        }
+    }
+
+    /// The last `seq` that was examined. When a search for lines is over, all later lines of the upload are
+    /// after it.
+    pub fn looked(&self) -> u64 {
+        self.looked
+    }
+
+    /// Whether all items are found or refused.
+    pub fn is_over(&self) -> bool {
+        self.placed.count
+            == match &self.wanted {
+                SearchGoal::Items(keys) | SearchGoal::Marked(keys, _) => keys.len(),
+                SearchGoal::Lines(_, lines) => lines.len(),
+            }
+    }
+
+    /// Whether the search compares complete items, not only keys.
+    pub fn compares(&self) -> bool {
+        matches!(self.wanted, SearchGoal::Lines(..))
+    }
+
+    /// Examines the next stored item, the one right after `looked`. `same` returns whether it equals the
+    /// given line with the given key. Does nothing when a search for lines is over.
+    pub fn look(&mut self, key: Option<ItemKey>, same: impl FnOnce(&Item, ItemKey) -> bool) {
+        // Always `Ok`: a stored item has an address.
+        let found = Seq::new(self.looked + 1).map(|seq| SeqRange { first: seq, last: seq });
+        let placed = &mut self.placed;
+        match &self.wanted {
+            // The items of a request are stored in order, so an item that is found is always the request's
+            // next one.
+            SearchGoal::Items(keys) => {
+                if key.is_some() && keys.get(placed.count).copied() == key {
+                    found.into_iter().for_each(|range| placed.push(range));
+                }
+            }
+            SearchGoal::Marked(_, all) => {
+                if let (Some(key), Ok(range)) = (key.filter(|key| all.contains(key)), found) {
+                    self.found.push((key, range.first));
+                }
+            }
+            SearchGoal::Lines(_, lines) if placed.count == lines.len() => return,
+            SearchGoal::Lines(tag, lines) => {
+                if let Some((key, number)) = key.and_then(|key| Some((key, tag.number(key)?))) {
+                    while lines.get(placed.count).is_some_and(|line| line.number < number) {
+                        placed.refuse(LineRefusal::OutOfOrder);
+                    }
+                    let Some(line) = lines.get(placed.count) else {
+                        // A later line of the upload: the search for the later lines begins with it.
+                        return;
+                    };
+                    if line.number == number {
+                        match found {
+                            Ok(range) if same(&line.item, key) => placed.push(range),
+                            _ => placed.refuse(LineRefusal::Differs),
+                        }
+                    }
+                }
+            }
+        }
+        self.looked += 1;
+    }
+
+    /// Whether the next item may be appended right after `last`: every stored item up to there has been
+    /// examined.
+    pub fn covers(&self, last: u64) -> bool {
+        self.looked >= last
+    }
+
+    /// Notes that the items up to `last` are known without examining them: those of this request are placed,
+    /// and the others belong to other requests.
+    pub fn known_through(&mut self, last: u64) {
+        self.looked = self.looked.max(last);
+    }
+
+    /// The greatest `seq` up to which the search knows that no item of the request is stored. The items are
+    /// stored in order, so none precedes the first. `None` for lines: a part of an upload does not know where
+    /// other parts are.
+    pub fn none_through(&self) -> Option<u64> {
+        let first = self.placed.ranges.first();
+        (!self.compares()).then(|| first.map_or(self.looked, |first| first.first.get() - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(count: u8) -> Arc<[ItemKey]> {
+        (0..count).map(|index| ItemKey([index; ItemKey::LEN])).collect()
+    }
+
+    #[test]
+    fn items_are_found_in_order_and_others_are_skipped() {
+        let keys = keys(3);
+        let mut search = KeySearch::of_items(Arc::clone(&keys), 7);
+        let look = |search: &mut KeySearch, key| search.look(key, |_, _| false);
+        assert!(search.covers(7) && !search.covers(8));
+        look(&mut search, None);
+        assert_eq!(search.none_through(), Some(8));
+        for key in [Some(keys[0]), Some(keys[1]), Some(ItemKey([9; ItemKey::LEN])), Some(keys[2])] {
+            assert!(!search.is_over());
+            look(&mut search, key);
+        }
+        let seq = |seq| Seq::new(seq).unwrap();
+        let range = |first, last| SeqRange { first: seq(first), last: seq(last) };
+        assert_eq!(search.placed.ranges, [range(9, 10), range(12, 12)]);
+        assert!(search.is_over() && search.covers(12) && !search.covers(13));
+        assert_eq!(search.none_through(), Some(8));
+    }
+
+    #[test]
+    fn marked_items_are_found_in_any_order() {
+        let keys = keys(3);
+        let mut search = KeySearch::of_marked(Arc::clone(&keys), 7);
+        for key in [Some(keys[2]), None, Some(ItemKey([9; ItemKey::LEN])), Some(keys[0])] {
+            search.look(key, |_, _| false);
+        }
+        let seq = |seq| Seq::new(seq).unwrap();
+        assert_eq!(search.found, [(keys[2], seq(8)), (keys[0], seq(11))]);
+        assert!(search.covers(11) && search.placed.count == 0 && search.key(1) == Some(keys[1]));
+    }
+}

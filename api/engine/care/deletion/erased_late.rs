@@ -1,0 +1,114 @@
+//! Pages and records of keys that were stored after their owner's tombstone was swept.
+//!
+//! The fence refuses what is late ([`crate::store::collection::fence`]). It fails where the clock of a
+//! standalone server is set back, and earlier versions have none. So once an hour housekeeping looks for
+//! pages of the owners that were erased during the last day; a repeated DELETE and a reopening look at once.
+//! Late pages are deleted after the tombstone's `firstPage` was raised above them. A reopening then waits for
+//! the sweep, because it would show a late page to readers for good.
+//!
+//! A marker of the beginning stays if an interrupted reopening has written it: the next reopening finds it by
+//! its page number and goes on.
+
+use std::sync::Arc;
+
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Binary, DateTime, doc};
+use pagebucket_model::domain::OwnerId;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::erase::Erasures;
+use super::erased_keys::unerased;
+use crate::mongo::majority::{Query, at_most};
+use crate::mongo::{COMMAND, Deadline, Result};
+use crate::store::buckets::marker::TOMBSTONE;
+use crate::store::collection::{owner_bson, owner_in};
+use crate::store::reads::owners::before_all;
+
+/// The greatest age of a tombstone whose owner is checked, in milliseconds.
+const DAY: i64 = 86_400_000;
+
+/// The most tombstones of a step.
+const MOST: usize = 100;
+
+/// How far the walk over tombstones is that deletes what came late.
+#[derive(Debug, Clone, Default)]
+struct LateWalk {
+    /// The last owner of the step before.
+    after: Option<OwnerId>,
+    /// The record of a key from which this step goes on.
+    records: Option<Binary>,
+    /// When the last walk began.
+    began: Option<Instant>,
+}
+
+/// The walk over the owners that were erased a short time ago.
+#[derive(Debug, Default)]
+pub(crate) struct LateErasures(Mutex<LateWalk>);
+
+impl LateErasures {
+    /// One step of a walk over the owners that were erased less than a day ago: deletes buckets and records
+    /// of keys that came late. Returns whether the walk goes on. A walk begins
+    /// [`Ages::late`](crate::capacity::Ages::late) after the one before.
+    ///
+    /// # Errors
+    /// The database does not answer in time. The walk goes on where it was.
+    pub(crate) async fn go_on(&self, erasures: &Erasures, deadline: Deadline) -> Result<bool> {
+        let (source, deadline) = (&erasures.source, deadline.or_within(COMMAND));
+        let mut walk = self.0.lock().clone();
+        if walk.after.is_none() && walk.records.is_none() {
+            if walk.began.is_some_and(|began| began.elapsed() < source.markers.ages.late) {
+                return Ok(false);
+            }
+            walk.began = Some(Instant::now());
+        }
+        let (field, definition) = (source.owner_field(), Arc::clone(&source.definition));
+        // Before the tombstones are read: a record that is touched later may be of a history that was
+        // reopened meanwhile.
+        let began = source.server_time(deadline).await?;
+        let since = DateTime::from_millis(began - DAY);
+        let after = walk.after.clone().unwrap_or_else(|| before_all(definition.owner.kind));
+        let tombstones = doc! {
+            field: { "$gt": owner_bson(&after) }, "page": TOMBSTONE, "swept": true, "since": { "$gte": since },
+        };
+        let mut command = at_most(source.collection(), tombstones, MOST, source.by_page());
+        command.insert("projection", doc! { "_id": 0, field: 1 });
+        let owner = move |tombstone: &RawDocument| Ok(owner_in(tombstone, &definition.owner));
+        let found = source.reads.find(Query::new(command, deadline), owner).await?;
+        let more = found.len() == MOST;
+        let owners: Vec<OwnerId> = found.into_iter().flatten().collect();
+        let mut without_keys = Vec::new();
+        for owner in &owners {
+            match clean(erasures, owner, walk.records.is_none(), deadline).await {
+                Ok(true) => without_keys.push(owner_bson(owner)),
+                Ok(false) => {}
+                Err(error) if deadline.passed() => return Err(error),
+                // An owner that cannot be cleaned must not keep the others.
+                Err(error) => {
+                    let history = source.collection();
+                    tracing::warn!(history, %owner, %error, "what came late behind a tombstone was not deleted");
+                }
+            }
+        }
+        let from = walk.records.take();
+        if !without_keys.is_empty() {
+            let these = doc! { field: { "$in": without_keys } };
+            walk.records = erasures.key_scans.delete(source, &these, from, began, deadline).await?;
+        }
+        if walk.records.is_none() {
+            walk.after = owners.last().filter(|_| more).cloned();
+        }
+        let goes_on = walk.after.is_some() || walk.records.is_some();
+        *self.0.lock() = walk;
+        Ok(goes_on)
+    }
+}
+
+/// Deletes the buckets of an owner that came late, if `buckets` says so. Returns whether the records of its
+/// keys may be deleted.
+async fn clean(erasures: &Erasures, owner: &OwnerId, buckets: bool, deadline: Deadline) -> Result<bool> {
+    if buckets {
+        erasures.go_on(owner, deadline).await?;
+    }
+    Ok(unerased(erasures.source.of(owner, deadline)).await?.is_none())
+}

@@ -1,0 +1,292 @@
+//! A reader of all owners: it learns which owners have something new, from a place in the database's log on.
+//!
+//! What happens from now on is in the bulletin that all readers share ([`bulletin`](mod@super::bulletin)).
+//! What happened before, since the place that a reader resumes from, is read by a change stream of its own,
+//! which ends where the bulletin begins.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::bson::{Document, RawDocumentBuf};
+use pagebucket_model::domain::{OwnerId, Totals};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::timeout;
+
+use super::bulletin::{self, Bulletin, SharedBulletin, totals_of};
+use super::changes::{scope, time, told};
+use crate::mongo::change_log::{ChangeLog, LogNews, LogStart};
+use crate::mongo::log_place::LogPlace;
+use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
+use crate::store::collection::HistoryCollection;
+use crate::store::collection::changed::ChangeSource;
+use crate::store::collection::watched::WatchedAll;
+
+/// The most owners that a reader gets at once.
+const MOST: usize = 100;
+
+/// How long a reader waits before it returns a later place without news. Places age, too.
+const QUIET: Duration = Duration::from_secs(15);
+
+/// How long the server waits for a change before it answers that it has none.
+const AWAIT: Duration = Duration::from_millis(200);
+
+/// The most readers at once that read the log for what they have missed: each takes a connection.
+const MOST_MISSED: usize = 4;
+
+/// Why a reader of all owners does not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// There are no change streams: it is a standalone server, or the user may not read them.
+    #[error("the database tells no changes")]
+    NotAvailable,
+    /// The log of the database does not reach back to the place, or never had it.
+    #[error("the log of the database does not have this place")]
+    TooOld,
+    /// The database does not know the place as one.
+    #[error("the place is none")]
+    Malformed,
+    /// The database does not answer in time.
+    #[error(transparent)]
+    Database(#[from] Error),
+}
+
+/// What a reader of all owners gets next.
+#[derive(Debug)]
+pub struct OwnersNews {
+    /// Owners that have something new, and how much they have; empty if only the place is new.
+    pub owners: Vec<(OwnerId, Totals)>,
+    /// The place up to which the reader has all. `None` if more follows at once.
+    pub place: Option<LogPlace>,
+}
+
+/// A reader of all owners of one history.
+#[derive(Debug)]
+pub struct OwnersReader {
+    bulletin: watch::Receiver<Bulletin>,
+    /// The number of the last change that it has.
+    at: u64,
+    misses: u64,
+    told: Option<LogPlace>,
+    missed: Option<Missed>,
+    _watched: WatchedAll,
+}
+
+/// The readers of all owners of one history. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Followers {
+    bulletin: SharedBulletin,
+    missed: Arc<Semaphore>,
+}
+
+impl Default for Followers {
+    fn default() -> Self {
+        Self { bulletin: SharedBulletin::default(), missed: Arc::new(Semaphore::new(MOST_MISSED)) }
+    }
+}
+
+impl Followers {
+    /// Begins to read which owners have something new, from a place on, or from now on.
+    ///
+    /// # Errors
+    /// See [`FollowError`].
+    pub(crate) async fn follow(
+        &self,
+        source: &Arc<HistoryCollection>,
+        after: Option<LogPlace>,
+        deadline: Deadline,
+    ) -> Result<OwnersReader, FollowError> {
+        // In this order nothing is missed: what happens from then on is noted.
+        let watched = source.watched.watch_all();
+        source.watched.until_fed(deadline).await?;
+        match source.watched.changed.source(deadline.or_within(NO_PRIMARY)).await {
+            ChangeSource::Stream => {}
+            ChangeSource::None => return Err(FollowError::NotAvailable),
+            ChangeSource::Interrupted => {
+                return Err(Error::unavailable("there is no change stream now").into());
+            }
+        }
+        // Between a bulletin of earlier readers and what is noted now, changes may be missing.
+        let since = source.watched.changed.misses();
+        let mut bulletin = self.bulletin.subscribe(source);
+        let begun = async {
+            let is_begun = |bulletin: &Bulletin| bulletin.reached.is_some() && bulletin.misses >= since;
+            let begun = bulletin.wait_for(is_begun).await;
+            begun.map(|bulletin| (bulletin.last, bulletin.misses, bulletin.reached.clone()))
+        };
+        let begun = deadline.wait_for(begun).await.and_then(Result::ok);
+        let (at, misses, reached) = begun.ok_or_else(Error::no_answer)?;
+        let missed = match (&after, reached) {
+            // If the reader followed another process before, it may have some of these changes, and gets them
+            // twice.
+            (Some(after), Some(reached)) if *after < reached => {
+                Some(Missed::read(source, after, reached, Arc::clone(&self.missed), deadline).await?)
+            }
+            _ => None,
+        };
+        Ok(OwnersReader { bulletin, at, misses, told: after, missed, _watched: watched })
+    }
+}
+
+impl OwnersReader {
+    /// Waits for news, or returns a later place. The call may be dropped at any time, and nothing is lost.
+    ///
+    /// # Errors
+    /// Changes were missed, or the reader is too far behind: it has to resume.
+    pub async fn next(&mut self) -> Result<OwnersNews> {
+        if let Some(missed) = &mut self.missed {
+            let part = missed.parts.recv().await.ok_or_else(lost)??;
+            if part.place.as_ref() == Some(&missed.until) {
+                self.missed = None;
+            }
+            return Ok(part);
+        }
+        loop {
+            if let Some(news) = self.news().ok_or_else(lost)? {
+                return Ok(news);
+            }
+            match timeout(QUIET, self.bulletin.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(lost()),
+                Err(_elapsed) => self.told = None,
+            }
+        }
+    }
+
+    /// What the bulletin has for this reader, if anything. `None` if something was missed.
+    fn news(&mut self) -> Option<Option<OwnersNews>> {
+        let bulletin = self.bulletin.borrow_and_update();
+        if bulletin.misses != self.misses {
+            return None;
+        }
+        let (owners, at) = bulletin.after(self.at, MOST)?;
+        if owners.is_empty() && (self.told.is_some() || bulletin.reached.is_none()) {
+            return Some(None);
+        }
+        self.at = at;
+        let place = bulletin.reached.clone().filter(|_| at == bulletin.last);
+        if place.is_some() {
+            self.told.clone_from(&place);
+        }
+        Some(Some(OwnersNews { owners, place }))
+    }
+}
+
+/// What a reader has missed, which a task reads. The last part has the place where the bulletin begins.
+#[derive(Debug)]
+struct Missed {
+    parts: mpsc::Receiver<Result<OwnersNews>>,
+    until: LogPlace,
+}
+
+impl Missed {
+    /// Reads what has happened between two places. `places` are for those that read the log at the same time.
+    async fn read(
+        source: &Arc<HistoryCollection>,
+        after: &LogPlace,
+        until: LogPlace,
+        places: Arc<Semaphore>,
+        deadline: Deadline,
+    ) -> Result<Self, FollowError> {
+        let permit = deadline.wait_for(Arc::clone(&places).acquire_owned()).await;
+        let permit = permit.and_then(Result::ok).ok_or_else(Error::no_answer)?;
+        // Not by the token: it may be of a change in the collection of another history, which this stream
+        // does not have, and servers that filter early do not find it (280). Of what happened at the same
+        // time some comes twice.
+        let from = after.time();
+        let scope = scope(&source.reads.database, &[source.collection()], Document::new(), AWAIT);
+        let mut log = ChangeLog::new(scope, None, move || Box::pin(async move { Ok(LogStart::At(from)) }));
+        let (first, _permit) = deadline
+            .wait_for(async { (first(&mut log).await, permit) })
+            .await
+            .ok_or_else(Error::no_answer)?;
+        let first = first?;
+        let (sender, parts) = mpsc::channel(1);
+        let (source, end) = (Arc::clone(source), until.clone());
+        // It ends by itself when the reader is gone.
+        tokio::spawn(async move {
+            if let Err(error) = send_missed(&source, log, first, &end, &sender, &places).await {
+                sender.send(Err(error)).await.ok();
+            }
+        });
+        Ok(Self { parts, until })
+    }
+}
+
+/// Opens a stream of what was missed, and reads the first changes: a mongos tells only then that the place is
+/// lost.
+async fn first(log: &mut ChangeLog) -> Result<Vec<RawDocumentBuf>, FollowError> {
+    loop {
+        match log.next().await {
+            Ok(LogNews::Opened { .. }) => {}
+            Ok(LogNews::Changes(changes)) => return Ok(changes),
+            Ok(LogNews::Quiet) => return Ok(Vec::new()),
+            Ok(LogNews::PlaceLost) => return Err(FollowError::TooOld),
+            Ok(LogNews::Refused(_)) => return Err(FollowError::NotAvailable),
+            Ok(LogNews::Ended) => return Err(lost().into()),
+            Err(Error::Internal(_)) => return Err(FollowError::Malformed),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn lost() -> Error {
+    Error::unavailable("a reader of all owners has lost its place")
+}
+
+/// Sends what a log has up to a place. Each owner comes once, unless there are more than a bulletin has.
+async fn send_missed(
+    source: &HistoryCollection,
+    mut log: ChangeLog,
+    mut changes: Vec<RawDocumentBuf>,
+    until: &LogPlace,
+    sender: &mpsc::Sender<Result<OwnersNews>>,
+    places: &Semaphore,
+) -> Result<()> {
+    let (kind, mut owners) = (source.definition.owner.kind, HashSet::new());
+    while !sender.is_closed() {
+        for change in &changes {
+            // What is read after this shows the change.
+            source.reads.time.learn(time(change));
+            owners.extend(told(change, kind).appended().cloned());
+        }
+        if let Some(place) = log.place().and_then(LogPlace::of) {
+            if place >= *until {
+                drop(log);
+                return send(source, owners, until, sender).await;
+            }
+            if owners.len() >= bulletin::MOST {
+                send(source, std::mem::take(&mut owners), &place, sender).await?;
+            }
+        }
+        // Others read the log while this client takes its part, however slowly.
+        let _permit = places.acquire().await;
+        changes = match log.next().await? {
+            LogNews::Changes(changes) => changes,
+            LogNews::Quiet | LogNews::Opened { .. } => Vec::new(),
+            LogNews::PlaceLost | LogNews::Ended | LogNews::Refused(_) => return Err(lost()),
+        };
+    }
+    Ok(())
+}
+
+/// Sends these owners part by part, and with the last part the place up to which they are all.
+async fn send(
+    source: &HistoryCollection,
+    owners: HashSet<OwnerId>,
+    place: &LogPlace,
+    sender: &mpsc::Sender<Result<OwnersNews>>,
+) -> Result<()> {
+    let owners: Vec<OwnerId> = owners.into_iter().collect();
+    let mut rest = &*owners;
+    loop {
+        let (part, others) = rest.split_at(rest.len().min(MOST));
+        let place = others.is_empty().then(|| place.clone());
+        let news = OwnersNews { owners: totals_of(source, part).await?, place };
+        let says_something = !news.owners.is_empty() || news.place.is_some();
+        if (says_something && sender.send(Ok(news)).await.is_err()) || others.is_empty() {
+            return Ok(());
+        }
+        rest = others;
+    }
+}

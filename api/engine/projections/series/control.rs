@@ -1,0 +1,338 @@
+//! What a database remembers of native time series: the collection `series`.
+//!
+//! - `{_id: "trades", current?, latest, building?}`: the number of the build that is read, the greatest
+//!   number that was used, and the number of one that is being made. It stays when the time series is
+//!   dropped, without `current`. No number is used twice, also after a backup was restored ([`next_number`]).
+//!   So a build never adopts a collection that is there, and what a feeder of a dropped one brings late is in
+//!   no other.
+//! - `{_id: "trades/1", meta, granularity, expireAfterDays?, term, holder?, until, place?, scanned,
+//!   scanAfter?, upTo?, raises, batch}`: a build, and how far its feeder has come.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use mongodb::bson::oid::ObjectId;
+use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use pagebucket_model::definition::TimeSeries;
+use pagebucket_model::domain::{OwnerId, OwnerType};
+use tokio::time::sleep;
+
+use crate::mongo::log_place::LogPlace;
+use crate::mongo::majority::Query;
+use crate::mongo::values::whole_number;
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
+use crate::store::collection::{HistoryCollection, owner_bson};
+
+/// Name of the collection.
+pub(crate) const COLLECTION: &str = "series";
+
+/// How long a lease lasts, by the clock of the database. It decides only which instance feeds. Safety comes
+/// from the term.
+pub(crate) const LEASE_MILLIS: i64 = 10_000;
+
+/// How often a lease is renewed during long work.
+const RENEW: Duration = Duration::from_secs(3);
+
+/// The builds of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Builds {
+    /// The one that is read.
+    pub(crate) current: i64,
+    /// The greatest number that was used.
+    pub(crate) latest: i64,
+    /// One that is being made.
+    pub(crate) building: Option<i64>,
+}
+
+/// A build of a history: one native time-series collection.
+#[derive(Debug, Clone)]
+pub(crate) struct BuildName {
+    pub(crate) history: String,
+    pub(crate) number: i64,
+}
+
+/// The sequence numbers of one owner in a batch that was announced: those after `from`, up to `to`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Announced {
+    pub(crate) owner: OwnerId,
+    pub(crate) generation: i64,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+/// How far a feeder has come.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct FeedProgress {
+    /// All changes before this place of the log are fed.
+    pub(crate) place: Option<LogPlace>,
+    /// Whether all owners that there were at the beginning are fed.
+    pub(crate) scanned: bool,
+    /// If not, the last owner whose pages were compared.
+    pub(crate) scan_after: Option<OwnerId>,
+    /// All that was acknowledged before this moment is fed, in milliseconds since 1970 by the clock of the
+    /// database.
+    pub(crate) up_to: Option<i64>,
+}
+
+/// The document of a build.
+#[derive(Debug, Clone)]
+pub(crate) struct BuildState {
+    /// The properties that the metaField has beside the owner.
+    pub(crate) meta: Vec<String>,
+    pub(crate) granularity: String,
+    pub(crate) expire_after_days: Option<i64>,
+    /// The number of the lease. An announcement compares it.
+    pub(crate) term: i64,
+    /// It grows with each change of a generation, before anything is deleted because of it.
+    pub(crate) raises: i64,
+    pub(crate) progress: FeedProgress,
+    /// The last batch that was announced.
+    pub(crate) batch: Vec<Announced>,
+}
+
+impl Builds {
+    pub(crate) fn all(self) -> impl Iterator<Item = i64> {
+        [Some(self.current), self.building].into_iter().flatten()
+    }
+
+    /// `None` if the history has no time series.
+    pub(crate) async fn of(source: &HistoryCollection, deadline: Deadline) -> Result<Option<Self>> {
+        let read = |document: &RawDocument| {
+            let document = owned(document)?;
+            let number = |field| document.get(field).and_then(whole_number);
+            let id = document.get_str("_id").unwrap_or_default();
+            let corrupt = || Corruption::new(format!("{id} of {COLLECTION}"), "latest", "is no number");
+            let latest = number("latest").ok_or_else(corrupt)?;
+            Ok(number("current").map(|current| Self { current, latest, building: number("building") }))
+        };
+        let command = one(source.collection());
+        Ok(source.reads.find(Query::new(command, deadline), read).await?.pop().flatten())
+    }
+
+    /// The build that is read.
+    pub(crate) fn current(self, source: &HistoryCollection) -> BuildName {
+        BuildName::of(source, self.current)
+    }
+}
+
+impl BuildName {
+    pub(crate) fn of(source: &HistoryCollection, number: i64) -> Self {
+        Self { history: source.collection().to_owned(), number }
+    }
+
+    /// The `_id` of its document.
+    pub(crate) fn id(&self) -> String {
+        format!("{}/{}", self.history, self.number)
+    }
+
+    /// The name of its collection. No history has a `_` in its name.
+    pub(crate) fn collection(&self) -> String {
+        match self.is_public() {
+            true => public_name(&self.history),
+            false => format!("{}_{}", public_name(&self.history), self.number),
+        }
+    }
+
+    /// Whether its collection has the public name itself. The first builds of earlier versions have it.
+    pub(crate) fn is_public(&self) -> bool {
+        self.number == 1
+    }
+
+    /// Reads its document.
+    pub(crate) async fn state(
+        &self,
+        source: &HistoryCollection,
+        deadline: Deadline,
+    ) -> Result<Option<BuildState>> {
+        let kind = source.definition.owner.kind;
+        let read = move |document: &RawDocument| BuildState::read(&owned(document)?, kind);
+        Ok(source.reads.find(Query::new(one(&self.id()), deadline), read).await?.pop())
+    }
+
+    /// Takes the lease, if it is free or this holder's, under a new term. A majority has the term then, so
+    /// nothing more is announced under an earlier one.
+    pub(crate) async fn take(
+        &self,
+        source: &HistoryCollection,
+        holder: ObjectId,
+        deadline: Deadline,
+    ) -> Result<Option<BuildState>> {
+        let free = doc! { "$expr": { "$lt": ["$until", "$$NOW"] } };
+        let set = doc! { "holder": holder, "term": { "$add": ["$term", 1_i64] }, "until": until() };
+        let query = doc! { "_id": self.id(), "$or": [{ "holder": holder }, free] };
+        let taken = source.find_and_update(COLLECTION, query, vec![doc! { "$set": set }], deadline).await?;
+        let kind = source.definition.owner.kind;
+        taken.map(|document| BuildState::read(&document, kind)).transpose()
+    }
+
+    /// Announces a batch, and notes that the one before is confirmed and how far the feeder has come. Renews
+    /// the lease. Returns `raises`; `None` if the term is over.
+    pub(crate) async fn announce(
+        &self,
+        source: &HistoryCollection,
+        term: i64,
+        progress: &FeedProgress,
+        batch: &[Announced],
+        deadline: Deadline,
+    ) -> Result<Option<i64>> {
+        let FeedProgress { place, scanned, scan_after, up_to } = progress;
+        let batch: Vec<_> = batch.iter().map(Announced::bson).collect();
+        let optional = |value: Option<Bson>| value.unwrap_or(Bson::Null);
+        let set = doc! {
+            "until": until(),
+            "place": optional(place.as_ref().map(|place| place.to_string().into())),
+            "scanned": *scanned,
+            "scanAfter": { "$literal": optional(scan_after.as_ref().map(owner_bson)) },
+            "upTo": optional(up_to.map(|up_to| DateTime::from_millis(up_to).into())),
+            "batch": { "$literal": batch },
+        };
+        // Without the batch, which may be long.
+        let command = doc! {
+            "findAndModify": COLLECTION,
+            "query": { "_id": self.id(), "term": term },
+            "update": [{ "$set": set }],
+            "fields": { "raises": 1 },
+            "new": true,
+        };
+        let reply = source.write(command, deadline).await?;
+        let raises = reply.get_document("value").ok().and_then(|value| value.get("raises"));
+        Ok(raises.and_then(whole_number))
+    }
+
+    /// Says that a generation has changed: readers that have begun read again.
+    pub(crate) async fn note_raise(&self, source: &HistoryCollection, deadline: Deadline) -> Result<()> {
+        let update = doc! { "q": { "_id": self.id() }, "u": { "$inc": { "raises": 1_i64 } } };
+        source.update(COLLECTION, [update], deadline).await.map(drop)
+    }
+
+    /// Renews the lease.
+    ///
+    /// # Errors
+    /// The term is over, or the database does not answer.
+    async fn renew(&self, source: &HistoryCollection, term: i64, deadline: Deadline) -> Result<()> {
+        let update =
+            doc! { "q": { "_id": self.id(), "term": term }, "u": [{ "$set": { "until": until() } }] };
+        if source.update(COLLECTION, [update], deadline).await? { Ok(()) } else { Err(Self::lost()) }
+    }
+
+    /// Does what may take longer than a lease lasts, and renews it meanwhile.
+    ///
+    /// # Errors
+    /// The term is over, or the step has failed.
+    pub(crate) async fn keeping<T>(
+        &self,
+        source: &HistoryCollection,
+        term: i64,
+        step: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let mut step = pin!(step);
+        loop {
+            tokio::select! {
+                done = &mut step => return done,
+                () = sleep(RENEW) => self.renew(source, term, Deadline::within(COMMAND)).await?,
+            }
+        }
+    }
+
+    /// The term is over.
+    pub(crate) fn lost() -> Error {
+        Error::Overtaken("another instance feeds the time series")
+    }
+
+    /// Gives the lease back.
+    pub(crate) async fn release(
+        &self,
+        source: &HistoryCollection,
+        term: i64,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let update = doc! { "q": { "_id": self.id(), "term": term }, "u": { "$set": { "until": DateTime::from_millis(0) } } };
+        source.update(COLLECTION, [update], deadline).await.map(drop)
+    }
+}
+
+impl Announced {
+    fn bson(&self) -> Bson {
+        let Self { owner, generation, from, to } = self;
+        Bson::from(doc! { "o": owner_bson(owner), "g": generation, "from": *from as i64, "to": *to as i64 })
+    }
+
+    fn read(value: &Bson, kind: OwnerType) -> Option<Self> {
+        let document = value.as_document()?;
+        let number = |field| document.get(field).and_then(whole_number);
+        let count = |field| number(field).and_then(|number| u64::try_from(number).ok());
+        let owner = owner(document.get("o")?, kind)?;
+        Some(Self { owner, generation: number("g")?, from: count("from")?, to: count("to")? })
+    }
+}
+
+impl BuildState {
+    fn read(document: &Document, kind: OwnerType) -> Result<Self> {
+        let id = document.get_str("_id").unwrap_or_default();
+        let corrupt =
+            |field: &str| Corruption::new(format!("{id} of {COLLECTION}"), field, "is not as it was written");
+        let number = |field| document.get(field).and_then(whole_number);
+        let meta = document.get_array("meta").map_err(|_| corrupt("meta"))?;
+        let batch = document.get_array("batch").map_err(|_| corrupt("batch"))?;
+        let batch = batch.iter().map(|announced| Announced::read(announced, kind)).collect::<Option<_>>();
+        let progress = FeedProgress {
+            place: document.get_str("place").ok().and_then(|place| LogPlace::parse(place).ok()),
+            scanned: document.get_bool("scanned").unwrap_or(false),
+            scan_after: document.get("scanAfter").and_then(|after| owner(after, kind)),
+            up_to: document.get_datetime("upTo").ok().map(|up_to| up_to.timestamp_millis()),
+        };
+        Ok(Self {
+            meta: meta.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
+            granularity: document.get_str("granularity").unwrap_or_default().to_owned(),
+            expire_after_days: number("expireAfterDays"),
+            term: number("term").ok_or_else(|| corrupt("term"))?,
+            raises: number("raises").ok_or_else(|| corrupt("raises"))?,
+            progress,
+            // Without its batch it is unknown what may still come.
+            batch: batch.ok_or_else(|| corrupt("batch"))?,
+        })
+    }
+
+    /// Whether its metaField and its granularity are those of a definition. The expiry may differ: it changes
+    /// in place.
+    pub(crate) fn is_of(&self, series: &TimeSeries) -> bool {
+        self.meta == series.meta && self.granularity == series.granularity.to_string()
+    }
+}
+
+/// The name under which the time series of a history is read by others.
+pub(crate) fn public_name(history: &str) -> String {
+    format!("{history}_series")
+}
+
+/// A number that no build has had: the time of the database in seconds, or the one after the latest. The
+/// latest alone may have been used: a restored backup remembers an earlier one. It is greater than `there`,
+/// too, the numbers of collections that there are.
+pub(crate) fn next_number(there: i64) -> Document {
+    let seconds = doc! { "$divide": [{ "$toLong": "$$NOW" }, 1_000_i64] };
+    let after = |number: Bson| doc! { "$add": [number, 1_i64] };
+    let latest = after(doc! { "$ifNull": ["$latest", 0_i64] }.into());
+    doc! { "$max": [latest, after(there.into()), { "$toLong": seconds }] }
+}
+
+/// The owner that a stored value is the id of.
+pub(crate) fn owner(value: &Bson, kind: OwnerType) -> Option<OwnerId> {
+    match value {
+        Bson::Int64(id) => kind.parse(&id.to_string()).ok().filter(|_| !kind.is_text()),
+        Bson::String(id) if kind.is_text() => kind.parse_stored(id),
+        _ => None,
+    }
+}
+
+fn until() -> Document {
+    doc! { "$add": [Bson::String("$$NOW".to_owned()), LEASE_MILLIS] }
+}
+
+fn one(id: &str) -> Document {
+    doc! { "find": COLLECTION, "filter": { "_id": id }, "limit": 1, "singleBatch": true }
+}
+
+pub(crate) fn owned(document: &RawDocument) -> Result<Document> {
+    Document::try_from(document).map_err(Error::internal)
+}

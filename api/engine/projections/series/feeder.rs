@@ -1,0 +1,339 @@
+//! The feeder: one instance at a time feeds a build from the changes of its history.
+//!
+//! It takes the lease under a new term, settles the batch that was announced last
+//! ([`settle`](mod@super::settle)), and follows the change stream from its last place. Without a place, or
+//! with one that is too old, it compares the pages of all owners with their measurements. After any failure
+//! it takes the lease again, under another term, and settles again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::bson::oid::ObjectId;
+use pagebucket_model::domain::{Limit, OwnerId};
+use pagebucket_model::metric::SERIES_LAG;
+use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::control::{BuildName, BuildState, Builds, FeedProgress, LEASE_MILLIS};
+use super::feed_stream::{FeedNews, FeedStream};
+use super::former::drop_late;
+use super::generations::Generations;
+use super::round::{Positions, Round, most_owners};
+use super::settle::settle;
+use crate::mongo::{COMMAND, Deadline, NO_PRIMARY, Result, Topology};
+use crate::store::collection::HistoryCollection;
+use crate::store::reads::owners::owner_ids;
+use crate::tasks::KeptTasks;
+
+/// How often an instance that does not feed looks for the lease.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// How long a feeder waits after a failure.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
+
+/// The same at most after failures that do not pass by themselves, such as a missing privilege.
+const AFTER_FAILURES: Duration = Duration::from_secs(60);
+
+/// How late a build may be when it becomes the one that is read: its next feeder has nearly nothing left to
+/// feed.
+const NEAR_MILLIS: i64 = 5_000;
+
+/// How often a feeder that has nothing to feed says how far it has come.
+const SAY: Duration = Duration::from_secs(2);
+
+/// Feeds the time series of a history as long as there is one, in a task that ends with its handle. One
+/// instance at a time does it.
+pub(crate) fn start(tasks: &KeptTasks, source: Arc<HistoryCollection>) -> AbortOnDropHandle<()> {
+    tasks.keep("series-feeder", move || feed_on(Arc::clone(&source)))
+}
+
+async fn feed_on(source: Arc<HistoryCollection>) {
+    if source.topology() == Topology::Standalone {
+        tracing::error!(
+            history = source.collection(),
+            "a standalone server has no change streams: the time series is not fed"
+        );
+        return;
+    }
+    let holder = ObjectId::new();
+    // When this instance last fed, or saw that another one does.
+    let (mut fed, mut pause) = (Instant::now(), AFTER_FAILURE);
+    loop {
+        let began = Instant::now();
+        let Err(error) = feed(&source, holder, &mut fed).await else { continue };
+        tracing::warn!(history = source.collection(), %error, "the time series is not fed; this is tried again");
+        report_lag(&source, fed.elapsed().as_millis() as i64);
+        let passes = fed > began || error.passes();
+        pause = if passes { AFTER_FAILURE } else { (pause * 2).min(AFTER_FAILURES) };
+        sleep(pause).await;
+    }
+}
+
+/// Feeds the build that is read, until that is another one, or looks for a while whether the lease is free.
+async fn feed(source: &Arc<HistoryCollection>, holder: ObjectId, fed: &mut Instant) -> Result<()> {
+    let Some(builds) = Builds::of(source, Deadline::within(NO_PRIMARY)).await? else {
+        *fed = Instant::now();
+        sleep(LOOK).await;
+        return Ok(());
+    };
+    let build = builds.current(source);
+    let Some(mut feeder) = Feeder::take(Arc::clone(source), build.clone(), holder).await? else {
+        report_lag_of_another(source, &build).await?;
+        *fed = Instant::now();
+        sleep(LOOK).await;
+        return Ok(());
+    };
+    let mut looked = Instant::now();
+    loop {
+        feeder.go_on().await?;
+        *fed = Instant::now();
+        if feeder.is_idle() || looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            let builds = Builds::of(source, Deadline::within(NO_PRIMARY)).await?;
+            if builds.is_none_or(|builds| builds.current != build.number) {
+                return feeder.end().await;
+            }
+        }
+    }
+}
+
+/// Of an instance that does not feed: none, as long as the one that feeds says how far it has come.
+async fn report_lag_of_another(source: &HistoryCollection, build: &BuildName) -> Result<()> {
+    let state = build.state(source, Deadline::within(NO_PRIMARY)).await?;
+    let now = source.server_time(Deadline::within(NO_PRIMARY)).await?;
+    let up_to = state.and_then(|state| state.progress.up_to);
+    let lag = up_to.map_or(0, |up_to| now - up_to);
+    report_lag(source, if lag > LEASE_MILLIS { lag } else { 0 });
+    Ok(())
+}
+
+fn report_lag(source: &HistoryCollection, millis: i64) {
+    let history = source.collection().to_owned();
+    metrics::gauge!(SERIES_LAG, "collection" => history).set(millis.max(0) as f64 / 1000.0);
+}
+
+/// The feeder of a build.
+pub(crate) struct Feeder {
+    source: Arc<HistoryCollection>,
+    build: BuildName,
+    state: BuildState,
+    stream: FeedStream,
+    positions: Positions,
+    /// Owners that may have something which is not fed.
+    todo: BTreeSet<OwnerId>,
+    /// How far it is when there is nothing to do.
+    reached: FeedProgress,
+    /// How far it is.
+    progress: FeedProgress,
+    said: Instant,
+    sweep: Instant,
+    is_idle: bool,
+}
+
+impl Feeder {
+    /// Takes the lease of a build; `None` if another instance has it.
+    pub(crate) async fn take(
+        source: Arc<HistoryCollection>,
+        build: BuildName,
+        holder: ObjectId,
+    ) -> Result<Option<Self>> {
+        let Some(state) = build.take(&source, holder, Deadline::within(COMMAND)).await? else {
+            return Ok(None);
+        };
+        build.keeping(&source, state.term, settle(&source, &build, state.term, &state.batch)).await?;
+        let mut progress = state.progress.clone();
+        let (stream, resumed) = FeedStream::open(&source, progress.place.as_ref()).await?;
+        if !resumed {
+            if progress.place.is_some() {
+                tracing::warn!(
+                    history = build.history,
+                    "a time series has lost its place in the changes: all owners are looked at"
+                );
+            }
+            (progress.place, progress.scanned, progress.scan_after) = (None, false, None);
+        }
+        let generations = Generations { source: &source, build: &build, deadline: Deadline::within(COMMAND) };
+        let todo = generations.pending().await?.into_iter().collect();
+        // Soon after a batch was settled, and then as often as housekeeping looks for late pages.
+        let sweep = Instant::now() + source.markers.ages.tail;
+        tracing::info!(history = build.history, term = state.term, "feeds the time series");
+        let now = Instant::now();
+        let mut feeder = Self {
+            source,
+            build,
+            state,
+            stream,
+            positions: Positions::new(),
+            todo,
+            reached: progress.clone(),
+            progress,
+            said: now,
+            sweep,
+            is_idle: false,
+        };
+        // The batch is settled: what is announced next may name the same owners.
+        feeder.say().await?;
+        Ok(Some(feeder))
+    }
+
+    /// Whether all is fed that there was when it looked last.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.is_idle
+    }
+
+    /// Whether nearly all is fed, also while others append.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub(crate) async fn is_near(&self) -> Result<bool> {
+        let now = self.source.server_time(Deadline::within(NO_PRIMARY)).await?;
+        let up_to = self.reached.up_to.filter(|_| self.reached.scanned);
+        Ok(up_to.is_some_and(|up_to| now - up_to < NEAR_MILLIS))
+    }
+
+    /// Feeds what there is, or waits for changes.
+    ///
+    /// # Errors
+    /// The database does not answer, or the lease is lost. Then the outcome of the last batch may be unknown.
+    pub(crate) async fn go_on(&mut self) -> Result<()> {
+        let has_more = !self.todo.is_empty() || !self.progress.scanned;
+        let news = if has_more { self.stream.now().transpose()? } else { Some(self.stream.next().await?) };
+        let is_quiet = news.as_ref().is_none_or(|news| news.owners.is_empty() && !news.is_stalled);
+        if let Some(news) = news {
+            self.note(news);
+        }
+        self.scan().await?;
+        while !self.todo.is_empty() {
+            let owners: Vec<_> = self.todo.iter().take(most_owners(&self.source)).cloned().collect();
+            self.feed(&owners).await?;
+            // Rounds that find nothing keep the lease, too.
+            if self.said.elapsed() >= SAY {
+                self.say().await?;
+            }
+        }
+        self.reached = self.progress.clone();
+        self.is_idle = is_quiet && self.progress.scanned;
+        if self.said.elapsed() >= SAY {
+            self.say().await?;
+        }
+        if self.is_idle {
+            report_lag(&self.source, 0);
+        } else {
+            self.report_lag().await?;
+        }
+        self.sweep_if_due().await
+    }
+
+    /// Gives the lease back, when there is nothing to do.
+    pub(crate) async fn end(mut self) -> Result<()> {
+        self.say().await?;
+        self.build.release(&self.source, self.state.term, Deadline::within(NO_PRIMARY)).await
+    }
+
+    async fn report_lag(&self) -> Result<()> {
+        let now = self.source.server_time(Deadline::within(NO_PRIMARY)).await?;
+        report_lag(&self.source, self.reached.up_to.map_or(0, |up_to| now - up_to));
+        Ok(())
+    }
+
+    fn note(&mut self, news: FeedNews) {
+        let FeedNews { owners, everyone, is_stalled: _, place, up_to } = news;
+        self.todo.extend(owners);
+        if everyone {
+            (self.progress.scanned, self.progress.scan_after) = (false, None);
+        }
+        self.progress.place = place.or(self.progress.place.take());
+        if self.progress.scanned {
+            self.progress.up_to = up_to.max(self.progress.up_to);
+        }
+    }
+
+    /// The next of the owners that existed at the beginning.
+    async fn scan(&mut self) -> Result<()> {
+        if self.progress.scanned {
+            return Ok(());
+        }
+        let after = self.progress.scan_after.clone();
+        let (owners, more) = owner_ids(&self.source, after, Limit::MOST, Deadline::within(COMMAND)).await?;
+        self.progress.scan_after = owners.last().cloned().filter(|_| more);
+        self.progress.scanned = !more;
+        self.todo.extend(owners);
+        Ok(())
+    }
+
+    /// Feeds some owners, a bounded part of what they have.
+    async fn feed(&mut self, owners: &[OwnerId]) -> Result<()> {
+        let (source, build) = (&self.source, &self.build);
+        let mut round = Round { source, build, state: &self.state, positions: &mut self.positions };
+        let batch = build.keeping(source, self.state.term, round.read(owners)).await?;
+        let (unfinished, fed) = if batch.announced.is_empty() {
+            (batch.unfinished, batch.fed)
+        } else {
+            let term = self.state.term;
+            let raises = build
+                .announce(source, term, &self.reached, &batch.announced, Deadline::within(COMMAND))
+                .await?;
+            self.said = Instant::now();
+            let raises = raises.ok_or_else(BuildName::lost)?;
+            let (unfinished, fed) = round.insert(batch).await?;
+            self.look_at_raises(raises).await?;
+            (unfinished, fed)
+        };
+        for (owner, generation) in fed {
+            let deadline = Deadline::within(COMMAND);
+            let generations = Generations { source: &self.source, build: &self.build, deadline };
+            generations.fed(&owner, generation).await?;
+        }
+        let unfinished: BTreeSet<_> = unfinished.into_iter().collect();
+        owners.iter().filter(|owner| !unfinished.contains(*owner)).for_each(|owner| {
+            self.todo.remove(owner);
+        });
+        Ok(())
+    }
+
+    /// Says how far it has come, and that the last batch is confirmed.
+    async fn say(&mut self) -> Result<()> {
+        let deadline = Deadline::within(COMMAND);
+        let raises = self.build.announce(&self.source, self.state.term, &self.reached, &[], deadline).await?;
+        self.said = Instant::now();
+        self.look_at_raises(raises.ok_or_else(BuildName::lost)?).await
+    }
+
+    /// Learns of owners that were forgotten.
+    async fn look_at_raises(&mut self, raises: i64) -> Result<()> {
+        if raises != self.state.raises {
+            let deadline = Deadline::within(COMMAND);
+            let generations = Generations { source: &self.source, build: &self.build, deadline };
+            self.todo.extend(generations.pending().await?);
+            self.state.raises = raises;
+            // What was read before may have come since.
+            self.sweep = self.sweep.min(Instant::now() + self.source.markers.ages.tail);
+        }
+        Ok(())
+    }
+
+    /// Deletes what has come late and does not count, and collections of former builds.
+    async fn sweep_if_due(&mut self) -> Result<()> {
+        if Instant::now() < self.sweep {
+            return Ok(());
+        }
+        let generations =
+            || Generations { source: &self.source, build: &self.build, deadline: Deadline::within(COMMAND) };
+        let all = generations().changed().await?.into_iter();
+        let changed: Vec<_> = all.map(|(owner, generation)| (owner, generation.current)).collect();
+        let delete = async {
+            for part in changed.chunks(100) {
+                generations().delete_older(part).await?;
+            }
+            Ok(())
+        };
+        self.build.keeping(&self.source, self.state.term, delete).await?;
+        drop_late(&self.source).await?;
+        // Also if the erasure could not write that it had raised them.
+        let pending = generations().pending().await?;
+        self.todo.extend(pending);
+        self.sweep = Instant::now() + self.source.markers.ages.late;
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! What an item is in a native time-series collection.
+
+use mongodb::bson::raw::{CString, RawBson, RawBsonRef, cstr};
+use mongodb::bson::{DateTime, RawDocumentBuf};
+use pagebucket_model::definition::{Definition, TimeSeries};
+use pagebucket_model::domain::OwnerId;
+
+use crate::store::buckets::document::StoredItem;
+
+/// Writes the measurements of one owner.
+pub(crate) struct MeasurementWriter<'a> {
+    pub(crate) definition: &'a Definition,
+    /// The properties that the metaField has beside the owner.
+    pub(crate) meta: &'a [String],
+    pub(crate) owner: &'a OwnerId,
+    pub(crate) generation: i64,
+}
+
+impl MeasurementWriter<'_> {
+    /// The measurement of an item.
+    pub(crate) fn measurement(&self, item: StoredItem<'_>) -> RawDocumentBuf {
+        let (date, key) = (&*self.definition.date.name, self.definition.key_field());
+        let mut measurement = RawDocumentBuf::new();
+        measurement.append(name(date), RawBson::DateTime(DateTime::from_millis(item.date().millis())));
+        measurement.append(cstr!("meta"), RawBson::Document(self.meta_field(item)));
+        measurement.append(cstr!("seq"), RawBson::Int64(item.seq.get() as i64));
+        for (field, value) in item.document().iter().flatten() {
+            let text: &str = field.as_ref();
+            let is_ours = [date, key, TimeSeries::META_FIELD, "seq", "_id"].contains(&text);
+            // The database takes such names for paths and operators when it adds to a native bucket.
+            let is_odd = text.starts_with('$') || text.contains('.');
+            if !is_ours && !is_odd && !self.meta.iter().any(|name| name == text) {
+                measurement.append(field, value);
+            }
+        }
+        measurement
+    }
+
+    fn meta_field(&self, item: StoredItem<'_>) -> RawDocumentBuf {
+        let mut meta = RawDocumentBuf::new();
+        let owner = match self.owner {
+            OwnerId::Integer(id) => RawBson::Int64(*id as i64),
+            OwnerId::Text(id) => RawBson::String(id.to_string()),
+        };
+        meta.append(cstr!("owner"), owner);
+        if self.generation > 0 {
+            meta.append(cstr!("generation"), RawBson::Int64(self.generation));
+        }
+        // Always in this order: native buckets compare the bytes.
+        for property in self.meta {
+            if let Ok(Some(value)) = item.document().get(property.as_str()) {
+                meta.append(name(property), value);
+            }
+        }
+        meta
+    }
+}
+
+/// A measurement with another generation.
+pub(crate) fn with_generation(
+    measurement: &mongodb::bson::RawDocument,
+    generation: i64,
+) -> Option<RawDocumentBuf> {
+    let mut copy = RawDocumentBuf::new();
+    for field in measurement.iter() {
+        let (field, value) = field.ok()?;
+        let text: &str = field.as_ref();
+        match (text, value) {
+            // Another document needs another one.
+            ("_id", _) => {}
+            (TimeSeries::META_FIELD, RawBsonRef::Document(meta)) => {
+                let mut changed = RawDocumentBuf::new();
+                for field in meta.iter() {
+                    let (field, value) = field.ok()?;
+                    let text: &str = field.as_ref();
+                    if text != "generation" {
+                        changed.append(field, value);
+                    }
+                    if text == "owner" {
+                        changed.append(cstr!("generation"), RawBson::Int64(generation));
+                    }
+                }
+                copy.append(field, RawBson::Document(changed));
+            }
+            (_, value) => copy.append(field, value),
+        }
+    }
+    Some(copy)
+}
+
+fn name(text: &str) -> CString {
+    CString::try_from(text).expect("a checked name has no NUL")
+}

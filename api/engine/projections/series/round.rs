@@ -1,0 +1,333 @@
+//! One round of a feeder: what some owners have after their positions is announced and inserted.
+
+use std::collections::HashMap;
+
+use mongodb::bson::raw::{RawArrayBuf, RawBson, RawDocument, cstr};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+use pagebucket_model::domain::{OwnerId, PageNumber, Seq};
+use pagebucket_model::metric::SERIES_ITEMS;
+
+use super::control::{Announced, BuildName, BuildState, owned, owner};
+use super::generations::{Generations, is_of};
+use super::measurement::MeasurementWriter;
+use crate::mongo::majority::{Query, at_most};
+use crate::mongo::session::durable;
+use crate::mongo::values::whole_number;
+use crate::mongo::{COMMAND, Deadline, Error, Result};
+use crate::store::buckets::bucket_id::Tail;
+use crate::store::buckets::document::Bucket;
+use crate::store::buckets::tails::Tails;
+use crate::store::collection::{HistoryCollection, owner_bson, owner_in, page_of};
+
+/// The most owners of a round: their announcement is written each time.
+const MOST_OWNERS: usize = 500;
+
+/// The number of owners whose positions one command reads. It examines each of their buckets.
+const POSITIONS_AT_ONCE: usize = 25;
+
+/// The most pages that a round reads.
+const MOST_PAGES: usize = 2_000;
+
+/// The most documents of an insert: a server refuses more than 100,000.
+const MOST_DOCUMENTS: i64 = 100_000;
+
+/// Bytes of measurements in one command, and one more measurement.
+const MOST_BYTES: usize = 8_000_000;
+
+/// The most positions that are remembered. They can be read again.
+const MOST_POSITIONS: usize = 200_000;
+
+/// How many owners a round may have: two pages of each fit into memory.
+pub(crate) fn most_owners(source: &HistoryCollection) -> usize {
+    (source.most_buckets() / 2).clamp(1, MOST_OWNERS)
+}
+
+/// How far owners are fed: the generation for which this holds, and the last `seq`.
+pub(crate) type Positions = HashMap<OwnerId, (i64, u64)>;
+
+/// What a round is about.
+pub(crate) struct Round<'a> {
+    pub(crate) source: &'a HistoryCollection,
+    pub(crate) build: &'a BuildName,
+    pub(crate) state: &'a BuildState,
+    pub(crate) positions: &'a mut Positions,
+}
+
+/// What a round is to insert.
+#[derive(Default)]
+pub(crate) struct FeedBatch {
+    pub(crate) announced: Vec<Announced>,
+    measurements: Vec<RawDocumentBuf>,
+    /// Owners that have more.
+    pub(crate) unfinished: Vec<OwnerId>,
+    /// Owners that were forgotten and have nothing more, with their generations.
+    pub(crate) fed: Vec<(OwnerId, i64)>,
+}
+
+impl Round<'_> {
+    /// Reads what these owners have after their positions, a bounded part of it.
+    ///
+    /// # Errors
+    /// The database does not answer in time.
+    pub(crate) async fn read(&mut self, owners: &[OwnerId]) -> Result<FeedBatch> {
+        let (source, deadline) = (self.source, Deadline::within(COMMAND));
+        if self.positions.len() > MOST_POSITIONS {
+            self.positions.clear();
+        }
+        // First: what is read after this under a generation that is raised meanwhile does not count.
+        let generations = Generations { source, build: self.build, deadline }.of(owners).await?;
+        let generation = |owner: &OwnerId| generations.get(owner).copied().unwrap_or_default();
+        let unknown: Vec<_> = owners
+            .iter()
+            .filter(|owner| self.positions.get(*owner).is_none_or(|(of, _)| *of != generation(owner).current))
+            .map(|owner| (owner.clone(), generation(owner).current))
+            .collect();
+        for owners in unknown.chunks(POSITIONS_AT_ONCE) {
+            self.find_positions(owners, Deadline::within(COMMAND)).await?;
+        }
+        let deadline = Deadline::within(COMMAND);
+        let tails = Tails::read(source, owners, None, deadline).await;
+        let (mut batch, mut wanted) = (FeedBatch::default(), Vec::new());
+        let pages = MOST_PAGES.min(source.most_buckets()) / owners.len().max(1);
+        for owner in owners {
+            let current = generation(owner);
+            let position = self.positions.get(owner).map_or(0, |(_, last)| *last);
+            match tails.of(owner) {
+                Ok(Some(tail)) if tail.last_seq().get() > position => {
+                    let first = source.page_size().page_of(Seq::new(position + 1).unwrap_or(Seq::FIRST));
+                    wanted.push((owner.clone(), first, tail));
+                }
+                // Without pages, fed, or erased. A damaged owner is not fed: `verify` tells of it.
+                ended @ (Ok(_) | Err(Error::Gone(_) | Error::Corrupt(_))) => {
+                    if let Err(error @ Error::Corrupt(_)) = ended {
+                        tracing::warn!(%owner, %error, "a time series is not fed with the items of an owner");
+                    }
+                    batch.fed.extend(current.pending.then(|| (owner.clone(), current.current)));
+                }
+                // It is not known what the owner has.
+                Err(error) => return Err(error),
+            }
+        }
+        let mut buckets = self.buckets(&wanted, pages.max(2) as u64, deadline).await?;
+        for (owner, first, tail) in wanted {
+            let (current, found) = (generation(&owner), buckets.remove(&owner).unwrap_or_default());
+            if found.is_empty() {
+                // The pages before the first one that is there are retired.
+                match self.first_page(&owner, first, deadline).await? {
+                    Some(page) if page > first => {
+                        let before = source.page_size().first_seq(page).get() - 1;
+                        self.positions.insert(owner.clone(), (current.current, before));
+                        batch.unfinished.push(owner);
+                    }
+                    // Erased meanwhile, or damaged.
+                    _ => batch.fed.extend(current.pending.then_some((owner, current.current))),
+                }
+                continue;
+            }
+            let position = self.positions.get(&owner).map_or(0, |(_, last)| *last);
+            let last = self.add(&mut batch, &owner, current.current, &found);
+            match position < last && last < tail.last_seq().get() {
+                true => batch.unfinished.push(owner),
+                false => batch.fed.extend(current.pending.then_some((owner, current.current))),
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Adds what these pages have after the position of the owner. Returns the last `seq`.
+    fn add(&self, batch: &mut FeedBatch, owner: &OwnerId, generation: i64, buckets: &[Bucket]) -> u64 {
+        let position = self.positions.get(owner).map_or(0, |(_, last)| *last);
+        let (definition, meta) = (&self.source.definition, &self.state.meta);
+        let writer = MeasurementWriter { definition, meta, owner, generation };
+        let (mut from, mut to) = (None, position);
+        for (place, bucket) in buckets.iter().enumerate() {
+            // What was read later may show what comes after something that was not read.
+            let follows = place == 0 || bucket.first_seq().get() == to + 1;
+            if !follows {
+                break;
+            }
+            for item in bucket.items().filter(|item| item.seq.get() > position) {
+                from.get_or_insert(item.seq.get() - 1);
+                to = item.seq.get();
+                batch.measurements.push(writer.measurement(item));
+            }
+        }
+        if let Some(from) = from {
+            batch.announced.push(Announced { owner: owner.clone(), generation, from, to });
+        }
+        to
+    }
+
+    /// Reads how far these owners are fed, from what is there: of each generation a beginning.
+    async fn find_positions(&mut self, owners: &[(OwnerId, i64)], deadline: Deadline) -> Result<()> {
+        if owners.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<_> = owners.iter().map(|(owner, _)| owner_bson(owner)).collect();
+        // By the whole metaField: the database answers this from the bounds of its buckets, without opening
+        // them.
+        let command = doc! {
+            "aggregate": self.build.collection(),
+            "pipeline": [
+                { "$match": { "meta.owner": { "$in": ids } } },
+                { "$group": { "_id": "$meta", "last": { "$max": "$seq" } } },
+            ],
+            "cursor": { "batchSize": i32::MAX },
+        };
+        let kind = self.source.definition.owner.kind;
+        let read = move |group: &RawDocument| {
+            let group = owned(group)?;
+            let meta = group.get_document("_id").ok();
+            let owner = meta.and_then(|meta| owner(meta.get("owner")?, kind));
+            let generation = meta.and_then(|meta| meta.get("generation")).and_then(whole_number).unwrap_or(0);
+            let last = group.get("last").and_then(whole_number).and_then(|last| u64::try_from(last).ok());
+            Ok(owner.zip(last).map(|(owner, last)| (owner, generation, last)))
+        };
+        let found = self.source.reads.find(Query::new(command, deadline), read).await?;
+        self.positions.extend(owners.iter().map(|(owner, current)| (owner.clone(), (*current, 0))));
+        for (owner, generation, last) in found.into_iter().flatten() {
+            if let Some((of, position)) = self.positions.get_mut(&owner)
+                && *of == generation
+            {
+                *position = last.max(*position);
+            }
+        }
+        Ok(())
+    }
+
+    /// Up to `most` pages of each of these owners from a page on, in their order.
+    async fn buckets(
+        &self,
+        wanted: &[(OwnerId, PageNumber, Tail)],
+        most: u64,
+        deadline: Deadline,
+    ) -> Result<HashMap<OwnerId, Vec<Bucket>>> {
+        if wanted.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let condition = |(owner, first, tail): &(OwnerId, PageNumber, Tail)| {
+            let last = (first.get() + most - 1).min(tail.page.get());
+            let mut condition = self.source.owned_by(owner);
+            condition.insert("page", doc! { "$gte": first, "$lte": last as i64 });
+            condition.insert("since", doc! { "$exists": false });
+            Bson::from(condition)
+        };
+        let conditions: Vec<_> = wanted.iter().map(condition).collect();
+        let command = doc! {
+            "find": self.source.collection(), "filter": { "$or": conditions }, "hint": self.source.by_page(),
+            "batchSize": i32::MAX,
+        };
+        let definition = self.source.definition.clone();
+        let read = move |document: &RawDocument| {
+            let owner = owner_in(document, &definition.owner);
+            Ok(owner.map(|owner| (Bucket::read(document, &owner, &definition), page_of(document), owner)))
+        };
+        let (mut found, mut damaged) = (HashMap::<OwnerId, Vec<Bucket>>::new(), HashMap::new());
+        for (bucket, page, owner) in
+            self.source.reads.find(Query::new(command, deadline), read).await?.into_iter().flatten()
+        {
+            match bucket {
+                Ok(bucket) => found.entry(owner).or_default().push(bucket),
+                Err(error) => {
+                    tracing::warn!(%owner, %error, "a time series is not fed with a damaged page and what follows it");
+                    let first = damaged.entry(owner).or_insert(page);
+                    *first = page.min(*first);
+                }
+            }
+        }
+        // When it is repaired, its items must come before those after it.
+        for (owner, first) in damaged {
+            found.entry(owner).or_default().retain(|bucket| Some(bucket.page()) < first);
+        }
+        found.values_mut().for_each(|buckets| buckets.sort_by_key(Bucket::page));
+        Ok(found)
+    }
+
+    /// The first page of an owner that is there, from a page on.
+    async fn first_page(
+        &self,
+        owner: &OwnerId,
+        from: PageNumber,
+        deadline: Deadline,
+    ) -> Result<Option<PageNumber>> {
+        let mut filter = self.source.owned_by(owner);
+        filter.insert("page", doc! { "$gte": from });
+        filter.insert("since", doc! { "$exists": false });
+        let mut command = at_most(self.source.collection(), filter, 1, self.source.by_page());
+        command.insert("projection", doc! { "page": 1 });
+        let read = |bucket: &RawDocument| Ok(page_of(bucket));
+        Ok(self.source.reads.find(Query::new(command, deadline), read).await?.pop().flatten())
+    }
+
+    /// Inserts a batch that is announced, once.
+    ///
+    /// # Errors
+    /// The outcome is unknown, or a part was refused.
+    pub(crate) async fn insert(&mut self, batch: FeedBatch) -> Result<(Vec<OwnerId>, Vec<(OwnerId, i64)>)> {
+        let count = batch.measurements.len() as u64;
+        insert(self.source, self.build, batch.measurements).await?;
+        metrics::counter!(SERIES_ITEMS, "collection" => self.build.history.clone()).increment(count);
+        for Announced { owner, generation, to, .. } in batch.announced {
+            self.positions.insert(owner, (generation, to));
+        }
+        Ok((batch.unfinished, batch.fed))
+    }
+}
+
+/// Inserts measurements, each once.
+///
+/// # Errors
+/// The outcome is unknown, or a part was refused.
+pub(crate) async fn insert(
+    source: &HistoryCollection,
+    build: &BuildName,
+    measurements: Vec<RawDocumentBuf>,
+) -> Result<()> {
+    let (mut documents, mut count, mut bytes) = (RawArrayBuf::new(), 0, 0);
+    for measurement in measurements {
+        bytes += measurement.as_bytes().len();
+        documents.push(RawBson::Document(measurement));
+        count += 1;
+        if bytes >= MOST_BYTES || count >= MOST_DOCUMENTS {
+            insert_once(source, build, std::mem::take(&mut documents), std::mem::take(&mut count)).await?;
+            bytes = 0;
+        }
+    }
+    if count > 0 {
+        insert_once(source, build, documents, count).await?;
+    }
+    Ok(())
+}
+
+async fn insert_once(
+    source: &HistoryCollection,
+    build: &BuildName,
+    documents: RawArrayBuf,
+    count: i64,
+) -> Result<()> {
+    let deadline = Deadline::within(COMMAND);
+    let head = doc! { "insert": build.collection(), "ordered": false, "writeConcern": durable(deadline) };
+    let mut command = RawDocumentBuf::try_from(&head).map_err(Error::internal)?;
+    command.append(cstr!("documents"), documents);
+    let database = source.reads.database.clone();
+    // The driver does not repeat such a command.
+    let reply = deadline.read(async move { Ok(database.run_raw_command(command).await?) }).await?;
+    confirm(source, &reply, count)
+}
+
+/// Whether an answer says that all is stored, at a majority.
+fn confirm(source: &HistoryCollection, reply: &Document, count: i64) -> Result<()> {
+    if let Some(error) = reply.get("writeErrors").or(reply.get("writeConcernError")) {
+        return Err(Error::unavailable(error.to_string()));
+    }
+    if reply.get("n").and_then(whole_number) != Some(count) {
+        return Err(Error::unavailable(format!("{count} measurements were to be inserted: {reply}")));
+    }
+    source.reads.time.learn(reply.get_timestamp("operationTime").ok());
+    Ok(())
+}
+
+/// A filter for the measurements of an owner in a generation.
+pub(crate) fn of_generation(owner: &OwnerId, generation: i64) -> Document {
+    doc! { "meta.owner": owner_bson(owner), "meta.generation": is_of(generation) }
+}

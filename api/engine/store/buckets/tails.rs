@@ -1,0 +1,158 @@
+//! Reads the tails of many owners in one query.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::bson::raw::{RawBsonRef, RawDocument};
+use mongodb::bson::{Bson, Document, Timestamp, doc};
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{OwnerId, OwnerType};
+
+use super::bucket_id::{BucketId, NO_ID, Tail};
+use super::marker::Marker;
+use crate::mongo::majority::{Level, Query};
+use crate::mongo::{Corruption, Deadline, Error, Result, Topology};
+use crate::store::collection::{HistoryCollection, NO_PAGE, owner_bson, owner_of, page_of};
+
+/// The most owners whose tails are read by one command, where there may be many.
+pub(crate) const AT_ONCE: usize = 1_000;
+
+/// The last buckets of some owners, or why they could not be read.
+pub(crate) struct Tails(Result<HashMap<OwnerId, Result<Option<Tail>>>>);
+
+impl Tails {
+    /// They could not be read.
+    pub(crate) fn failed(error: Error) -> Self {
+        Self(Err(error))
+    }
+
+    /// Reads the last buckets of these owners at majority, if there are any owners, at the time `after` or
+    /// later. A corrupt bucket is an error for its own owner only.
+    pub(crate) async fn read(
+        source: &HistoryCollection,
+        owners: impl IntoIterator<Item = &OwnerId>,
+        after: Option<Timestamp>,
+        deadline: Deadline,
+    ) -> Self {
+        Self::find(source, owners, |query| Query { after, ..Query::new(query, deadline) }).await
+    }
+
+    /// Reads the last buckets of many owners at majority, [`AT_ONCE`] with one command, and hands each one to
+    /// `take`.
+    ///
+    /// # Errors
+    /// The first error of `take`.
+    pub(crate) async fn read_each(
+        source: &HistoryCollection,
+        owners: &[OwnerId],
+        limit: Duration,
+        mut take: impl FnMut(&OwnerId, Result<Option<Tail>>) -> Result<()>,
+    ) -> Result<()> {
+        for owners in owners.chunks(AT_ONCE) {
+            let tails = Self::read(source, owners, None, Deadline::within(limit)).await;
+            owners.iter().try_for_each(|owner| take(owner, tails.of(owner)))?;
+        }
+        Ok(())
+    }
+
+    /// The same of this moment: not older than anything that any client was answered before
+    /// ([`Level::Linearizable`]). It costs a write.
+    pub(crate) async fn read_latest(
+        source: &HistoryCollection,
+        owners: impl IntoIterator<Item = &OwnerId>,
+        deadline: Deadline,
+    ) -> Self {
+        let level = match source.topology() {
+            // It has one member, and refuses that level.
+            Topology::Standalone => Level::Majority,
+            Topology::Replicated | Topology::Sharded => Level::Linearizable,
+        };
+        Self::find(source, owners, |query| Query { level, ..Query::new(query, deadline) }).await
+    }
+
+    /// Sorted in descending order with `$first`, the query is a DISTINCT_SCAN: one key and one document an
+    /// owner. Sorted in ascending order with `$last`, it would read every page. (Server manual, "$group
+    /// Optimizations".)
+    async fn find(
+        source: &HistoryCollection,
+        owners: impl IntoIterator<Item = &OwnerId>,
+        terms: impl FnOnce(Document) -> Query,
+    ) -> Self {
+        let owners: BTreeSet<&OwnerId> = owners.into_iter().collect();
+        if owners.is_empty() {
+            return Self(Ok(HashMap::new()));
+        }
+        let ids: Vec<Bson> = owners.into_iter().map(owner_bson).collect();
+        let most = ids.len() as i32 + 1;
+        let definition = Arc::clone(&source.definition);
+        let tail = move |group: &RawDocument| {
+            let owner = owner(group, definition.owner.kind);
+            if owner.is_none() {
+                tracing::error!(?group, "corrupt bucket: invalid owner field");
+            }
+            Ok(owner.map(|owner| (owner.clone(), tail(group, &owner, &definition))))
+        };
+        let (field, first) = (source.owner_field(), |field: &str| doc! { "$first": field });
+        let query = doc! {
+            "aggregate": source.collection(),
+            "pipeline": [
+                { "$match": { field: { "$in": ids } } },
+                { "$sort": { field: -1, "page": -1 } },
+                { "$group": {
+                    "_id": format!("${field}"), "id": first("$_id"), "page": first("$page"), "count": first("$count"),
+                    "firstPage": first("$firstPage"), "second": first("$second"), "erased": first("$erased"),
+                } },
+            ],
+            "hint": source.by_page(),
+            "cursor": { "batchSize": most },
+        };
+        let found = source.reads.find(terms(query), tail).await;
+        Self(found.map(|found| found.into_iter().flatten().collect()))
+    }
+
+    /// The tail of one of the owners; `None` if its history is empty. If its last bucket is a marker of the
+    /// beginning, the tail is that which the next append follows.
+    ///
+    /// # Errors
+    /// The database did not answer in time, the owner is erased, or the bucket is corrupt.
+    pub(crate) fn of(&self, owner: &OwnerId) -> Result<Option<Tail>> {
+        let found = self.0.as_ref().map_err(Error::clone)?;
+        found.get(owner).cloned().unwrap_or(Ok(None))
+    }
+}
+
+/// The owner of a group. `$in` matches numbers of every type, and also values inside arrays.
+fn owner(group: &RawDocument, kind: OwnerType) -> Option<OwnerId> {
+    let number = match group.get("_id").ok()?? {
+        RawBsonRef::String(text) if kind.is_text() => return kind.parse_stored(text),
+        RawBsonRef::Int64(number) => number as f64,
+        RawBsonRef::Int32(number) => f64::from(number),
+        RawBsonRef::Double(number) => number,
+        RawBsonRef::Decimal128(number) => number.to_string().parse().ok()?,
+        _ => return None,
+    };
+    kind.parse(&number.to_string()).ok()
+}
+
+fn tail(group: &RawDocument, owner: &OwnerId, definition: &Definition) -> Result<Option<Tail>> {
+    let id = group.get_str("id").unwrap_or("without a readable _id");
+    let corrupt = |field: &str, detail: &str| Corruption::new(id, field, detail);
+    let stored = group.get("_id").ok().flatten();
+    if stored.and_then(|id| owner_of(id, definition.owner.kind)).is_none() {
+        return Err(corrupt(&definition.owner.field, "is not an id of the right type").into());
+    }
+    let page_size = definition.page_size;
+    if let Some(marker) = Marker::read(group)? {
+        return if marker.erased { Err(marker.gone(page_size).into()) } else { Ok(marker.tail(page_size)) };
+    }
+    let bucket = BucketId::parse(id, owner);
+    let count = group.get_i32("count").ok().and_then(|count| u16::try_from(count).ok());
+    let count = count.filter(|&count| (1..=page_size.get()).contains(&count.into()));
+    Ok(Some(Tail {
+        second: bucket.ok_or_else(|| corrupt("_id", NO_ID))?.second,
+        page: page_of(group).ok_or_else(|| corrupt("page", NO_PAGE))?,
+        count: count.ok_or_else(|| corrupt("count", "is not an int32 from 1 to the page size"))?,
+        page_size,
+    }))
+}

@@ -1,0 +1,389 @@
+//! The collection of the histories of one definition: how it is read and written, and what this process has
+//! learned of it.
+
+pub(crate) mod changed;
+pub(crate) mod fence;
+pub(crate) mod markers;
+pub(crate) mod moment;
+pub(crate) mod watched;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mongodb::bson::raw::{RawBsonRef, RawDocument};
+use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
+use pagebucket_model::definition::{Definition, Owner};
+use pagebucket_model::domain::{Clock, OwnerId, OwnerType, PageNumber, PageSize, Seq, Totals};
+
+use self::fence::{ReadTime, ServerClock};
+use self::markers::Markers;
+use self::moment::Moment;
+use self::watched::WatchedOwners;
+use crate::capacity::Ages;
+use crate::mongo::error::tells_of_full_disk;
+use crate::mongo::majority::{MonotonicReads, Query, at_most};
+use crate::mongo::session::{Sessions, durable};
+use crate::mongo::values::whole_number;
+use crate::mongo::{Deadline, Error, NO_PRIMARY, Result, Topology};
+use crate::store::histories;
+
+/// The most bytes of buckets in one reply. The server ends a batch at 16 MB.
+const MOST_BYTES: usize = 12_000_000;
+
+/// How all histories of a store reach the database. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct DatabaseAccess {
+    pub(crate) reads: MonotonicReads,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) clock: Clock,
+    /// The server's clock, for the fence.
+    pub(crate) server_clock: Arc<ServerClock>,
+    pub(crate) ages: Ages,
+}
+
+/// Where the histories of one definition are, and how they are read and written.
+#[derive(Debug)]
+pub(crate) struct HistoryCollection {
+    pub(crate) definition: Arc<Definition>,
+    pub(crate) reads: MonotonicReads,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) clock: Clock,
+    /// The server's clock, for the fence.
+    pub(crate) server_clock: Arc<ServerClock>,
+    /// What is known of the markers of deleted pages.
+    pub(crate) markers: Markers,
+    /// What the database says that an item may take: another instance may have raised it.
+    pub(crate) known_item_bytes: AtomicUsize,
+    /// Owners that have live readers.
+    pub(crate) watched: Arc<WatchedOwners>,
+}
+
+impl HistoryCollection {
+    pub(crate) fn new(definition: Arc<Definition>, access: DatabaseAccess) -> Self {
+        let DatabaseAccess { reads, sessions, clock, server_clock, ages } = access;
+        Self {
+            definition,
+            reads,
+            sessions,
+            clock,
+            server_clock,
+            markers: Markers::new(ages),
+            known_item_bytes: AtomicUsize::default(),
+            watched: Arc::default(),
+        }
+    }
+
+    /// What kind of deployment this is.
+    pub(crate) fn topology(&self) -> Topology {
+        self.sessions.topology()
+    }
+
+    /// The time of a read that is asked now, if the database's clock was seen a short time ago.
+    pub(crate) fn read_time_if_known(&self) -> Option<ReadTime> {
+        // Half, so that the other half is left to use what is read.
+        self.server_clock.before_now(self.markers.ages.tail / 2, &self.clock)
+    }
+
+    /// The time of a read that is asked now.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(crate) async fn read_time(&self, deadline: Deadline) -> Result<ReadTime> {
+        if let Some(known) = self.read_time_if_known() {
+            return Ok(known);
+        }
+        let server = self.look_at_clock(deadline).await?;
+        Ok(ReadTime { moment: Moment::now(&self.clock), server })
+    }
+
+    /// Asks for the database's time, in milliseconds since 1970: in a replica set, one that a majority has.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(crate) async fn look_at_clock(&self, deadline: Deadline) -> Result<i64> {
+        let time = match self.topology() {
+            Topology::Standalone => self.server_time(deadline).await?,
+            Topology::Replicated => {
+                // Not by a read: a server that checks users tells no operationTime until it has made keys to
+                // sign times.
+                let hello = self.hello(deadline).await?;
+                let last =
+                    hello.get_document("lastWrite").and_then(|last| last.get_document("majorityOpTime"));
+                self.learnt(last.and_then(|last| last.get_timestamp("ts")).ok())?
+            }
+            Topology::Sharded => {
+                let any = doc! { "find": histories::COLLECTION, "filter": { "_id": self.collection() }, "limit": 1 };
+                self.reads.find(Query::new(any, deadline), |_| Ok(())).await?;
+                self.learnt(self.reads.time.newest())?
+            }
+        };
+        self.learn_clock(time);
+        Ok(time)
+    }
+
+    /// What the primary says of itself. It is asked again while none answers, as every read is.
+    async fn hello(&self, deadline: Deadline) -> Result<Document> {
+        deadline.or_within(NO_PRIMARY).retry(|| self.run(doc! { "hello": 1 }, deadline)).await
+    }
+
+    /// Learns a time that a majority has. Later reads show at least its state.
+    fn learnt(&self, time: Option<Timestamp>) -> Result<i64> {
+        let time = time.ok_or_else(|| Error::unavailable("the database tells no time yet"))?;
+        self.reads.time.learn(Some(time));
+        Ok(millis(time))
+    }
+
+    /// Learns a time of the database's clock from an answer that has just arrived.
+    pub(crate) fn learn_clock(&self, time: i64) {
+        self.server_clock.learn(time, Moment::now(&self.clock), self.markers.ages.command);
+    }
+
+    /// The server's own clock, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(crate) async fn server_time(&self, deadline: Deadline) -> Result<i64> {
+        let hello = self.hello(deadline).await?;
+        let time = hello.get_datetime("localTime").map(|time| time.timestamp_millis());
+        time.map_err(Error::internal)
+    }
+
+    /// Whether nothing can come any more that relies on what was before a marker.
+    pub(crate) fn is_aged(&self, since: Option<DateTime>) -> bool {
+        let settled = self.server_clock.settled(self.markers.ages.command);
+        since.is_some_and(|since| self.markers.is_aged(since.timestamp_millis(), settled))
+    }
+
+    /// Runs a command once.
+    ///
+    /// # Errors
+    /// The database did not answer in time, or refused the command.
+    pub(crate) async fn run(&self, command: Document, deadline: Deadline) -> Result<Document> {
+        let database = self.reads.database.clone();
+        deadline.read(async move { Ok(database.run_command(command).await?) }).await
+    }
+
+    /// About how many documents the collection has, by its metadata: nothing is counted.
+    ///
+    /// # Errors
+    /// The database did not answer in time.
+    pub(crate) async fn estimated_buckets(&self, deadline: Deadline) -> Result<u64> {
+        let reply = self.run(doc! { "count": self.collection() }, deadline).await?;
+        let number = reply.get("n").and_then(whole_number).and_then(|number| number.try_into().ok());
+        number.ok_or_else(|| Error::internal(format!("the size of a collection is no number: {reply}")))
+    }
+
+    /// Runs a write that may be repeated without harm, durably, and returns its reply.
+    ///
+    /// # Errors
+    /// The database did not answer in time, or refused a part of it. It may have been applied.
+    pub(crate) async fn write(&self, mut command: Document, deadline: Deadline) -> Result<Document> {
+        command.insert("writeConcern", durable(deadline));
+        let reply = self.run(command, deadline).await?;
+        match reply.get("writeErrors").or(reply.get("writeConcernError")) {
+            // Another instance may have been faster, or a majority may be missing.
+            Some(error) if tells_of_full_disk(error) => Err(Error::DiskFull),
+            Some(error) => Err(Error::unavailable(error.to_string())),
+            None => {
+                self.reads.time.learn(reply.get_timestamp("operationTime").ok());
+                Ok(reply)
+            }
+        }
+    }
+
+    /// Runs updates, each with `q` and `u`, that may be repeated without harm. Returns whether exactly one
+    /// document was found by them.
+    ///
+    /// # Errors
+    /// See [`Self::write`].
+    pub(crate) async fn update(
+        &self,
+        collection: &str,
+        updates: impl IntoIterator<Item = Document>,
+        deadline: Deadline,
+    ) -> Result<bool> {
+        let updates: Vec<_> = updates.into_iter().collect();
+        let reply = self.write(doc! { "update": collection, "updates": updates }, deadline).await?;
+        Ok(reply.get("n").and_then(whole_number) == Some(1))
+    }
+
+    /// Updates one document, which may be repeated without harm. Returns it as it is then; `None` if there is
+    /// none.
+    ///
+    /// # Errors
+    /// See [`Self::write`].
+    pub(crate) async fn find_and_update(
+        &self,
+        collection: &str,
+        query: Document,
+        update: impl Into<Bson>,
+        deadline: Deadline,
+    ) -> Result<Option<Document>> {
+        let command = doc! { "findAndModify": collection, "query": query, "update": update, "new": true };
+        let mut reply = self.write(command, deadline).await?;
+        Ok(match reply.remove("value") {
+            Some(Bson::Document(document)) => Some(document),
+            _ => None,
+        })
+    }
+
+    /// Deletes the documents for which one of the filters holds, found by their `_id`.
+    ///
+    /// # Errors
+    /// See [`Self::write`].
+    pub(crate) async fn delete(
+        &self,
+        collection: &str,
+        filters: impl IntoIterator<Item = Document>,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let delete = |filter| doc! { "q": filter, "limit": 0, "hint": { "_id": 1 } };
+        let deletes: Vec<_> = filters.into_iter().map(delete).collect();
+        self.write(doc! { "delete": collection, "deletes": deletes }, deadline).await.map(drop)
+    }
+
+    /// Raises the number of markers of this history, before or after one is written.
+    ///
+    /// # Errors
+    /// The database did not answer in time. The number may be raised.
+    pub(crate) async fn raise_markers(&self, deadline: Deadline) -> Result<()> {
+        let update = doc! { "q": { "_id": self.collection() }, "u": { "$inc": { "markers": 1_i64 } } };
+        // This instance waits for no answer to its own question.
+        self.markers.raised();
+        if self.update(histories::COLLECTION, [update], deadline).await? {
+            return Ok(());
+        }
+        let why = format!("the database does not remember {}: migrate it", self.collection());
+        Err(Error::internal(why))
+    }
+
+    /// The name of the collection.
+    pub(crate) fn collection(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// The name of the field that holds a bucket's owner.
+    pub(crate) fn owner_field(&self) -> &str {
+        &self.definition.owner.field
+    }
+
+    /// The number of items in a full bucket.
+    pub(crate) fn page_size(&self) -> PageSize {
+        self.definition.page_size
+    }
+
+    /// The totals of a history that ends with `last`.
+    pub(crate) fn totals(&self, last: Option<Seq>) -> Totals {
+        Totals::ending_with(self.page_size(), last)
+    }
+
+    /// A filter for the buckets of `owner`. It targets one shard.
+    pub(crate) fn owned_by(&self, owner: &OwnerId) -> Document {
+        doc! { self.owner_field(): owner_bson(owner) }
+    }
+
+    /// What `owner` has here, for commands that are answered until `deadline`.
+    pub(crate) fn of<'a>(&'a self, owner: &'a OwnerId, deadline: Deadline) -> OfOwner<'a> {
+        OfOwner { source: self, owner, deadline }
+    }
+
+    /// The keys of the unique index, as a hint.
+    pub(crate) fn by_page(&self) -> Document {
+        doc! { self.owner_field(): 1, "page": 1 }
+    }
+
+    /// The most buckets that a command may ask for, at least 1: all of them fit into one reply.
+    pub(crate) fn most_buckets(&self) -> usize {
+        let item = self.definition.max_item_bytes.max(self.known_item_bytes.load(Ordering::Relaxed));
+        (MOST_BYTES / self.page_size().get().saturating_mul(item)).max(1)
+    }
+}
+
+/// What one owner has in a [`HistoryCollection`], for commands that are answered until a deadline.
+#[derive(Clone, Copy)]
+pub(crate) struct OfOwner<'a> {
+    pub(crate) source: &'a HistoryCollection,
+    pub(crate) owner: &'a OwnerId,
+    pub(crate) deadline: Deadline,
+}
+
+impl OfOwner<'_> {
+    /// A filter for those buckets, or records, for which `condition` holds.
+    pub(crate) fn filter(self, condition: Document) -> Document {
+        let mut filter = self.source.owned_by(self.owner);
+        filter.extend(condition);
+        filter
+    }
+
+    /// A command that finds at most `most` of the buckets for which `condition` holds, in the order of their
+    /// pages.
+    pub(crate) fn at_most(self, condition: Document, most: usize) -> Document {
+        at_most(self.source.collection(), self.filter(condition), most, self.source.by_page())
+    }
+
+    /// Reads at majority from the primary ([`MonotonicReads::find`]).
+    pub(crate) async fn find<T: Send + 'static>(
+        self,
+        command: Document,
+        read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<Vec<T>> {
+        self.source.reads.find(Query::new(command, self.deadline), read).await
+    }
+
+    /// Changes the bucket for which `condition` holds, found by the index `hint`. Returns whether there is
+    /// one. The change must be one that may be repeated without harm.
+    pub(crate) async fn update(
+        self,
+        condition: Document,
+        change: impl Into<Bson>,
+        hint: Document,
+    ) -> Result<bool> {
+        let update = doc! { "q": self.filter(condition), "u": change, "hint": hint };
+        self.source.update(self.source.collection(), [update], self.deadline).await
+    }
+
+    /// Deletes the buckets for which one of the conditions holds. They name pages.
+    pub(crate) async fn delete(self, conditions: impl IntoIterator<Item = Document>) -> Result<()> {
+        let delete = |condition| {
+            doc! { "q": self.filter(condition), "limit": 0, "hint": self.source.by_page() }
+        };
+        let deletes: Vec<_> = conditions.into_iter().map(delete).collect();
+        let command = doc! { "delete": self.source.collection(), "deletes": deletes };
+        self.source.write(command, self.deadline).await.map(drop)
+    }
+}
+
+/// A cluster time in milliseconds since 1970. It has whole seconds.
+pub(crate) fn millis(time: Timestamp) -> i64 {
+    i64::from(time.time) * 1000
+}
+
+/// The id of an owner as it is stored: int64 or string.
+pub(crate) fn owner_bson(owner: &OwnerId) -> Bson {
+    match owner {
+        OwnerId::Integer(id) => Bson::Int64(*id as i64),
+        OwnerId::Text(id) => Bson::String(id.to_string()),
+    }
+}
+
+/// The owner that this stored value is the id of. `None` if it has another type or is no id.
+pub(crate) fn owner_of(value: RawBsonRef<'_>, kind: OwnerType) -> Option<OwnerId> {
+    match (value, kind) {
+        (RawBsonRef::Int64(id), OwnerType::Integer) => kind.parse(&id.to_string()).ok(),
+        (RawBsonRef::String(id), kind) if kind.is_text() => kind.parse_stored(id),
+        _ => None,
+    }
+}
+
+/// The owner that the owner's field of a document names. `None` if it is no id.
+pub(crate) fn owner_in(document: &RawDocument, owner: &Owner) -> Option<OwnerId> {
+    document.get(&*owner.field).ok().flatten().and_then(|id| owner_of(id, owner.kind))
+}
+
+/// What is wrong with a bucket without a [page number](page_of).
+pub(crate) const NO_PAGE: &str = "is not a positive int64";
+
+/// The page number of a bucket, or of a projection of one. `None` if it has none.
+pub(crate) fn page_of(bucket: &RawDocument) -> Option<PageNumber> {
+    bucket.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok())
+}

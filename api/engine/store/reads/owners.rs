@@ -1,0 +1,103 @@
+//! All owners, in order of their ids.
+//!
+//! Each history has a page 1, or a marker in its place, so each owner has one key with `page: 1` in the
+//! unique index on owner and page. With `customerId` bounded below and `page` equal to 1, the server skips
+//! from one such key to the next and stops when it has enough. It examines two keys an owner and no document,
+//! however many pages there are. One more query reads the tails ([`crate::store::buckets::tails`]).
+//!
+//! `$group` over the same index is a DISTINCT_SCAN too, but it visits all owners: the server does not stop
+//! it at a later `$limit`. This read does not name an owner by equality.
+
+use std::sync::Arc;
+
+use mongodb::bson::doc;
+use mongodb::bson::raw::RawDocument;
+use pagebucket_model::domain::{Limit, OwnerId, OwnerType, Totals};
+
+use super::reader::HistoryReader;
+use crate::mongo::majority::{Query, at_most};
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
+use crate::store::buckets::tails::Tails;
+use crate::store::collection::{HistoryCollection, owner_bson, owner_in};
+
+/// A page of the list of owners, ascending by id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnerList {
+    /// Each owner with its totals. The totals are not a snapshot: each comes from its own history's last
+    /// page.
+    pub found: Vec<(OwnerId, Totals)>,
+    /// The last id that was looked at, if there are owners after it. An owner whose pages are being deleted
+    /// is not among those that were found.
+    pub more: Option<OwnerId>,
+}
+
+impl HistoryReader {
+    /// Up to `limit` owners with ids greater than `after`, or the first ones without `after`.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or a bucket is corrupt.
+    pub async fn owners(
+        &self,
+        after: Option<OwnerId>,
+        limit: Limit,
+        deadline: Deadline,
+    ) -> Result<OwnerList> {
+        let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
+        let (ids, more) = owner_ids(source, after, limit, deadline).await?;
+        let more = ids.last().filter(|_| more).cloned();
+        let tails = Tails::read(source, &ids, None, deadline).await;
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            let vanished =
+                || Error::unavailable(format!("the history of {id} was found, but cannot be read now"));
+            let tail = match tails.of(&id) {
+                // Its pages are being deleted.
+                Err(Error::Gone(_)) => continue,
+                tail => tail?.ok_or_else(vanished)?,
+            };
+            found.push((id, source.totals(Some(tail.last_seq()))));
+        }
+        Ok(OwnerList { found, more })
+    }
+}
+
+/// The ids of up to `limit` owners greater than `after`, and whether there are more.
+///
+/// # Errors
+/// Same as [`HistoryReader::owners`].
+pub(crate) async fn owner_ids(
+    source: &HistoryCollection,
+    after: Option<OwnerId>,
+    limit: Limit,
+    deadline: Deadline,
+) -> Result<(Vec<OwnerId>, bool)> {
+    let (field, definition) = (source.owner_field(), Arc::clone(&source.definition));
+    let after = after.unwrap_or_else(|| before_all(definition.owner.kind));
+    let filter = doc! { field: { "$gt": owner_bson(&after) }, "page": 1_i64 };
+    let mut command = at_most(source.collection(), filter, limit.get() + 1, source.by_page());
+    // A covered query: the index holds every field.
+    command.insert("projection", doc! { "_id": 0, field: 1 });
+    let id = move |key: &RawDocument| Ok(owner_in(key, &definition.owner));
+    let mut ids: Vec<OwnerId> = Vec::new();
+    for id in source.reads.find(Query::new(command, deadline), id).await? {
+        let corrupt = || {
+            let after =
+                ids.last().map_or_else(|| "the first".to_owned(), |last| format!("that after {last}"));
+            let id = format!("of page 1 of an owner, {after}");
+            Corruption::new(id, field, "is not an id of the right type")
+        };
+        let id = id.ok_or_else(corrupt)?;
+        ids.push(id);
+    }
+    let more = ids.len() > limit.get();
+    ids.truncate(limit.get());
+    Ok((ids, more))
+}
+
+/// Before all owners in the order of their ids.
+pub(crate) fn before_all(kind: OwnerType) -> OwnerId {
+    match kind {
+        OwnerType::Integer => OwnerId::Integer(0),
+        OwnerType::String | OwnerType::Uuid => OwnerId::Text("".into()),
+    }
+}
