@@ -2,6 +2,8 @@
 //! report beside this file. `docs/bench.md` says what they compare and how, and which variables `make bench`
 //! reads.
 
+#![allow(unreachable_pub, reason = "no other crate can use a benchmark")]
+
 mod appends;
 mod harness;
 mod live;

@@ -8,7 +8,7 @@ use mongodb::{Collection, Database};
 use crate::mongo::{COMMAND, Deadline, Result};
 
 /// Name of the collection.
-pub const COLLECTION: &str = "adoptions";
+pub(crate) const COLLECTION: &str = "adoptions";
 
 /// What is known of an adoption.
 #[derive(Debug, Clone, PartialEq)]

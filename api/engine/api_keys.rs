@@ -17,7 +17,7 @@ use crate::mongo::values::{self, binary, date};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 
 /// Name of the collection.
-pub const COLLECTION: &str = "api_keys";
+pub(crate) const COLLECTION: &str = "api_keys";
 
 /// The SHA-256 of a key, the `_id` of its record. `Debug` does not show it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Debug)]

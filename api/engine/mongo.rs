@@ -3,18 +3,18 @@
 //! ([`majority`]), writes that are applied at most once ([`session`]), what their answers mean ([`reply`]),
 //! changes as they happen ([`change_log`]), and what is wrong with a server's version ([`server_version`]).
 
-pub mod change_log;
-pub mod connection;
-pub mod deadline;
-pub mod error;
-pub mod indexes;
-pub mod log_place;
-pub mod majority;
-pub mod read_preference;
-pub mod reply;
-pub mod server_version;
-pub mod session;
-pub mod values;
+pub(crate) mod change_log;
+pub(crate) mod connection;
+pub(crate) mod deadline;
+pub(crate) mod error;
+pub(crate) mod indexes;
+pub(crate) mod log_place;
+pub(crate) mod majority;
+pub(crate) mod read_preference;
+pub(crate) mod reply;
+pub(crate) mod server_version;
+pub(crate) mod session;
+pub(crate) mod values;
 
 pub use connection::{CommandObserver, ConnectError, ConnectionSettings, Topology};
 pub use deadline::{COMMAND, COMMIT, Deadline, NO_PRIMARY};

@@ -1,18 +1,18 @@
 //! The layers around the routes: one file for each, composed in [`surround`].
 
-pub mod accept;
-pub mod access_log;
-pub mod admission;
-pub mod compression;
-pub mod cors;
-pub mod drain_body;
-pub mod gate;
-pub mod guard;
-pub mod hosts;
-pub mod measure;
+pub(crate) mod accept;
+pub(crate) mod access_log;
+pub(crate) mod admission;
+pub(crate) mod compression;
+pub(crate) mod cors;
+pub(crate) mod drain_body;
+pub(crate) mod gate;
+pub(crate) mod guard;
+pub(crate) mod hosts;
+pub(crate) mod measure;
 mod observe;
 mod render;
-pub mod service;
+pub(crate) mod service;
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use render::Render;
 use service::MiddlewareLayer;
 
 /// Puts the layers of every request around `routes`. The first layer is the outermost.
-pub fn surround<S: Clone + Send + Sync + 'static>(
+pub(crate) fn surround<S: Clone + Send + Sync + 'static>(
     routes: Router<S>,
     limits: Limits,
     origins: Vec<String>,

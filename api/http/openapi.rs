@@ -23,8 +23,8 @@ use utoipa_axum::router::OpenApiRouter;
 use super::problem;
 use super::routes::{RouteRow, of_histories, of_history, of_owners, of_page_views, probes, rows};
 use complete::{complete, without_null};
-pub use features::Features;
-pub use filler::Filler;
+pub(crate) use features::Features;
+pub(crate) use filler::Filler;
 use filler::merge;
 use security::{complete_row, schemes};
 use share::share;
@@ -47,7 +47,7 @@ pub fn document(definitions: &Definitions, version: Version) -> String {
 }
 
 /// The same of a server that does no more than this.
-pub fn document_of(definitions: &Definitions, version: Version, features: Features) -> String {
+pub(crate) fn document_of(definitions: &Definitions, version: Version, features: Features) -> String {
     let document = of(definitions, features);
     let document = match version {
         Version::V3_0 => in_3_0(document),

@@ -1,5 +1,5 @@
 //! Pages of items: their JSON, its documentation, and the page cache.
 
-pub mod cache;
-pub mod item_schemas;
-pub mod item_view;
+pub(crate) mod cache;
+pub(crate) mod item_schemas;
+pub(crate) mod item_view;

@@ -11,13 +11,15 @@ mod documented;
 mod kind;
 mod summary;
 
-pub use cause::LoggedCause;
-pub use content::{MEDIA_TYPE, ParameterFault, Problem};
-pub use database::why_not_stored;
-pub use documented::{
+pub(crate) use cause::LoggedCause;
+pub use content::MEDIA_TYPE;
+pub(crate) use content::{ParameterFault, Problem};
+pub(crate) use database::why_not_stored;
+pub(crate) use documented::{
     AllSeriesProblems, AppendProblems, BucketProblems, CountProblems, ErasureProblems, ExportProblems,
     ItemProblems, ListProblems, LiveProblems, ManyUploadsProblems, OutcomesProblems, OwnersLiveProblems,
     PageProblems, PreallocationProblems, ProbeProblems, ReadProblems, ReadyProblems, SeriesProblems,
     SummaryProblems, UploadProblems, responses, schemas,
 };
-pub use kind::{ProblemKind, Spec};
+pub use kind::ProblemKind;
+pub(crate) use kind::Spec;

@@ -1,11 +1,11 @@
 //! What a handler asks of a request: its parameters, its body, its key, and how long it may take.
 
-pub mod body;
-pub mod context;
-pub mod deadline;
-pub mod id;
-pub mod lifetime;
-pub mod logged;
-pub mod params;
-pub mod unreserved;
-pub mod watch;
+pub(crate) mod body;
+pub(crate) mod context;
+pub(crate) mod deadline;
+pub(crate) mod id;
+pub(crate) mod lifetime;
+pub(crate) mod logged;
+pub(crate) mod params;
+pub(crate) mod unreserved;
+pub(crate) mod watch;

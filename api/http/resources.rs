@@ -1,8 +1,8 @@
 //! The handlers, by resource. [`crate::routes`] mounts them.
 
-pub mod erasure;
-pub mod history;
-pub mod links;
-pub mod owners;
-pub mod page_views;
-pub mod probes;
+pub(crate) mod erasure;
+pub(crate) mod history;
+pub(crate) mod links;
+pub(crate) mod owners;
+pub(crate) mod page_views;
+pub(crate) mod probes;

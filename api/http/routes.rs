@@ -1,7 +1,7 @@
 //! The map of the API: one expression mounts a route *and* documents it, and its row says who may use it. The
 //! routes of a history are templates, which its definition fills ([`Names`]).
 
-pub mod names;
+pub(crate) mod names;
 
 use std::sync::Arc;
 
@@ -28,16 +28,16 @@ use super::state::Api;
 use names::Names;
 
 /// Routes of one address, with their documentation.
-pub type Routes = UtoipaMethodRouter<Arc<Api>>;
+pub(crate) type Routes = UtoipaMethodRouter<Arc<Api>>;
 
 /// A row of the table: routes of one address, and who may use them.
-pub type RouteRow = (Routes, Access);
+pub(crate) type RouteRow = (Routes, Access);
 
 /// Rows of the routes under `/v1`, each with what it answers.
-pub type Admitted = Vec<(RouteRow, Policy)>;
+pub(crate) type Admitted = Vec<(RouteRow, Policy)>;
 
 /// The routes of one history.
-pub fn of_history() -> Admitted {
+pub(crate) fn of_history() -> Admitted {
     vec![
         ((routes!(append::append), OfOwner(Append)), Policy::Json),
         ((routes!(append::append_batch), OfOwner(Append)), Policy::Json),
@@ -58,7 +58,7 @@ pub fn of_history() -> Admitted {
 }
 
 /// The routes of the owners of one or more histories.
-pub fn of_owners() -> Admitted {
+pub(crate) fn of_owners() -> Admitted {
     vec![
         ((routes!(owners::list), OfAllOwners(List)), Policy::Json),
         ((routes!(owners::summary), OfOwner(Read)), Policy::Json),
@@ -67,12 +67,12 @@ pub fn of_owners() -> Admitted {
 }
 
 /// The routes of several histories, of whatever definitions.
-pub fn of_histories() -> Admitted {
+pub(crate) fn of_histories() -> Admitted {
     vec![((routes!(several::several), OfWatched(Read)), Policy::Live)]
 }
 
 /// The routes of page views.
-pub fn of_page_views() -> Admitted {
+pub(crate) fn of_page_views() -> Admitted {
     vec![
         ((routes!(writes::count, reads::series), With(Views)), Policy::Json),
         ((routes!(writes::count_batch), With(Views)), Policy::Json),
@@ -84,7 +84,7 @@ pub fn of_page_views() -> Admitted {
 }
 
 /// The routes for operators. They are not behind the admission layer.
-pub fn probes() -> Vec<RouteRow> {
+pub(crate) fn probes() -> Vec<RouteRow> {
     vec![
         (routes!(probes::livez), Everyone),
         (routes!(probes::readyz), Everyone),
@@ -93,7 +93,7 @@ pub fn probes() -> Vec<RouteRow> {
 }
 
 /// The routes for operators, each behind this gate.
-pub fn operators(gate: &Gate) -> Router<Arc<Api>> {
+pub(crate) fn operators(gate: &Gate) -> Router<Arc<Api>> {
     probes().into_iter().fold(Router::new(), |router, ((_, paths, methods), access)| {
         let guard = Guard::layer(gate, gate.open.access(access));
         measure::begin(methods_of(&paths), address(&paths));
@@ -102,7 +102,7 @@ pub fn operators(gate: &Gate) -> Router<Arc<Api>> {
 }
 
 /// The routes under `/v1`, each behind the admission layer.
-pub fn v1(store: &Store, admission: &Arc<Admission>) -> Router<Arc<Api>> {
+pub(crate) fn v1(store: &Store, admission: &Arc<Admission>) -> Router<Arc<Api>> {
     let mounted = |rows: Admitted, histories: Option<&Arc<[Engine]>>| {
         let first = histories.and_then(|histories| histories.first());
         let names = first.map(|engine| Names::of(engine.definition()));
@@ -124,7 +124,7 @@ pub fn v1(store: &Store, admission: &Arc<Admission>) -> Router<Arc<Api>> {
 }
 
 /// The rows of these routes, without what they answer.
-pub fn rows(routes: Admitted) -> impl Iterator<Item = RouteRow> {
+pub(crate) fn rows(routes: Admitted) -> impl Iterator<Item = RouteRow> {
     routes.into_iter().map(|(row, _)| row)
 }
 
@@ -136,6 +136,6 @@ fn methods_of(paths: &Paths) -> impl Iterator<Item = &'static str> {
 }
 
 /// The address of a row.
-pub fn address(paths: &Paths) -> &str {
+pub(crate) fn address(paths: &Paths) -> &str {
     paths.paths.keys().next().expect("each row has an address")
 }

@@ -1,6 +1,6 @@
 //! The schemas of single values, in requests and answers alike.
 
-pub mod items;
+pub(crate) mod items;
 #[cfg(test)]
 mod oracle_tests;
 
@@ -13,42 +13,42 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr};
 
 /// A schema that is written in JSON Schema itself. Its properties keep their order.
-pub fn schema(schema: Value) -> RefOr<Schema> {
+pub(crate) fn schema(schema: Value) -> RefOr<Schema> {
     serde_json::from_value(schema).expect("a schema of ours is well-formed, as the OpenAPI test shows")
 }
 
 /// What one of our JSON files holds.
-pub fn embedded<T: DeserializeOwned>(json: &'static str) -> T {
+pub(crate) fn embedded<T: DeserializeOwned>(json: &'static str) -> T {
     serde_json::from_str(json).expect("a file of ours is well-formed, as the OpenAPI test shows")
 }
 
 /// An array of 1 to `most` values with the schema of this name.
-pub fn many(one: Cow<'_, str>, most: usize) -> RefOr<Schema> {
+pub(crate) fn many(one: Cow<'_, str>, most: usize) -> RefOr<Schema> {
     let one = Ref::from_schema_name(one);
     schema(json!({ "type": "array", "items": one, "minItems": 1, "maxItems": most }))
 }
 
 /// A whole number from 1 to 2^53 - 1.
-pub fn ordinal() -> RefOr<Schema> {
+pub(crate) fn ordinal() -> RefOr<Schema> {
     schema(items::ordinal())
 }
 
 /// The schema that a definition gives for the ids of its owners.
-pub const OWNER_ID: &str = "OwnerId";
+pub(crate) const OWNER_ID: &str = "OwnerId";
 
 /// The id of an owner.
-pub fn owner_id() -> RefOr<Schema> {
+pub(crate) fn owner_id() -> RefOr<Schema> {
     Ref::from_schema_name(OWNER_ID).into()
 }
 
 /// The member of an answer that says whose history it is
 /// ([`OwnerMember`](pagebucket_model::domain::OwnerMember)).
-pub fn owner_member() -> RefOr<Schema> {
+pub(crate) fn owner_member() -> RefOr<Schema> {
     ObjectBuilder::new().property("{ownerField}", owner_id()).required("{ownerField}").into()
 }
 
 /// A whole number of this range.
-pub fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
+pub(crate) fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(SchemaType::new(Type::Integer))
         .minimum(Some(minimum))
@@ -56,12 +56,12 @@ pub fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
 }
 
 /// `asc` or `desc`.
-pub fn order() -> RefOr<Schema> {
+pub(crate) fn order() -> RefOr<Schema> {
     schema(json!({ "type": "string", "enum": ["asc", "desc"] }))
 }
 
 /// An instant in an answer.
-pub fn instant() -> RefOr<Schema> {
+pub(crate) fn instant() -> RefOr<Schema> {
     let description = "RFC 3339 in UTC, with exactly three fraction digits.";
     let pattern = items::INSTANT;
     let (format, longest) = ("date-time", items::INSTANT_LENGTH);
@@ -71,14 +71,14 @@ pub fn instant() -> RefOr<Schema> {
 }
 
 /// The optional moment of a page view.
-pub fn new_date() -> RefOr<Schema> {
+pub(crate) fn new_date() -> RefOr<Schema> {
     schema(new_instant(
         "RFC 3339, not finer than milliseconds, in the years 0000 to 9999 of UTC. Default: the time at which the request was received.",
     ))
 }
 
 /// An instant in a request.
-pub fn date_time() -> RefOr<Schema> {
+pub(crate) fn date_time() -> RefOr<Schema> {
     schema(new_instant("RFC 3339, not finer than milliseconds, in the years 0000 to 9999 of UTC."))
 }
 
@@ -94,7 +94,7 @@ fn new_instant(description: &str) -> Value {
 }
 
 /// JSON Schema counts characters, not bytes, so only the description states the limit in bytes.
-pub fn page_path() -> RefOr<Schema> {
+pub(crate) fn page_path() -> RefOr<Schema> {
     schema(json!({
         "type": "string",
         "description": "The path of a page: at most 512 bytes of UTF-8, beginning with `/`, without control characters, a query or a fragment. It is neither decoded nor normalised.",
@@ -105,6 +105,6 @@ pub fn page_path() -> RefOr<Schema> {
 }
 
 /// The name of a resolution.
-pub fn resolution() -> RefOr<Schema> {
+pub(crate) fn resolution() -> RefOr<Schema> {
     schema(json!({ "type": "string", "enum": Resolution::ALL.map(|resolution| resolution.to_string()) }))
 }

@@ -37,7 +37,7 @@ const SWAGGER_UI: [(&str, &str, &str); 3] = [
 type MakeFile = fn(&Definitions, Features) -> Arc<File>;
 
 /// A route for each file that tells of the server. Without the explorer `/` is one of them.
-pub fn router(definitions: &Definitions, gate: &Gate, explorer: bool) -> Router<Arc<Api>> {
+pub(crate) fn router(definitions: &Definitions, gate: &Gate, explorer: bool) -> Router<Arc<Api>> {
     let features = Features::of(gate);
     let home: (&'static str, MakeFile) =
         ("/", |definitions, _| File::new("/", HTML, home_page(definitions).into(), false));
@@ -83,13 +83,13 @@ fn document(
 }
 
 /// The icon of all pages. It needs no token: a browser asks for it beside every page, and sends none.
-pub fn icons() -> Router<Arc<Api>> {
+pub(crate) fn icons() -> Router<Arc<Api>> {
     served(&*ICONS)
 }
 
 /// The explorer. It needs no token either: a browser sends none with an address. It is the same on every
 /// server, and asks for a token itself. Its page may ask the issuer for one, if its users sign in there.
-pub fn explorer(gate: &Gate) -> Router<Arc<Api>> {
+pub(crate) fn explorer(gate: &Gate) -> Router<Arc<Api>> {
     let jwt = gate.jwt().filter(|_| gate.explorer_client.is_some());
     served(&explorer::files(jwt.and_then(|jwt| origin_of(&jwt.settings.issuer)).as_deref()))
 }
@@ -111,7 +111,7 @@ fn served(files: &[Arc<File>]) -> Router<Arc<Api>> {
 }
 
 /// The metadata of this server as a resource of OAuth (RFC 9728), if it accepts tokens.
-pub fn metadata(gate: &Gate) -> Router<Arc<Api>> {
+pub(crate) fn metadata(gate: &Gate) -> Router<Arc<Api>> {
     let Some(jwt) = gate.jwt() else {
         return Router::new();
     };
@@ -168,7 +168,7 @@ static ICONS: LazyLock<[Arc<File>; 2]> = LazyLock::new(|| {
 });
 
 /// The answer at every other address.
-pub async fn nothing_here() -> Problem {
+pub(crate) async fn nothing_here() -> Problem {
     let detail = "Nothing is served at this address. The API begins at /v1, its documentation at /docs/.";
     Problem::new(ProblemKind::NotFound, detail)
 }

@@ -5,6 +5,7 @@
 //! `--nocapture`. With `--test-threads=1` the line of each test tells its processor time, too.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, and says where")]
+#![allow(unreachable_pub, reason = "no other crate can use a test")]
 
 mod harness;
 

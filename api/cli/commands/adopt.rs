@@ -25,7 +25,7 @@ use crate::config::{DatabaseArgs, MongodbUri};
 /// Flags of `adopt`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct AdoptArgs {
+pub(crate) struct AdoptArgs {
     /// Connection string of the MongoDB server of the source.
     ///
     /// Set it in the environment to hide its password from other users of this machine.
@@ -144,7 +144,7 @@ Exit status: 0 all items stored, 1 some refused, or --check found differences, 2
 the end of the copy.";
 
 /// Opens the source, then the database, and adopts.
-pub(super) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
     let definitions = database::definitions(&args.database.histories)?;
     let definition = args.definition(&definitions)?;
     // A mistake is told before a server is waited for.

@@ -16,14 +16,14 @@ use crate::config::{DatabaseArgs, HistoriesArgs};
 use crate::embedded::{self, Embedded, Role};
 
 /// A database to use, and the private mongod that it may be in.
-pub(super) struct Opened {
-    pub(super) store: Store,
+pub(crate) struct Opened {
+    pub(crate) store: Store,
     embedded: Option<Embedded>,
 }
 
 /// What is done about a server that is not ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unready {
+pub(crate) enum Unready {
     /// It is refused soon.
     Refuse,
     /// It may still be starting: it is waited for.
@@ -33,7 +33,7 @@ pub(super) enum Unready {
 }
 
 /// Finds the database; starts the private mongod where none is named.
-pub(super) async fn open(args: &DatabaseArgs, role: Role, unready: Unready) -> Result<Opened, Failure> {
+pub(crate) async fn open(args: &DatabaseArgs, role: Role, unready: Unready) -> Result<Opened, Failure> {
     // First, so that a mistake is told before a server is waited for.
     let definitions = definitions(&args.histories)?;
     let (uri, embedded) = match server(args) {
@@ -93,14 +93,14 @@ fn server(args: &DatabaseArgs) -> Option<&str> {
 ///
 /// # Errors
 /// One of the files has a mistake, or two of them do not agree.
-pub(super) fn definitions(args: &HistoriesArgs) -> Result<Definitions, Failure> {
+pub(crate) fn definitions(args: &HistoriesArgs) -> Result<Definitions, Failure> {
     let Some(directory) = &args.histories else { return Ok(Definitions::built_in()) };
     Definitions::of_directory(directory).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// The flag that names a history.
 #[derive(Args, Debug)]
-pub(super) struct HistoryArgs {
+pub(crate) struct HistoryArgs {
     /// Name of the history. Not needed where there is only one.
     #[arg(long, value_name = "NAME")]
     history: Option<String>,
@@ -108,7 +108,7 @@ pub(super) struct HistoryArgs {
 
 impl HistoryArgs {
     /// As the flag with this value, or without it.
-    pub(super) fn named(history: Option<String>) -> Self {
+    pub(crate) fn named(history: Option<String>) -> Self {
         Self { history }
     }
 
@@ -116,7 +116,7 @@ impl HistoryArgs {
     ///
     /// # Errors
     /// No history has the name, or no name is given and there are several histories.
-    pub(super) fn of<'a>(&self, definitions: &'a Definitions) -> Result<&'a Arc<Definition>, Failure> {
+    pub(crate) fn of<'a>(&self, definitions: &'a Definitions) -> Result<&'a Arc<Definition>, Failure> {
         let mut all = definitions.iter();
         let problem = match (&self.history, all.next(), all.next()) {
             (Some(name), ..) => match definitions.get(name) {
@@ -134,7 +134,7 @@ impl HistoryArgs {
     ///
     /// # Errors
     /// As [`HistoryArgs::of`].
-    pub(super) fn engine<'a>(&self, store: &'a Store) -> Result<&'a Engine, Failure> {
+    pub(crate) fn engine<'a>(&self, store: &'a Store) -> Result<&'a Engine, Failure> {
         let engine = store.history(&self.of(store.definitions())?.name);
         Ok(engine.expect("a store has an engine for each of its definitions"))
     }
@@ -144,7 +144,7 @@ impl HistoryArgs {
 ///
 /// # Errors
 /// It is none, or the history has owners of another collection.
-pub(super) fn parse_owner(text: &str, definition: &Definition, flag: &str) -> Result<OwnerId, Failure> {
+pub(crate) fn parse_owner(text: &str, definition: &Definition, flag: &str) -> Result<OwnerId, Failure> {
     let (name, owner) = (&definition.name, &definition.owner);
     let id = match text.split_once('=') {
         None => text,
@@ -164,7 +164,7 @@ pub(super) fn parse_owner(text: &str, definition: &Definition, flag: &str) -> Re
 ///
 /// # Errors
 /// The database is the embedded one, and there is no directory of its data.
-pub(super) fn must_exist(args: &DatabaseArgs) -> Result<(), Failure> {
+pub(crate) fn must_exist(args: &DatabaseArgs) -> Result<(), Failure> {
     if server(args).is_none() && !args.data_dir.exists() {
         let directory = args.data_dir.display();
         return Err(Failure::Usage(format!(
@@ -175,7 +175,7 @@ pub(super) fn must_exist(args: &DatabaseArgs) -> Result<(), Failure> {
 }
 
 /// Finds the database as a tool, and does `work` with it. A signal ends that, if it comes first.
-pub(super) async fn with<T>(
+pub(crate) async fn with<T>(
     args: &DatabaseArgs,
     unready: Unready,
     work: impl AsyncFnOnce(&Opened, Signals) -> Result<T, Failure>,
@@ -187,7 +187,7 @@ pub(super) async fn with<T>(
 }
 
 /// The same for work that a signal may end at any time.
-pub(super) async fn interruptible<T>(
+pub(crate) async fn interruptible<T>(
     args: &DatabaseArgs,
     work: impl AsyncFnOnce(&Opened) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
@@ -196,7 +196,7 @@ pub(super) async fn interruptible<T>(
 
 impl Opened {
     /// Logs which version the server has, what is known to be wrong with it, and what it lacks.
-    pub(super) async fn judge_server(&self) {
+    pub(crate) async fn judge_server(&self) {
         let version = self.store.server_version();
         tracing::info!(%version, topology = ?self.store.topology(), "the server is MongoDB");
         for warning in version.warnings(Clock::system().now()) {
@@ -211,7 +211,7 @@ impl Opened {
 
     /// Applies what is pending, or with `only_check` refuses it; either way the collections are then
     /// those that this version knows.
-    pub(super) async fn prepare(&self, only_check: bool) -> Result<(), Failure> {
+    pub(crate) async fn prepare(&self, only_check: bool) -> Result<(), Failure> {
         self.store.refuse_foreign_collections().await?;
         if only_check {
             self.refuse_pending().await?;
@@ -223,13 +223,13 @@ impl Opened {
     }
 
     /// Refuses a database on which migrations are pending.
-    pub(super) async fn refuse_pending(&self) -> Result<(), Failure> {
+    pub(crate) async fn refuse_pending(&self) -> Result<(), Failure> {
         let pending = self.store.pending_migrations().await?;
         if pending.is_empty() { Ok(()) } else { Err(MigrationError::Pending(pending.join(", ")).into()) }
     }
 
     /// Runs `work`, and stops the private mongod afterwards, whatever came of it.
-    pub(super) async fn with<T>(
+    pub(crate) async fn with<T>(
         self,
         work: impl AsyncFnOnce(&Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {

@@ -21,7 +21,7 @@ use crate::config::DatabaseArgs;
 /// Flags of `erase`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct EraseArgs {
+pub(crate) struct EraseArgs {
     /// Owner whose histories are erased, all of them: an id, such as 7.
     ///
     /// With several collections of owners also the collection, such as customers=7.
@@ -56,7 +56,7 @@ Exit status: 0 all is erased and swept, or reopened, or replayed; 1 nothing to r
 /// Pause between two attempts to sweep, once the time has come.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 
-pub(super) async fn run(args: EraseArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: EraseArgs) -> Result<ExitCode, Failure> {
     database::must_exist(&args.database)?;
     let definitions = database::definitions(&args.database.histories)?;
     if let Some(file) = &args.replay {

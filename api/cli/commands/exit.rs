@@ -10,11 +10,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// Exit status of a command that a signal ended, as shells have it: 128 + SIGINT.
-pub(super) const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why a command failed: a sentence for the user, or a line for each of several.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// Exit status 1.
     Partly(String),
     /// Exit status 2.
@@ -27,7 +27,7 @@ pub(super) enum Failure {
 
 impl Failure {
     /// Writes the sentence, and returns the exit status.
-    pub(super) fn report(self) -> ExitCode {
+    pub(crate) fn report(self) -> ExitCode {
         let status = match self {
             Self::Partly(_) => 1,
             Self::Usage(_) => 2,
@@ -42,7 +42,7 @@ impl Failure {
     }
 
     /// What the user reads. Empty after a signal.
-    pub(super) fn sentence(self) -> String {
+    pub(crate) fn sentence(self) -> String {
         match self {
             Self::Partly(sentence) | Self::Usage(sentence) | Self::Database(sentence) => sentence,
             Self::Interrupted => String::new(),
@@ -52,7 +52,7 @@ impl Failure {
 
 /// SIGTERM, Ctrl-C and the end of the terminal, from when this is made: they end nothing by themselves any
 /// more. Without a terminal SIGHUP means nothing.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     /// `None`: there is no terminal, or its end means nothing, as `nohup` has it.
@@ -60,7 +60,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    pub(super) fn new() -> Result<Self, Failure> {
+    pub(crate) fn new() -> Result<Self, Failure> {
         let listen = |kind| {
             signal(kind).map_err(|error| Failure::Usage(format!("cannot listen for signals: {error}")))
         };
@@ -75,7 +75,7 @@ impl Signals {
     }
 
     /// Sends this message for each signal from now on.
-    pub(super) fn channel<T: Copy + Send + 'static>(mut self, message: T) -> mpsc::Receiver<T> {
+    pub(crate) fn channel<T: Copy + Send + 'static>(mut self, message: T) -> mpsc::Receiver<T> {
         let (send, receive) = mpsc::channel(1);
         tokio::spawn(async move {
             let mut wanted = true;
@@ -88,7 +88,7 @@ impl Signals {
     }
 
     /// Completes with the next of them.
-    pub(super) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             Some(_) = OptionFuture::from(self.hangup.as_mut().map(Signal::recv)) => {}
             _ = self.terminate.recv() => {}
@@ -97,7 +97,7 @@ impl Signals {
     }
 
     /// Does `work`, unless a signal comes first: [`Failure::Interrupted`].
-    pub(super) async fn unless<T>(
+    pub(crate) async fn unless<T>(
         &mut self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {

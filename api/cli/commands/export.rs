@@ -22,7 +22,7 @@ use crate::config::{DatabaseArgs, ReadArgs};
 /// Flags of `export`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct ExportArgs {
+pub(crate) struct ExportArgs {
     #[command(flatten)]
     history: HistoryArgs,
 
@@ -89,7 +89,7 @@ Exit status: 0 all exported, 2 usage or the file cannot be written, 3 the databa
 last lines say how to continue.";
 
 /// Opens the database, then the file, and exports.
-pub(super) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
     database::must_exist(&args.database)?;
     let definitions = database::definitions(&args.database.histories)?;
     let wanted = args.wanted(args.history.of(&definitions)?)?;

@@ -17,7 +17,7 @@ use crate::config::{AuthArgs, AuthMethod, EXPLORER_SCOPES, JWT_TYPES, OpenPart, 
 ///
 /// # Errors
 /// A sentence for the user.
-pub(super) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure> {
+pub(crate) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure> {
     let refuse = |words: &str| Err(Failure::Usage(words.to_owned()));
     let uses = |method| auth.auth.contains(&method);
     let guarded = auth.guards();
@@ -78,7 +78,7 @@ pub(super) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure>
 ///
 /// # Errors
 /// A flag has a mistake, or the issuer's keys are in a file that is no set of keys.
-pub(super) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure> {
+pub(crate) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure> {
     let open = OpenParts {
         docs: auth.open.contains(&OpenPart::Docs),
         metrics: auth.open.contains(&OpenPart::Metrics),

@@ -20,7 +20,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 
 /// Flags of `healthcheck`.
 #[derive(Args, Debug)]
-pub(super) struct HealthcheckArgs {
+pub(crate) struct HealthcheckArgs {
     /// Address on which the server listens, or a port of 127.0.0.1 alone.
     #[arg(long, env = "PAGEBUCKET_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     #[arg(value_parser = listen_address)]
@@ -33,7 +33,7 @@ pub(super) struct HealthcheckArgs {
     tls_cert: Option<PathBuf>,
 }
 
-pub(super) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
     let mut address = args.listen;
     // A server that listens on every address is asked on loopback.
     if address.ip().is_unspecified() {

@@ -1,6 +1,6 @@
 //! `histories`: lists the histories of the database, checks a definition, or shows one.
 
-pub(super) mod series;
+pub(crate) mod series;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use crate::config::DatabaseArgs;
 /// Flags of `histories`.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(super) struct HistoriesCommandArgs {
+pub(crate) struct HistoriesCommandArgs {
     #[command(subcommand)]
     command: Option<HistoriesCommand>,
     #[command(flatten)]
@@ -38,7 +38,7 @@ enum HistoriesCommand {
     },
 }
 
-pub(super) async fn run(args: HistoriesCommandArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: HistoriesCommandArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         None => database::interruptible(&args.database, list).await?,
         Some(HistoriesCommand::Check { file }) => {

@@ -30,7 +30,7 @@ use crate::config::DatabaseArgs;
 // Where environment variables set flags, clap's own usage in an error would list these as if they were
 // required.
 #[command(after_help = AFTER_HELP, override_usage = "pagebucket import [OPTIONS] <FILE>")]
-pub(super) struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// The file to read: CSV, or NDJSON; `-` is standard input.
     ///
     /// CSV has a header row, NDJSON one JSON object per line.
@@ -117,7 +117,7 @@ about a second. The last lines say what is stored and how to continue. A second 
 Exit status: 0 all rows stored, 1 some refused, 2 usage or the file cannot be read, 3 the database or the server, 130 interrupted.";
 
 /// Opens the file, then the database or the server, and imports.
-pub(super) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     let definitions = database::definitions(&args.database.histories)?;
     let definition = args.history.of(&definitions)?;
     let (rows, size) = args.open(definition)?;

@@ -18,7 +18,7 @@ use crate::config::DatabaseArgs;
 
 /// Flags of `keys`.
 #[derive(Args, Debug)]
-pub(super) struct KeysArgs {
+pub(crate) struct KeysArgs {
     #[command(subcommand)]
     command: KeysCommand,
 }
@@ -89,7 +89,7 @@ struct RevokeArgs {
     database: DatabaseArgs,
 }
 
-pub(super) async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
     match args.command {
         KeysCommand::Create(args) => {
             let definitions = database::definitions(&args.database.histories)?;

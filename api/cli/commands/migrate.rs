@@ -13,7 +13,7 @@ use crate::config::{DatabaseArgs, RetentionArgs};
 
 /// Flags of `migrate`.
 #[derive(Args, Debug)]
-pub(super) struct MigrateArgs {
+pub(crate) struct MigrateArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(super) struct MigrateArgs {
     shard: Option<u32>,
 }
 
-pub(super) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
     let unready = match &args {
         MigrateArgs { initiate: true, .. } => Unready::Initiate,
         // After a restore both are commonly started together.

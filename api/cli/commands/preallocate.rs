@@ -16,7 +16,7 @@ use crate::config::DatabaseArgs;
 /// Flags of `preallocate`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct PreallocateArgs {
+pub(crate) struct PreallocateArgs {
     /// Path of a page, such as /index.htm. May be given more than once.
     #[arg(long, value_name = "PATH", required = true, value_parser = PagePath::parse)]
     path: Vec<PagePath>,
@@ -41,7 +41,7 @@ as they are: the command may be run again, and while views are counted.
 
 Exit status: 0 all counters exist, 2 usage, 3 the database, 130 interrupted.";
 
-pub(super) async fn run(args: PreallocateArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: PreallocateArgs) -> Result<ExitCode, Failure> {
     let wanted = args.wanted(Clock::system().now())?;
     let work = async |opened: &Opened, mut signals: Signals| {
         let mut done = Preallocated::default();

@@ -19,7 +19,7 @@ use crate::server::{self, ServeError, Server};
 
 /// Flags of `serve`.
 #[derive(Args, Debug)]
-pub(super) struct ServeArgs {
+pub(crate) struct ServeArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(super) struct ServeArgs {
     no_migrate: bool,
 }
 
-pub(super) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     gate_from_flags::check(&args.auth, &args.server)?;
     // Signals come first, so that an early one also stops the private mongod in order.
     let mut signals = Signals::new()?;

@@ -24,7 +24,7 @@ use crate::config::DatabaseArgs;
 /// Flags of `tail`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct TailArgs {
+pub(crate) struct TailArgs {
     #[command(flatten)]
     history: HistoryArgs,
 
@@ -80,7 +80,7 @@ struct TailPrinter<'a> {
 }
 
 /// Opens the database, and prints.
-pub(super) async fn run(args: TailArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: TailArgs) -> Result<ExitCode, Failure> {
     database::must_exist(&args.database)?;
     let definitions = database::definitions(&args.database.histories)?;
     let definition = args.history.of(&definitions)?;

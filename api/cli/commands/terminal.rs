@@ -19,13 +19,13 @@ const BETWEEN_LINES: Duration = Duration::from_secs(2);
 const BETWEEN_WAITS: Duration = Duration::from_secs(10);
 
 /// Writes a line on standard output. A closed output is not an error: the exit status says the rest.
-pub(super) fn print(line: fmt::Arguments<'_>) {
+pub(crate) fn print(line: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 /// Writes a whole document on standard output.
-pub(super) fn write(text: &str) -> Result<(), Failure> {
+pub(crate) fn write(text: &str) -> Result<(), Failure> {
     let written = io::stdout().lock().write_all(text.as_bytes());
     written.map_err(|error| Failure::Usage(format!("cannot write to standard output: {error}")))
 }
@@ -34,26 +34,26 @@ pub(super) fn write(text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// It is closed.
-pub(super) fn output() -> Result<tokio::fs::File, Failure> {
+pub(crate) fn output() -> Result<tokio::fs::File, Failure> {
     let out = io::stdout().as_fd().try_clone_to_owned();
     let out = out.map_err(|error| Failure::Usage(format!("standard output: {error}")))?;
     Ok(tokio::fs::File::from_std(File::from(out)))
 }
 
 /// Writes a line on standard error.
-pub(super) fn print_error(line: fmt::Arguments<'_>) {
+pub(crate) fn print_error(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// A number with its noun: "1 trade", "2,000 trades".
-pub(super) fn count(number: u64, noun: &str) -> String {
+pub(crate) fn count(number: u64, noun: &str) -> String {
     let noun = Noun::of_name(noun);
     format!("{} {}", HumanCount(number), if number == 1 { noun.one() } else { noun.many() })
 }
 
 /// How long a command took, in seconds with three decimals below one second, else with one; and how many
 /// items a second.
-pub(super) fn speed(items: u64, took: Duration) -> String {
+pub(crate) fn speed(items: u64, took: Duration) -> String {
     let (seconds, rate) = (took.as_secs_f64(), HumanCount(per_second(items, took)));
     if seconds < 1.0 { format!("{seconds:.3} s ({rate}/s)") } else { format!("{seconds:.1} s ({rate}/s)") }
 }
@@ -64,7 +64,7 @@ fn per_second(items: u64, elapsed: Duration) -> u64 {
 }
 
 /// How far a command is, on standard error: a bar on a terminal, a line every two seconds elsewhere.
-pub(super) struct ProgressLine {
+pub(crate) struct ProgressLine {
     /// Hidden where standard error is no terminal.
     bar: ProgressBar,
     /// Position at the end, where it is known from the start.
@@ -75,7 +75,7 @@ pub(super) struct ProgressLine {
 
 impl ProgressLine {
     /// `total`: the position at the end, where it is known.
-    pub(super) fn start(total: Option<u64>) -> Self {
+    pub(crate) fn start(total: Option<u64>) -> Self {
         let bar = ProgressBar::new_spinner().with_style(style("{spinner} {elapsed}  {msg}"));
         let mut progress = Self { bar, total: None, last_line: Instant::now(), last_wait: None };
         total.into_iter().for_each(|total| progress.set_length(total));
@@ -83,14 +83,14 @@ impl ProgressLine {
     }
 
     /// Turns the spinner of a terminal into a bar of this length.
-    pub(super) fn set_length(&mut self, total: u64) {
+    pub(crate) fn set_length(&mut self, total: u64) {
         self.total = Some(total);
         self.bar.set_length(total);
         self.bar.set_style(style("{wide_bar} {percent:>3} %  {msg}, {eta} left"));
     }
 
     /// Shows that `items` items are `done`, such as "stored", at this position.
-    pub(super) fn show(&mut self, items: u64, done: &str, position: u64) {
+    pub(crate) fn show(&mut self, items: u64, done: &str, position: u64) {
         let elapsed = self.bar.elapsed();
         let message = format!("{} {done}, {}/s", HumanCount(items), HumanCount(per_second(items, elapsed)));
         if !self.bar.is_hidden() {
@@ -110,7 +110,7 @@ impl ProgressLine {
     }
 
     /// Says why the command waits for the database, at most every ten seconds.
-    pub(super) fn waiting(&mut self, why: &str) {
+    pub(crate) fn waiting(&mut self, why: &str) {
         if self.last_wait.is_none_or(|last| last.elapsed() > BETWEEN_WAITS) {
             self.last_wait = Some(Instant::now());
             self.line(format_args!("waiting for the database: {why}"));
@@ -118,7 +118,7 @@ impl ProgressLine {
     }
 
     /// Says what the first interrupt does, which is to wait for these rows, and `more`.
-    pub(super) fn stopping(&self, under_way: usize, more: &str) {
+    pub(crate) fn stopping(&self, under_way: usize, more: &str) {
         let rows = count(under_way as u64, "row");
         self.line(format_args!(
             "stopping: rows that were read are not sent any more; waiting for {rows} under way{more}"
@@ -126,17 +126,17 @@ impl ProgressLine {
     }
 
     /// Writes a line on standard output, which may be the terminal that has the bar.
-    pub(super) fn print(&self, line: fmt::Arguments<'_>) {
+    pub(crate) fn print(&self, line: fmt::Arguments<'_>) {
         self.bar.suspend(|| print(line));
     }
 
     /// Writes a line above the bar.
-    pub(super) fn line(&self, line: fmt::Arguments<'_>) {
+    pub(crate) fn line(&self, line: fmt::Arguments<'_>) {
         self.bar.suspend(|| print_error(line));
     }
 
     /// Ends the bar, and returns how long the command took.
-    pub(super) fn finish(self) -> Duration {
+    pub(crate) fn finish(self) -> Duration {
         let took = self.bar.elapsed();
         self.bar.finish_and_clear();
         took

@@ -31,7 +31,7 @@ const PAGES_OF_A_TILE: u64 = 64;
 /// Flags of `verify`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct VerifyArgs {
+pub(crate) struct VerifyArgs {
     /// Name of the history.
     ///
     /// Without it: all histories; with --owner, the only history.
@@ -71,7 +71,7 @@ readers keep. It leaves the rest as it is and says why: for example a wrong valu
 
 Exit status: 0 nothing found, or all repaired; 1 findings remain; 2 usage; 3 the database; 130 interrupted.";
 
-pub(super) async fn run(args: VerifyArgs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: VerifyArgs) -> Result<ExitCode, Failure> {
     database::must_exist(&args.database)?;
     let definitions = database::definitions(&args.database.histories)?;
     let owners = args.owners(&definitions)?;

@@ -7,7 +7,7 @@ use clap::Command;
 const PREFIX: &str = "PAGEBUCKET_";
 
 /// What is wrong with the names of these variables: a sentence for each that no flag of the program reads.
-pub fn unknown(program: &Command, names: impl Iterator<Item = String>) -> Vec<String> {
+pub(crate) fn unknown(program: &Command, names: impl Iterator<Item = String>) -> Vec<String> {
     let mut known = BTreeSet::new();
     add(program, &mut known);
     let unknown =

@@ -25,15 +25,15 @@ pub enum Role {
 /// The line break shows that the line is complete.
 #[derive(Debug, Display, Clone, Copy, PartialEq, Eq)]
 #[display("{pid} {role} {}\n", port.map_or_else(|| "-".to_owned(), |port| port.to_string()))]
-pub(super) struct Holder {
-    pub(super) pid: u32,
-    pub(super) role: Role,
+pub(crate) struct Holder {
+    pub(crate) pid: u32,
+    pub(crate) role: Role,
     /// The port of its mongod, once that has been primary.
-    pub(super) port: Option<u16>,
+    pub(crate) port: Option<u16>,
 }
 
 impl Holder {
-    pub(super) fn name(holder: Option<&Self>) -> String {
+    pub(crate) fn name(holder: Option<&Self>) -> String {
         match holder {
             Some(Self { pid, role: Role::Server, .. }) => format!("another `pagebucket serve` (pid {pid})"),
             Some(Self { pid, role: Role::Tool, .. }) => {
@@ -57,7 +57,7 @@ impl FromStr for Holder {
 
 /// Ownership of a data directory. It ends when this is dropped, or with the process.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     file: File,
     role: Role,
     path: PathBuf,
@@ -65,7 +65,7 @@ pub(super) struct Claim {
 
 /// Who has a data directory.
 #[derive(Debug)]
-pub(super) enum Claimed {
+pub(crate) enum Claimed {
     /// This process.
     Ours(Claim),
     /// Another process: `None` while it writes its line.
@@ -73,7 +73,7 @@ pub(super) enum Claimed {
 }
 
 /// Claims the directory, unless another process has it.
-pub(super) fn take(layout: &Layout, role: Role) -> Result<Claimed, EmbeddedError> {
+pub(crate) fn take(layout: &Layout, role: Role) -> Result<Claimed, EmbeddedError> {
     let path = layout.root.join("lock");
     let failed = |source| EmbeddedError::io("lock", &path, &source);
     let file = layout::own(&path).map_err(failed)?;
@@ -92,7 +92,7 @@ pub(super) fn take(layout: &Layout, role: Role) -> Result<Claimed, EmbeddedError
 
 impl Claim {
     /// Writes the holder's line. A port tells tools that the mongod behind it can be joined.
-    pub(super) fn announce(&self, port: Option<u16>) -> Result<(), EmbeddedError> {
+    pub(crate) fn announce(&self, port: Option<u16>) -> Result<(), EmbeddedError> {
         let line = Holder { pid: std::process::id(), role: self.role, port }.to_string();
         layout::rewrite(&self.file, &line).map_err(|source| EmbeddedError::io("write", &self.path, &source))
     }

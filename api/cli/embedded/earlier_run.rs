@@ -29,7 +29,7 @@ const LEAVING: Duration = Duration::from_secs(2);
 
 /// The port of the last start. A new port at the first start, and if another process has taken the old one.
 /// The next start finds it here.
-pub(super) async fn port(layout: &Layout) -> Result<u16, EmbeddedError> {
+pub(crate) async fn port(layout: &Layout) -> Result<u16, EmbeddedError> {
     let free = async |port| {
         while !is_free(port) {
             sleep(POLL).await;
@@ -82,7 +82,7 @@ const END: Duration = Duration::from_secs(20);
 ///
 /// It cannot be shut down. It is not killed by its pid, because in another container that shares
 /// the directory the pid may belong to another process.
-pub(super) async fn end_mongod(layout: &Layout, key: &Secret) -> Result<(), EmbeddedError> {
+pub(crate) async fn end_mongod(layout: &Layout, key: &Secret) -> Result<(), EmbeddedError> {
     if !is_mongod_there(layout)? {
         return Ok(());
     }
@@ -117,7 +117,7 @@ pub(super) async fn end_mongod(layout: &Layout, key: &Secret) -> Result<(), Embe
 }
 
 /// Whether a mongod uses the data, on any port: it then holds the lock.
-pub(super) fn is_mongod_there(layout: &Layout) -> Result<bool, EmbeddedError> {
+pub(crate) fn is_mongod_there(layout: &Layout) -> Result<bool, EmbeddedError> {
     let Some(file) = layout::existing(&layout.mongod_lock)? else { return Ok(false) };
     match file.try_lock() {
         Ok(()) => Ok(false),

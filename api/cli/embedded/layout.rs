@@ -13,15 +13,15 @@ const OTHERS_WRITE: u32 = 0o022;
 
 /// The absolute paths of a data directory that exists, and that no other user can write to.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
-    pub(super) root: PathBuf,
-    pub(super) port: PathBuf,
-    pub(super) password: PathBuf,
-    pub(super) key: PathBuf,
-    pub(super) db: PathBuf,
+pub(crate) struct Layout {
+    pub(crate) root: PathBuf,
+    pub(crate) port: PathBuf,
+    pub(crate) password: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) db: PathBuf,
     /// The file that a running mongod keeps locked, with its pid inside.
-    pub(super) mongod_lock: PathBuf,
-    pub(super) log: PathBuf,
+    pub(crate) mongod_lock: PathBuf,
+    pub(crate) log: PathBuf,
 }
 
 impl Layout {
@@ -29,7 +29,7 @@ impl Layout {
     ///
     /// # Errors
     /// It, or `db` in it, belongs to another user, can be written to by one, or cannot be made.
-    pub(super) fn open(data_dir: &Path) -> Result<Self, EmbeddedError> {
+    pub(crate) fn open(data_dir: &Path) -> Result<Self, EmbeddedError> {
         let root = directory(data_dir)?;
         let db = directory(&root.join("db"))?;
         let [port, password, key, log] =
@@ -72,25 +72,25 @@ fn directory(path: &Path) -> Result<PathBuf, EmbeddedError> {
 }
 
 /// Options to open a file of a data directory: never through a symbolic link, and made for this user alone.
-pub(super) fn file() -> OpenOptions {
+pub(crate) fn file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
     options
 }
 
 /// Opens a file of a data directory to read and write it; makes it if it is missing.
-pub(super) fn own(path: &Path) -> io::Result<File> {
+pub(crate) fn own(path: &Path) -> io::Result<File> {
     file().read(true).write(true).create(true).truncate(false).open(path)
 }
 
 /// Replaces what is in a file.
-pub(super) fn rewrite(file: &File, text: &str) -> io::Result<()> {
+pub(crate) fn rewrite(file: &File, text: &str) -> io::Result<()> {
     file.set_len(0)?;
     file.write_all_at(text.as_bytes(), 0)
 }
 
 /// Opens a file of a data directory, if it is there.
-pub(super) fn existing(path: &Path) -> Result<Option<File>, EmbeddedError> {
+pub(crate) fn existing(path: &Path) -> Result<Option<File>, EmbeddedError> {
     match file().read(true).open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -99,12 +99,12 @@ pub(super) fn existing(path: &Path) -> Result<Option<File>, EmbeddedError> {
 }
 
 /// The effective user id of this process.
-pub(super) fn user() -> u32 {
+pub(crate) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
 /// What people are told first, whatever noticed it.
-pub(super) const DISK_FULL: &str = "the disk of the database is full";
+pub(crate) const DISK_FULL: &str = "the disk of the database is full";
 
 /// Why the private mongod does not run.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +119,7 @@ pub enum EmbeddedError {
 
 impl EmbeddedError {
     /// `action` follows "could not".
-    pub(super) fn io(action: &str, path: &Path, source: &io::Error) -> Self {
+    pub(crate) fn io(action: &str, path: &Path, source: &io::Error) -> Self {
         let path = path.display();
         // The answer to a caller that does not follow links, for a path that ends in one.
         Self::NotRun(if source.kind() == ErrorKind::StorageFull {

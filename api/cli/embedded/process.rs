@@ -34,7 +34,7 @@ const ROOM_FOR_LOG: u64 = 1 << 20;
 
 /// A running child, killed when dropped.
 #[derive(Debug)]
-pub(super) struct Mongod {
+pub(crate) struct Mongod {
     child: Child,
     log: PathBuf,
     /// Offset in the log at which the lines of this child begin.
@@ -42,7 +42,7 @@ pub(super) struct Mongod {
 }
 
 impl Mongod {
-    pub(super) fn spawn(binary: &Path, layout: &Layout, port: u16) -> Result<Self, EmbeddedError> {
+    pub(crate) fn spawn(binary: &Path, layout: &Layout, port: u16) -> Result<Self, EmbeddedError> {
         let (out, log_from) = open_log(layout)?;
         let err = out.try_clone().map_err(|error| EmbeddedError::io("write", &layout.log, &error))?;
         let child = Command::new(binary)
@@ -88,13 +88,13 @@ impl Mongod {
     }
 
     /// Completes when the child has ended, at once if it has ended already. May be dropped and called again.
-    pub(super) async fn exited(&mut self) -> Result<ExitStatus, EmbeddedError> {
+    pub(crate) async fn exited(&mut self) -> Result<ExitStatus, EmbeddedError> {
         let ended = self.child.wait().await;
         ended.map_err(|error| EmbeddedError::io("wait for mongod, which logs to", &self.log, &error))
     }
 
     /// Kills it, unless it has ended, and waits for its end.
-    pub(super) async fn kill(&mut self) {
+    pub(crate) async fn kill(&mut self) {
         if self.child.id().is_some()
             && let Err(error) = self.child.kill().await
         {
@@ -102,7 +102,7 @@ impl Mongod {
         }
     }
 
-    pub(super) fn why_it_ended(&self, status: ExitStatus, port: u16) -> EmbeddedError {
+    pub(crate) fn why_it_ended(&self, status: ExitStatus, port: u16) -> EmbeddedError {
         match status.code() {
             Some(EXIT_NET_ERROR) => EmbeddedError::PortTaken(port),
             _ if self.met_full_disk() => EmbeddedError::NotRun(format!(
@@ -126,7 +126,7 @@ impl Mongod {
 
     /// The last errors in this child's part of the log, each on a new line, indented. Empty for one that
     /// was killed without a word.
-    pub(super) fn last_words(&self) -> String {
+    pub(crate) fn last_words(&self) -> String {
         last_words(&read_tail(&self.log, self.log_from).unwrap_or_default())
     }
 }
@@ -192,18 +192,18 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const SOUND: Duration = Duration::from_secs(60);
 
 /// What the supervisor owns. The fields are dropped in this order: the claim ends after the child.
-pub(super) struct Supervised {
-    pub(super) mongod: Mongod,
-    pub(super) replica: Replica,
-    pub(super) binary: PathBuf,
-    pub(super) layout: Layout,
+pub(crate) struct Supervised {
+    pub(crate) mongod: Mongod,
+    pub(crate) replica: Replica,
+    pub(crate) binary: PathBuf,
+    pub(crate) layout: Layout,
     #[expect(dead_code, reason = "it is held")]
-    pub(super) claim: Claim,
+    pub(crate) claim: Claim,
 }
 
 impl Supervised {
     /// Restarts the child on the same port, which clients know, until `stop`.
-    pub(super) async fn run(mut self, stop: CancellationToken) {
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
         let (mut pause, mut is_primary, mut since) = (FIRST_PAUSE, true, Instant::now());
         loop {
             tokio::select! {

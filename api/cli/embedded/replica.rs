@@ -17,10 +17,10 @@ use super::layout::EmbeddedError;
 use super::secret::Secret;
 
 /// The set's name. It is stored in the data, so it can never change.
-pub(super) const NAME: &str = "rs0";
+pub(crate) const NAME: &str = "rs0";
 
 /// Pause between two looks at a state that mongod does not report by itself.
-pub(super) const POLL: Duration = Duration::from_millis(25);
+pub(crate) const POLL: Duration = Duration::from_millis(25);
 
 /// A mongod on the same machine that does not answer a command about itself within this time is frozen.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ const NOT_YET_INITIALIZED: i32 = 94;
 const USER_NOT_FOUND: i32 = 11;
 
 /// The user of clients, in the database `admin`.
-pub(super) const USER: &str = "pagebucket";
+pub(crate) const USER: &str = "pagebucket";
 
 /// A direct connection to a port of this machine, as a member of the replica set.
 ///
@@ -38,15 +38,15 @@ pub(super) const USER: &str = "pagebucket";
 /// no users yet. With SCRAM both sides prove that they know the key, and another process on the port learns
 /// nothing of it.
 #[derive(Debug, Clone)]
-pub(super) struct Replica {
+pub(crate) struct Replica {
     client: Client,
-    pub(super) port: u16,
+    pub(crate) port: u16,
 }
 
 impl Replica {
     /// Makes a client; nothing is sent before the first command. It must be made and used in one tokio
     /// runtime.
-    pub(super) async fn at(port: u16, Secret(key): &Secret) -> Result<Self, EmbeddedError> {
+    pub(crate) async fn at(port: u16, Secret(key): &Secret) -> Result<Self, EmbeddedError> {
         let millis = ANSWER.as_millis();
         let uri = format!(
             "mongodb://__system:{key}@127.0.0.1:{port}/?directConnection=true&appName=pagebucket%20embedded\
@@ -60,7 +60,7 @@ impl Replica {
     }
 
     /// Whether it is the mongod of this data, and not another process on the port.
-    pub(super) async fn serves(&self, db: &Path) -> bool {
+    pub(crate) async fn serves(&self, db: &Path) -> bool {
         // Without this look the driver would wait half a second between two attempts.
         if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.is_err() {
             return false;
@@ -73,12 +73,12 @@ impl Replica {
         path.is_ok_and(|path| fs::canonicalize(path).is_ok_and(|path| path == db))
     }
 
-    pub(super) async fn is_primary_of(&self, db: &Path) -> bool {
+    pub(crate) async fn is_primary_of(&self, db: &Path) -> bool {
         self.serves(db).await && says(&self.hello().await, "isWritablePrimary")
     }
 
     /// Waits until the mongod of this data is primary, and configures it if necessary.
-    pub(super) async fn until_primary(&self, db: &Path) {
+    pub(crate) async fn until_primary(&self, db: &Path) {
         while !self.serves(db).await {
             sleep(POLL).await;
         }
@@ -97,7 +97,7 @@ impl Replica {
 
     /// Tells the mongod of this data to shut down, again and again until this is dropped: it may not listen
     /// yet. The caller watches for its end, because mongod closes the connection instead of answering.
-    pub(super) async fn shut_down(&self, db: &Path) -> Infallible {
+    pub(crate) async fn shut_down(&self, db: &Path) -> Infallible {
         loop {
             if self.serves(db).await {
                 // `force` because no other node can take over.
@@ -108,7 +108,7 @@ impl Replica {
     }
 
     /// Sets the password of clients. Retries until this is dropped.
-    pub(super) async fn admit(&self, password: &Secret) {
+    pub(crate) async fn admit(&self, password: &Secret) {
         let user = |command: &str| {
             doc! {
                 command: USER,

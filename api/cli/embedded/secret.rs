@@ -16,25 +16,25 @@ const OTHERS: u32 = 0o077;
 /// A text that `Debug` does not show.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Secret(..)")]
-pub(super) struct Secret(pub(super) String);
+pub(crate) struct Secret(pub(crate) String);
 
 /// The secrets of a data directory.
 #[derive(Debug, Clone)]
-pub(super) struct Secrets {
+pub(crate) struct Secrets {
     /// Of the user of clients.
-    pub(super) password: Secret,
+    pub(crate) password: Secret,
     /// Of the members of the replica set, and of the process that controls mongod.
-    pub(super) key: Secret,
+    pub(crate) key: Secret,
 }
 
 impl Secrets {
     /// Makes those that are missing. Only for the owner of the data directory.
-    pub(super) fn kept_or_new(layout: &Layout) -> Result<Self, EmbeddedError> {
+    pub(crate) fn kept_or_new(layout: &Layout) -> Result<Self, EmbeddedError> {
         Ok(Self { password: kept_or_new(&layout.password)?, key: kept_or_new(&layout.key)? })
     }
 
     /// `None` unless both are there.
-    pub(super) fn kept(layout: &Layout) -> Result<Option<Self>, EmbeddedError> {
+    pub(crate) fn kept(layout: &Layout) -> Result<Option<Self>, EmbeddedError> {
         let (password, key) = (kept(&layout.password)?, kept(&layout.key)?);
         Ok(password.zip(key).map(|(password, key)| Self { password, key }))
     }

@@ -19,13 +19,13 @@ use super::connection::Connections;
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 
 /// A listener and the connections that were accepted from it.
-pub(super) struct Acceptor {
-    pub(super) listener: TcpListener,
-    pub(super) accepted: Accepted,
+pub(crate) struct Acceptor {
+    pub(crate) listener: TcpListener,
+    pub(crate) accepted: Accepted,
 }
 
 /// The connections that were accepted, and the limits of their number.
-pub(super) struct Accepted {
+pub(crate) struct Accepted {
     connections: Arc<Connections>,
     permits: Arc<Semaphore>,
     addresses: Arc<ConnectionCounts>,
@@ -35,7 +35,7 @@ pub(super) struct Accepted {
 
 impl Acceptor {
     /// Accepts connections until it is dropped.
-    pub(super) async fn accept(&self) -> Infallible {
+    pub(crate) async fn accept(&self) -> Infallible {
         loop {
             // A permit before the next connection: beyond the limit they wait in the backlog.
             let permit = Arc::clone(&self.accepted.permits).acquire_owned().await;
@@ -52,7 +52,7 @@ impl Acceptor {
     /// Accepts the connections that wait, and then no more: others are refused, so that a proxy sends their
     /// requests to another instance. A connection that waits when a listener is closed would be reset,
     /// perhaps after its request was sent.
-    pub(super) fn stop_listening(self) -> Accepted {
+    pub(crate) fn stop_listening(self) -> Accepted {
         let Self { listener, accepted } = self;
         let Ok(listener) = listener.into_std() else { return accepted };
         while let Ok(permit) = Arc::clone(&accepted.permits).try_acquire_owned()
@@ -69,7 +69,7 @@ impl Acceptor {
 }
 
 impl Accepted {
-    pub(super) fn new(
+    pub(crate) fn new(
         connections: Connections,
         permits: Arc<Semaphore>,
         addresses: Arc<ConnectionCounts>,
@@ -98,13 +98,13 @@ impl Accepted {
 
     /// Closes each connection when it has no request, and one that had none yet after
     /// [`super::deadlines::FIRST_REQUEST`].
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.close.cancel();
         self.tasks.close();
     }
 
     /// Waits until all are closed.
-    pub(super) async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         self.tasks.wait().await;
     }
 }

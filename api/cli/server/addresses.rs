@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 /// The number of connections of each address that has any.
 #[derive(Debug)]
-pub(super) struct ConnectionCounts {
+pub(crate) struct ConnectionCounts {
     /// 0 is no limit.
     limit: u32,
     open: Mutex<HashMap<IpAddr, u32>>,
@@ -18,15 +18,15 @@ pub(super) struct ConnectionCounts {
 
 /// A connection that counts until this is dropped, unless its address is of this machine.
 #[derive(Debug)]
-pub(super) struct CountedConnection(Option<(Arc<ConnectionCounts>, IpAddr)>);
+pub(crate) struct CountedConnection(Option<(Arc<ConnectionCounts>, IpAddr)>);
 
 impl ConnectionCounts {
-    pub(super) fn new(limit: u32) -> Arc<Self> {
+    pub(crate) fn new(limit: u32) -> Arc<Self> {
         Arc::new(Self { limit, open: Mutex::default() })
     }
 
     /// Counts a connection of this address. Nothing when the address has too many.
-    pub(super) fn count(self: &Arc<Self>, address: IpAddr) -> Option<CountedConnection> {
+    pub(crate) fn count(self: &Arc<Self>, address: IpAddr) -> Option<CountedConnection> {
         if self.limit == 0 || address.is_loopback() {
             return Some(CountedConnection(None));
         }

@@ -32,7 +32,7 @@ use super::write_timeout::WriteTimeout;
 const BUFFER: usize = 64 * 1024;
 
 /// What serves connections.
-pub(super) struct Connections {
+pub(crate) struct Connections {
     router: Router,
     /// Without it they speak plain text.
     tls: Option<TlsAcceptor>,
@@ -47,7 +47,7 @@ impl Connections {
     /// As soon as `leaving` is set, each answer of HTTP/1.1 ends its connection. A proxy that keeps
     /// connections would otherwise send a request on one that is just being closed, and could not tell
     /// whether it was served.
-    pub(super) fn new(
+    pub(crate) fn new(
         router: Router,
         tls: Option<TlsAcceptor>,
         deadlines: Deadlines,
@@ -62,7 +62,7 @@ impl Connections {
 
     /// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests
     /// have ended.
-    pub(super) async fn serve(&self, stream: TcpStream, peer: Peer, stop: CancellationToken) {
+    pub(crate) async fn serve(&self, stream: TcpStream, peer: Peer, stop: CancellationToken) {
         let account = self.unsent.open();
         let mut stream = WriteTimeout::new(stream, self.deadlines.write, account.clone());
         let router = self.router.clone();

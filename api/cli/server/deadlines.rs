@@ -13,28 +13,28 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Time in which a client may open its connection and send the first request, when no more connections are
 /// accepted.
-pub(super) const FIRST_REQUEST: Duration = Duration::from_secs(1);
+pub(crate) const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The deadlines of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Deadlines {
+pub(crate) struct Deadlines {
     /// For the head of a request, the preface of HTTP/2, and the next request.
-    pub(super) head: Duration,
+    pub(crate) head: Duration,
     /// For a TLS handshake.
-    pub(super) handshake: Duration,
+    pub(crate) handshake: Duration,
     /// For the next piece of an answer.
-    pub(super) write: Duration,
+    pub(crate) write: Duration,
 }
 
 impl Deadlines {
-    pub(super) fn new(args: &ServerArgs) -> Self {
+    pub(crate) fn new(args: &ServerArgs) -> Self {
         let head = Duration::from_secs(args.header_timeout);
         Self { head, handshake: head.min(HANDSHAKE), write: Duration::from_secs(args.write_timeout) }
     }
 }
 
 /// What opens a connection, which after `stop` has some more time.
-pub(super) async fn in_time<T>(stop: &CancellationToken, opening: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn in_time<T>(stop: &CancellationToken, opening: impl Future<Output = T>) -> Option<T> {
     let mut opening = pin!(opening);
     if let Some(opened) = stop.run_until_cancelled(opening.as_mut()).await {
         return Some(opened);

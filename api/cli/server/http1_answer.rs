@@ -10,12 +10,12 @@ use hyper::body::{Frame, SizeHint};
 
 /// Bytes of an answer, or of the body of a request, that are handed on at once: as much as a frame of HTTP/2
 /// holds.
-pub(super) const PIECE: usize = 16 * 1024;
+pub(crate) const PIECE: usize = 16 * 1024;
 
 /// A body in pieces of at most [`PIECE`] bytes. hyper asks for the next when it has room for it, and drops
 /// this after the last, so that what the answer holds, as its permit, is free when at most a buffer of it was
 /// not taken.
-pub(super) struct Pieces {
+pub(crate) struct Pieces {
     body: Body,
     /// What the body has given already.
     ready: Bytes,
@@ -24,7 +24,7 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// The answer in pieces, which keep its extensions until the last is handed on.
-    pub(super) fn of(answer: Response<Body>) -> Response<Self> {
+    pub(crate) fn of(answer: Response<Body>) -> Response<Self> {
         let (mut head, body) = answer.into_parts();
         let held = std::mem::take(&mut head.extensions);
         Response::from_parts(head, Self { body, ready: Bytes::new(), _held: held })

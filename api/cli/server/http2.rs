@@ -81,7 +81,7 @@ fn builder() -> Builder {
 
 /// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests
 /// have ended.
-pub(super) async fn serve<A>(
+pub(crate) async fn serve<A>(
     io: impl AsyncRead + AsyncWrite + Unpin,
     service: impl Fn(Request<Body>) -> A,
     deadlines: Deadlines,

@@ -22,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::config::TlsArgs;
 
 /// What a client may choose by ALPN, best first.
-pub(super) const HTTP2: &[u8] = b"h2";
+pub(crate) const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
 /// How often the files are read. Their contents are compared, because a modification time does not tell of a
@@ -32,7 +32,7 @@ const READ_AGAIN: Duration = Duration::from_secs(2);
 /// The certificate in use, and its files.
 #[derive(derive_more::Debug)]
 #[debug("Certificate({certificate:?}, {key:?})")]
-pub(super) struct Certificate {
+pub(crate) struct Certificate {
     certificate: PathBuf,
     key: PathBuf,
     current: RwLock<Arc<CertifiedKey>>,
@@ -85,7 +85,7 @@ impl Certificate {
     ///
     /// # Errors
     /// The files cannot be used.
-    pub(super) async fn read(args: &TlsArgs) -> Result<Option<Arc<Self>>, CertificateError> {
+    pub(crate) async fn read(args: &TlsArgs) -> Result<Option<Arc<Self>>, CertificateError> {
         let (Some(certificate), Some(key)) = (args.tls_cert.clone(), args.tls_key.clone()) else {
             return Ok(None);
         };
@@ -95,7 +95,7 @@ impl Certificate {
     }
 
     /// What serves TLS with the certificate of each moment.
-    pub(super) fn acceptor(self: &Arc<Self>) -> TlsAcceptor {
+    pub(crate) fn acceptor(self: &Arc<Self>) -> TlsAcceptor {
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13, &TLS12])
             .expect("the provider has suites of both versions");
@@ -107,7 +107,7 @@ impl Certificate {
     /// Reads the files again and again, until it is dropped. Connections that are open keep their
     /// certificate. While the files cannot be used, because only one of them was replaced so far or for good,
     /// the old certificate stays in use.
-    pub(super) async fn keep_current(&self) -> Infallible {
+    pub(crate) async fn keep_current(&self) -> Infallible {
         warn_of_dates(&Arc::clone(&self.current.read()), &self.certificate);
         let mut seen = Ok(self.digest);
         loop {

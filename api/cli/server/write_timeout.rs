@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Bytes that a client must take within the limit.
-pub(super) const LEAST: usize = 64 * 1024;
+pub(crate) const LEAST: usize = 64 * 1024;
 
 /// The first bytes of a client that speaks HTTP/2 (RFC 9113, 3.4). No request of HTTP/1.1 begins with them.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -34,7 +34,7 @@ type Written = Poll<io::Result<usize>>;
 /// permit, without end. Only time in which nothing can be written counts: a client that reads everything at
 /// once never meets the limit. It is less while the connection holds much of the memory for answers
 /// ([`Account::patience`]).
-pub(super) struct WriteTimeout {
+pub(crate) struct WriteTimeout {
     io: TcpStream,
     /// Bytes that were read to tell what the client speaks, and that are still to be read by the server.
     head: Bytes,
@@ -57,7 +57,7 @@ struct Stalled {
 }
 
 impl WriteTimeout {
-    pub(super) fn new(stream: TcpStream, limit: Duration, account: Account) -> Self {
+    pub(crate) fn new(stream: TcpStream, limit: Duration, account: Account) -> Self {
         // If it cannot be set, slow clients are only measured in larger steps.
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
@@ -69,7 +69,7 @@ impl WriteTimeout {
     ///
     /// # Errors
     /// The connection is broken.
-    pub(super) async fn speaks_http2(&mut self) -> io::Result<bool> {
+    pub(crate) async fn speaks_http2(&mut self) -> io::Result<bool> {
         let (mut head, mut length) = ([0; PREFACE.len()], 0);
         while length < PREFACE.len() && head[..length] == PREFACE[..length] {
             match self.io.read(&mut head[length..]).await? {

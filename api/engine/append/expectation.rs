@@ -38,11 +38,11 @@ use super::placed::Placed;
 
 /// The total that a history must have right before the first item of a request; none for most requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Expectation(pub Option<Position>);
+pub(crate) struct Expectation(pub Option<Position>);
 
 /// Where a commit would place the next item of a request.
 #[derive(Debug, Clone, Copy)]
-pub struct PlannedPlace {
+pub(crate) struct PlannedPlace {
     /// The total right before it: items that are stored, and those that the commit places before it.
     pub after: u64,
     /// The total of the tail from which the commit plans.
@@ -53,7 +53,7 @@ pub struct PlannedPlace {
 
 /// What a commit makes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judgement {
+pub(crate) enum Judgement {
     /// It sends the request's items.
     Sent,
     /// The history has another total than the request expects.
@@ -65,12 +65,12 @@ pub enum Judgement {
 impl Expectation {
     /// The total that is expected of the next item. The first item alone is judged: `None` as soon as one is
     /// stored.
-    pub fn of_next(self, placed: &Placed) -> Option<u64> {
+    pub(crate) fn of_next(self, placed: &Placed) -> Option<u64> {
         self.0.filter(|_| placed.count == 0).map(Position::get)
     }
 
     /// Judges a request of which the items in `placed` are stored, after its search through the tail.
-    pub fn judge(self, placed: &Placed, place: PlannedPlace) -> Judgement {
+    pub(crate) fn judge(self, placed: &Placed, place: PlannedPlace) -> Judgement {
         match self.of_next(placed) {
             None => Judgement::Sent,
             Some(expected) if expected == place.after => Judgement::Sent,

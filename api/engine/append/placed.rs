@@ -20,7 +20,7 @@ pub enum LineRefusal {
 
 /// The addresses of the first items of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Placed {
+pub(crate) struct Placed {
     /// In the order of the items. Adjacent items are in one range.
     pub ranges: Vec<SeqRange>,
     /// The number of items in `ranges` and `refused`.
@@ -31,7 +31,7 @@ pub struct Placed {
 
 impl Placed {
     /// Notes that the next items are stored at `range`.
-    pub fn push(&mut self, range: SeqRange) {
+    pub(crate) fn push(&mut self, range: SeqRange) {
         self.count += range.count() as usize;
         match self.ranges.last_mut() {
             Some(last) if last.last.plus(1) == range.first => last.last = range.last,
@@ -40,13 +40,13 @@ impl Placed {
     }
 
     /// Notes that the next item is not stored and will never be.
-    pub fn refuse(&mut self, why: LineRefusal) {
+    pub(crate) fn refuse(&mut self, why: LineRefusal) {
         self.refused.push((self.count, why));
         self.count += 1;
     }
 
     /// The outcome of each item. `seqs` are the addresses of the stored ones, in order.
-    pub fn ends(
+    pub(crate) fn ends(
         &self,
         mut seqs: impl Iterator<Item = Seq>,
     ) -> impl Iterator<Item = Result<Seq, LineRefusal>> {

@@ -128,7 +128,7 @@ impl Request {
     }
 
     /// The memory of the items still to be placed, in bytes.
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         weight(self.rest().iter().map(Item::size))
     }
 

@@ -163,10 +163,10 @@ impl Corruption {
 }
 
 /// NamespaceNotFound: the collection does not exist.
-pub const NAMESPACE_NOT_FOUND: i32 = 26;
+pub(crate) const NAMESPACE_NOT_FOUND: i32 = 26;
 
 /// NamespaceExists: the collection exists.
-pub const NAMESPACE_EXISTS: i32 = 48;
+pub(crate) const NAMESPACE_EXISTS: i32 = 48;
 
 /// Unauthorized: the user of the database lacks a privilege.
 pub(crate) const UNAUTHORIZED: i32 = 13;

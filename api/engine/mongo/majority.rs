@@ -26,7 +26,7 @@ const INVALID_OPTIONS: i32 = 72;
 /// asks for a state no older than the newest known time (`afterClusterTime`), and waits if the primary is
 /// behind.
 #[derive(Debug, Clone)]
-pub struct MonotonicReads {
+pub(crate) struct MonotonicReads {
     pub(crate) database: Database,
     pub(crate) time: Arc<DatabaseTime>,
 }
@@ -40,7 +40,7 @@ pub struct MonotonicReads {
 /// The server's *clock*, estimated: the time of the last answer to a write, plus the time elapsed since. That
 /// stops while the machine sleeps or its VM is paused; then the estimate is too early until the next answer.
 #[derive(Debug, Default)]
-pub struct DatabaseTime {
+pub(crate) struct DatabaseTime {
     newest: Mutex<Option<Timestamp>>,
     /// The server's time in milliseconds since 1970, and the local instant at which it was learned.
     clock: Mutex<Option<(i64, Instant)>>,
@@ -48,25 +48,25 @@ pub struct DatabaseTime {
 
 impl DatabaseTime {
     /// Learns a time that a majority has.
-    pub fn learn(&self, at: Option<Timestamp>) {
+    pub(crate) fn learn(&self, at: Option<Timestamp>) {
         let mut newest = self.newest.lock();
         *newest = at.max(*newest);
     }
 
     /// The newest known time.
-    pub fn newest(&self) -> Option<Timestamp> {
+    pub(crate) fn newest(&self) -> Option<Timestamp> {
         *self.newest.lock()
     }
 
     /// Learns the server's clock, in whole seconds, from the time of an answer to a write that has just
     /// arrived.
-    pub fn learn_clock(&self, at: Option<Timestamp>) {
+    pub(crate) fn learn_clock(&self, at: Option<Timestamp>) {
         self.learn_clock_at(at, Instant::now());
     }
 
     /// The server's clock, in milliseconds since 1970; `None` before the first answer. It never goes back. It
     /// is early by the time that this machine has slept since the last answer, and by up to a second more.
-    pub fn clock(&self) -> Option<i64> {
+    pub(crate) fn clock(&self) -> Option<i64> {
         self.clock_at(Instant::now())
     }
 
@@ -87,7 +87,7 @@ impl DatabaseTime {
 
 /// What a read must show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub(crate) enum Level {
     /// What a majority has, as far as the server that is asked knows.
     Majority,
     /// All that a majority had when the read began, whichever server was primary then. The primary writes to
@@ -97,7 +97,7 @@ pub enum Level {
 
 /// A `find` or `aggregate` command that has no read concern yet.
 #[derive(Debug)]
-pub struct Query {
+pub(crate) struct Query {
     /// What is asked.
     pub command: Document,
     /// Until when an answer is waited for.
@@ -112,13 +112,13 @@ pub struct Query {
 
 impl Query {
     /// One that the primary answers until the deadline.
-    pub fn new(command: Document, deadline: Deadline) -> Self {
+    pub(crate) fn new(command: Document, deadline: Deadline) -> Self {
         Self { command, deadline, level: Level::Majority, after: None, server: None }
     }
 }
 
 impl MonotonicReads {
-    pub fn of(database: Database) -> Self {
+    pub(crate) fn of(database: Database) -> Self {
         Self { database, time: Arc::default() }
     }
 
@@ -126,7 +126,7 @@ impl MonotonicReads {
     ///
     /// # Errors
     /// The database does not answer in time, no primary has caught up in time, or `read` fails.
-    pub fn find<T: Send + 'static>(
+    pub(crate) fn find<T: Send + 'static>(
         &self,
         query: Query,
         read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
@@ -192,7 +192,7 @@ impl MonotonicReads {
 /// A `find` command for at most `most` documents, in the order of the index that is its hint. All of them
 /// come in one batch, unless they have more bytes than a server sends at once: by default its first batch has
 /// 101.
-pub fn at_most(collection: &str, filter: Document, most: usize, hint: Document) -> Document {
+pub(crate) fn at_most(collection: &str, filter: Document, most: usize, hint: Document) -> Document {
     doc! {
         "find": collection, "filter": filter, "sort": hint.clone(),
         // With a batch of more than all, the server closes the cursor at once.
@@ -201,7 +201,7 @@ pub fn at_most(collection: &str, filter: Document, most: usize, hint: Document) 
 }
 
 /// A read that is retried while the database is unavailable, for at most [`NO_PRIMARY`].
-pub struct Patient {
+pub(crate) struct Patient {
     after: Option<Timestamp>,
     deadline: Deadline,
     patience: Deadline,
@@ -210,7 +210,7 @@ pub struct Patient {
 
 impl Patient {
     /// `after`, if known, is the time whose state the read must at least see.
-    pub fn new(after: Option<Timestamp>, deadline: Deadline) -> Self {
+    pub(crate) fn new(after: Option<Timestamp>, deadline: Deadline) -> Self {
         Self { after, deadline, patience: deadline.or_within(NO_PRIMARY), attempts: 0 }
     }
 
@@ -229,7 +229,7 @@ impl Patient {
     ///
     /// # Errors
     /// Returns `error` if another attempt would not help or the patience is used up.
-    pub async fn after(&mut self, error: Error) -> Result<()> {
+    pub(crate) async fn after(&mut self, error: Error) -> Result<()> {
         match error {
             // After a failover the cluster may never reach `after`, or refuse it because its clock was set
             // back. A majority read without `after` is as safe; at worst the next append is refused again.

@@ -10,7 +10,7 @@ use super::values::whole_number;
 
 /// A final answer: the server has decided about every statement, and what is stored is stored durably.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// One verdict for each statement, in their order.
     pub verdicts: Vec<Verdict>,
     /// The indexes of the statements that inserted a document.
@@ -21,7 +21,7 @@ pub struct Answer {
 
 /// What became of one statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It was applied.
     Stored,
     /// It was refused. That is final, because a count never returns to an earlier value.
@@ -42,7 +42,7 @@ pub(crate) const TOO_LARGE: [i32; 2] = [10334, 17419];
 
 /// Why an answer does not say what is stored.
 #[derive(Debug, thiserror::Error)]
-pub enum Unjudged {
+pub(crate) enum Unjudged {
     /// What was applied may be lost.
     #[error("write concern error: {0}")]
     NotDurable(Document),
@@ -61,7 +61,7 @@ pub enum Unjudged {
 ///
 /// # Errors
 /// Every statement may or may not be stored.
-pub fn judge(reply: &Document, statements: usize, ordered: bool) -> Result<Answer, Unjudged> {
+pub(crate) fn judge(reply: &Document, statements: usize, ordered: bool) -> Result<Answer, Unjudged> {
     if let Ok(error) = reply.get_document("writeConcernError") {
         return Err(Unjudged::NotDurable(error.clone()));
     }

@@ -28,7 +28,7 @@ use super::reply::{self, Answer, Verdict};
 
 /// A pool of sessions for numbered commands.
 #[derive(Debug)]
-pub struct Sessions {
+pub(crate) struct Sessions {
     client: Client,
     topology: Topology,
     idle: Mutex<Idle<NumberedSession>>,
@@ -76,7 +76,7 @@ const FIRST_NUMBER: i64 = 1 << 40;
 
 /// A write command.
 #[derive(Debug)]
-pub struct WriteCommand {
+pub(crate) struct WriteCommand {
     collection: String,
     /// Its bytes without a number. Raw, because statements as a `Document` take ten times the memory.
     bytes: Result<RawDocumentBuf, BsonError>,
@@ -87,7 +87,7 @@ pub struct WriteCommand {
 impl WriteCommand {
     /// Updates of a collection. An `ordered` command stops at its first failure; otherwise each update runs
     /// independently of the others.
-    pub fn update(
+    pub(crate) fn update(
         collection: &str,
         updates: impl IntoIterator<Item = Result<RawBson, BsonError>>,
         ordered: bool,
@@ -98,7 +98,7 @@ impl WriteCommand {
     }
 
     /// Inserts documents into a collection, each independently of the others.
-    pub fn insert(collection: &str, documents: Vec<Document>, concern: Document) -> Self {
+    pub(crate) fn insert(collection: &str, documents: Vec<Document>, concern: Document) -> Self {
         let head = doc! { "insert": collection, "ordered": false, "writeConcern": concern };
         let documents = documents.into_iter().map(|document| RawBson::try_from(Bson::from(document)));
         Self::new(collection, head, cstr!("documents"), documents, false)
@@ -123,7 +123,7 @@ impl WriteCommand {
 
     /// The same command, which the server ends after `limit`. Each replay has this limit.
     #[must_use]
-    pub fn running_at_most(mut self, limit: Duration) -> Self {
+    pub(crate) fn running_at_most(mut self, limit: Duration) -> Self {
         let millis = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX).max(1);
         self.bytes = self.bytes.map(|mut bytes| {
             bytes.append(cstr!("maxTimeMS"), millis);
@@ -135,7 +135,7 @@ impl WriteCommand {
 
 /// The write concern of durable writes: acknowledged once they are in the journals of a majority, within the
 /// deadline.
-pub fn durable(deadline: Deadline) -> Document {
+pub(crate) fn durable(deadline: Deadline) -> Document {
     doc! { "w": "majority", "j": true, "wtimeout": deadline.remaining_millis() }
 }
 
@@ -159,12 +159,12 @@ impl Unanswered {
 }
 
 impl Sessions {
-    pub fn new(client: Client, topology: Topology) -> Self {
+    pub(crate) fn new(client: Client, topology: Topology) -> Self {
         Self { client, topology, idle: Mutex::new(Idle::new()) }
     }
 
     /// What kind of deployment the commands go to.
-    pub fn topology(&self) -> Topology {
+    pub(crate) fn topology(&self) -> Topology {
         self.topology
     }
 
@@ -174,7 +174,7 @@ impl Sessions {
     ///
     /// # Errors
     /// See [`Unanswered`].
-    pub async fn commit(
+    pub(crate) async fn commit(
         self: &Arc<Self>,
         reads: &MonotonicReads,
         command: WriteCommand,

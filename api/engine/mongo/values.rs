@@ -33,10 +33,10 @@ pub(crate) fn binary(bytes: impl Into<Vec<u8>>) -> Binary {
 }
 
 /// Writes the fields of a document, in their order. No name may have a NUL: those of definitions are checked.
-pub struct DocumentWriter<'a>(&'a mut Vec<u8>);
+pub(crate) struct DocumentWriter<'a>(&'a mut Vec<u8>);
 
 /// A document with these fields.
-pub fn document(fill: impl FnOnce(&mut DocumentWriter<'_>)) -> RawDocumentBuf {
+pub(crate) fn document(fill: impl FnOnce(&mut DocumentWriter<'_>)) -> RawDocumentBuf {
     let mut bytes = Vec::with_capacity(1_024);
     enclose(&mut bytes, fill);
     RawDocumentBuf::from_bytes(bytes).expect("its length and its end are written")
@@ -59,27 +59,27 @@ impl DocumentWriter<'_> {
         self.0.push(0);
     }
 
-    pub fn i32(&mut self, name: &str, value: i32) {
+    pub(crate) fn i32(&mut self, name: &str, value: i32) {
         self.name(ElementType::Int32, name);
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub fn i64(&mut self, name: &str, value: i64) {
+    pub(crate) fn i64(&mut self, name: &str, value: i64) {
         self.name(ElementType::Int64, name);
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub fn bool(&mut self, name: &str, value: bool) {
+    pub(crate) fn bool(&mut self, name: &str, value: bool) {
         self.name(ElementType::Boolean, name);
         self.0.push(value.into());
     }
 
-    pub fn date(&mut self, name: &str, value: Instant) {
+    pub(crate) fn date(&mut self, name: &str, value: Instant) {
         self.name(ElementType::DateTime, name);
         self.0.extend_from_slice(&value.millis().to_le_bytes());
     }
 
-    pub fn text(&mut self, name: &str, value: &str) {
+    pub(crate) fn text(&mut self, name: &str, value: &str) {
         self.name(ElementType::String, name);
         let length = i32::try_from(value.len() + 1).expect("a text of less than 2 GiB");
         self.0.extend_from_slice(&length.to_le_bytes());
@@ -87,7 +87,7 @@ impl DocumentWriter<'_> {
         self.0.push(0);
     }
 
-    pub fn binary(&mut self, name: &str, value: &Binary) {
+    pub(crate) fn binary(&mut self, name: &str, value: &Binary) {
         self.name(ElementType::Binary, name);
         let length = i32::try_from(value.bytes.len()).expect("bytes of less than 2 GiB");
         self.0.extend_from_slice(&length.to_le_bytes());
@@ -96,7 +96,7 @@ impl DocumentWriter<'_> {
     }
 
     /// The id of an owner, by its type.
-    pub fn owner(&mut self, name: &str, value: &OwnerId) {
+    pub(crate) fn owner(&mut self, name: &str, value: &OwnerId) {
         match value {
             OwnerId::Integer(id) => self.i64(name, *id as i64),
             OwnerId::Text(id) => self.text(name, id),
@@ -104,13 +104,18 @@ impl DocumentWriter<'_> {
     }
 
     /// A document that is there already.
-    pub fn copy(&mut self, name: &str, value: &RawDocument) {
+    pub(crate) fn copy(&mut self, name: &str, value: &RawDocument) {
         self.name(ElementType::EmbeddedDocument, name);
         self.0.extend_from_slice(value.as_bytes());
     }
 
     /// A document that is there already, and one more field.
-    pub fn copy_with(&mut self, name: &str, value: &RawDocument, more: impl FnOnce(&mut DocumentWriter<'_>)) {
+    pub(crate) fn copy_with(
+        &mut self,
+        name: &str,
+        value: &RawDocument,
+        more: impl FnOnce(&mut DocumentWriter<'_>),
+    ) {
         let fields = value.as_bytes();
         self.document(name, |copy| {
             copy.0.extend_from_slice(&fields[4..fields.len() - 1]);
@@ -118,13 +123,13 @@ impl DocumentWriter<'_> {
         });
     }
 
-    pub fn document(&mut self, name: &str, fill: impl FnOnce(&mut DocumentWriter<'_>)) {
+    pub(crate) fn document(&mut self, name: &str, fill: impl FnOnce(&mut DocumentWriter<'_>)) {
         self.name(ElementType::EmbeddedDocument, name);
         enclose(self.0, fill);
     }
 
     /// Each element is written as the field whose name it gets.
-    pub fn array<T>(
+    pub(crate) fn array<T>(
         &mut self,
         name: &str,
         elements: impl IntoIterator<Item = T>,

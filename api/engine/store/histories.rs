@@ -21,7 +21,7 @@ use crate::mongo::values::whole_number;
 use crate::mongo::{Corruption, Error, Result};
 
 /// Name of the collection.
-pub const COLLECTION: &str = "histories";
+pub(crate) const COLLECTION: &str = "histories";
 
 /// What a database remembers of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl KnownHistory {
 }
 
 /// Whether the collection, the validator and the indexes of a history are created.
-pub fn is_complete(stored: &Document) -> bool {
+pub(crate) fn is_complete(stored: &Document) -> bool {
     stored.get_bool("ready").unwrap_or(false)
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn markers(history: &Document) -> Option<i64> {
 }
 
 /// The documents of all histories, by name.
-pub async fn all(database: &Database) -> Result<BTreeMap<String, Document>> {
+pub(crate) async fn all(database: &Database) -> Result<BTreeMap<String, Document>> {
     let histories = database.collection::<Document>(COLLECTION);
     let found = histories.find(doc! {}).read_concern(ReadConcern::majority());
     let found: Vec<Document> = found.await?.try_collect().await?;

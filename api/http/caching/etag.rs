@@ -6,7 +6,7 @@ use super::control::EntityTag;
 
 /// The tags that the client already has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IfNoneMatch {
+pub(crate) enum IfNoneMatch {
     /// No tag. Also for a malformed header: a superfluous answer does no harm.
     Nothing,
     /// `*`: any tag of this address.
@@ -17,7 +17,7 @@ pub enum IfNoneMatch {
 
 impl IfNoneMatch {
     /// From all the lines of the header.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut lines = headers.get_all(header::IF_NONE_MATCH).iter();
         let Some(first) = lines.next() else { return Self::Nothing };
         let mut line = first.clone();
@@ -33,7 +33,7 @@ impl IfNoneMatch {
 
     /// The tag for a 304, if the client has this one by weak comparison. It is weak if the client's is,
     /// because the client then has a compressed copy.
-    pub fn known(&self, tag: &EntityTag) -> Option<HeaderValue> {
+    pub(crate) fn known(&self, tag: &EntityTag) -> Option<HeaderValue> {
         let Self::Tags(line) = self else { return None };
         let tag = tag.header();
         let strong = |known: &&[u8]| *known.strip_prefix(b"W/").unwrap_or(known) == *tag.as_bytes();
@@ -43,7 +43,7 @@ impl IfNoneMatch {
     }
 
     /// Like [`IfNoneMatch::known`], but `*` matches too: for an address that has content.
-    pub fn met_by(&self, tag: &EntityTag) -> Option<HeaderValue> {
+    pub(crate) fn met_by(&self, tag: &EntityTag) -> Option<HeaderValue> {
         if *self == Self::Anything { Some(tag.header()) } else { self.known(tag) }
     }
 }
@@ -81,14 +81,14 @@ fn first(list: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Weakens the tag of a compressed body, which has other bytes.
-pub fn weaken_if_compressed(headers: &mut HeaderMap) {
+pub(crate) fn weaken_if_compressed(headers: &mut HeaderMap) {
     if headers.contains_key(header::CONTENT_ENCODING) {
         weaken(headers);
     }
 }
 
 /// Weakens the tag of an answer that may have other bytes under the same tag, which mean the same.
-pub fn weaken(headers: &mut HeaderMap) {
+pub(crate) fn weaken(headers: &mut HeaderMap) {
     if let Some(tag) = headers.get_mut(header::ETAG) {
         *tag = weak(tag);
     }

@@ -17,10 +17,10 @@ use std::time::Duration;
 
 /// Bytes that each answer to a request with a permit may hold, whatever the others hold: enough for the
 /// counters of a series of page views.
-pub const OWN: usize = 96 * 1024;
+pub(crate) const OWN: usize = 96 * 1024;
 
 /// The same of a request without a permit, such as one that is refused: enough for any problem.
-pub const OWN_WITHOUT_PERMIT: usize = 4 * 1024;
+pub(crate) const OWN_WITHOUT_PERMIT: usize = 4 * 1024;
 
 /// Bytes that all answers of a process may hold beyond their own.
 const POOL: usize = 64 * 1024 * 1024;
@@ -33,7 +33,7 @@ const HASTE: u32 = 12;
 
 /// The permit of a request, as an extension of its answer, which keeps it until its client has taken it.
 #[derive(Clone)]
-pub struct WithPermit {
+pub(crate) struct WithPermit {
     #[expect(dead_code, reason = "it is taken until this is dropped")]
     permit: Arc<dyn Any + Send + Sync>,
     own: usize,
@@ -41,17 +41,17 @@ pub struct WithPermit {
 
 impl WithPermit {
     /// Of an answer to a request with this permit.
-    pub fn new(permit: impl Any + Send + Sync) -> Self {
+    pub(crate) fn new(permit: impl Any + Send + Sync) -> Self {
         Self { permit: Arc::new(permit), own: OWN }
     }
 
     /// Of an answer to a long poll with this permit. There may be many of them.
-    pub fn of_poll(permit: impl Any + Send + Sync) -> Self {
+    pub(crate) fn of_poll(permit: impl Any + Send + Sync) -> Self {
         Self { permit: Arc::new(permit), own: OWN_WITHOUT_PERMIT }
     }
 
     /// Bytes that the answer may hold, whatever the others hold.
-    pub fn own(&self) -> usize {
+    pub(crate) fn own(&self) -> usize {
         self.own
     }
 }

@@ -59,7 +59,7 @@ pub struct Permit {
 }
 
 /// The permit of a request whose answer outlives its handler.
-pub type LongPermit = Arc<Permit>;
+pub(crate) type LongPermit = Arc<Permit>;
 
 impl Permits {
     /// `most` permits for `what`, in the plural. One client may take a quarter of them, and at least one.

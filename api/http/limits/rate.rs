@@ -13,5 +13,6 @@ mod balances;
 mod limits;
 mod quota;
 
-pub use limits::{Class, RateLimits};
-pub use quota::{ClientQuota, LEFT, POLICY, of_search};
+pub(crate) use limits::Class;
+pub use limits::RateLimits;
+pub(crate) use quota::{ClientQuota, LEFT, POLICY, of_search};

@@ -5,7 +5,7 @@ use pagebucket_streams::ingest::Budget;
 
 /// Lines that may wait in an upload to many histories: enough for batches with more than one line of an
 /// owner.
-pub const WAITING_OF_MANY: usize = 50_000;
+pub(crate) const WAITING_OF_MANY: usize = 50_000;
 
 /// Bytes that all uploads of a process may hold beyond their own shares ([`Budget`]): enough for one upload
 /// to many histories with [`WAITING_OF_MANY`] waiting lines.

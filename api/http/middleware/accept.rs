@@ -25,7 +25,7 @@ use crate::request::body::{EVENTS, JSON};
 ///
 /// # Errors
 /// The client cannot take the answer.
-pub fn takes_answer(request: &Request, media_type: &str) -> Result<(), Problem> {
+pub(crate) fn takes_answer(request: &Request, media_type: &str) -> Result<(), Problem> {
     let headers = request.headers();
     let refuse = |kind, why: &str| Err(Problem::new(kind, why));
     // A client that loses a live stream resumes it after the last event, wherever it broke off.
@@ -67,7 +67,7 @@ fn takes_encoding(headers: &HeaderMap) -> bool {
 }
 
 /// Whether the client accepts gzip, and does not prefer the uncompressed answer.
-pub fn prefers_gzip(headers: &HeaderMap) -> bool {
+pub(crate) fn prefers_gzip(headers: &HeaderMap) -> bool {
     let gzip = weight_of_coding(headers, "gzip").unwrap_or(0.0);
     gzip > 0.0 && gzip >= weight_of_coding(headers, "identity").unwrap_or(0.0)
 }

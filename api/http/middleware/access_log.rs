@@ -21,7 +21,7 @@ use crate::problem::ProblemKind;
 use crate::request::context::SentBy;
 use crate::request::id::RequestId;
 use crate::request::logged;
-pub use refusals::RefusalCounts;
+pub(crate) use refusals::RefusalCounts;
 
 /// Most bytes of a method: those that are standard are shorter.
 const MOST_OF_METHOD: usize = 32;
@@ -31,14 +31,14 @@ const MOST_OF_METHOD: usize = 32;
 struct OfProbe;
 
 /// The answer of a probe, whose line has the level `DEBUG`, because probes come every few seconds.
-pub async fn of_probe(mut answer: Response<Body>) -> Response<Body> {
+pub(crate) async fn of_probe(mut answer: Response<Body>) -> Response<Body> {
     answer.extensions_mut().insert(OfProbe);
     answer
 }
 
 /// Why a client may not send a request, as an extension of the answer: its line is one of the audit log.
 #[derive(Debug, Clone)]
-pub struct RefusedFor {
+pub(crate) struct RefusedFor {
     /// The reason, as metrics have it.
     pub reason: &'static str,
     /// Whose token or key it has, if that is known.
@@ -48,16 +48,16 @@ pub struct RefusedFor {
 /// The number of items that an answer has, or that its request has stored: an extension of the answer. A
 /// stream adds to it until it ends.
 #[derive(Debug, Clone, Default)]
-pub struct ItemCount(Arc<AtomicU64>);
+pub(crate) struct ItemCount(Arc<AtomicU64>);
 
 impl ItemCount {
     /// Of these items.
-    pub fn of(items: usize) -> Self {
+    pub(crate) fn of(items: usize) -> Self {
         Self(Arc::new(AtomicU64::new(items as u64)))
     }
 
     /// Adds items.
-    pub fn add(&self, items: u64) {
+    pub(crate) fn add(&self, items: u64) {
         // The counter guards no other memory: no order is needed.
         self.0.fetch_add(items, Ordering::Relaxed);
     }
@@ -68,7 +68,7 @@ impl ItemCount {
 }
 
 /// The line of a request. It is written when this is dropped.
-pub struct AccessLine {
+pub(crate) struct AccessLine {
     started: Instant,
     id: RequestId,
     peer: IpAddr,
@@ -96,7 +96,12 @@ struct LoggedAnswer {
 
 impl AccessLine {
     /// Begins the line of a request from this client, and counts what is read of its body.
-    pub fn begin(request: &mut Request, id: RequestId, peer: IpAddr, refusals: &RefusalCounts) -> Self {
+    pub(crate) fn begin(
+        request: &mut Request,
+        id: RequestId,
+        peer: IpAddr,
+        refusals: &RefusalCounts,
+    ) -> Self {
         let received = (!request.body().is_end_stream()).then(|| {
             let received = Arc::new(AtomicU64::new(0));
             let counter = Arc::clone(&received);
@@ -113,12 +118,12 @@ impl AccessLine {
     }
 
     /// Since the request began.
-    pub fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
     /// The answer, with whose end the line is written.
-    pub fn end_with(mut self, response: Response<Body>) -> Response<Body> {
+    pub(crate) fn end_with(mut self, response: Response<Body>) -> Response<Body> {
         let extensions = response.extensions();
         self.answer = Some(LoggedAnswer {
             status: response.status(),

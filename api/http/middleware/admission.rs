@@ -35,7 +35,7 @@ use crate::request::watch;
 
 /// What a route answers, and how long that may take. It is given where the route is registered.
 #[derive(Debug, Clone, Copy)]
-pub enum Policy {
+pub(crate) enum Policy {
     /// JSON, within the time of a request.
     Json,
     /// The same, unless the request asks to wait: then it is a long poll, which has a permit of live streams.
@@ -49,7 +49,7 @@ pub enum Policy {
 }
 
 /// Answers 503 at once if the limit of concurrent requests is reached.
-pub async fn under_way(
+pub(crate) async fn under_way(
     State((permits, gate)): State<(Permits, Gate)>,
     request: Request,
     next: Next,
@@ -61,7 +61,7 @@ pub async fn under_way(
 }
 
 /// What all routes under `/v1` share.
-pub struct Admission {
+pub(crate) struct Admission {
     /// Cancelled when the service stops.
     pub stop: CancellationToken,
     /// The permits of requests, uploads, live streams and long polls aside.
@@ -83,7 +83,7 @@ pub struct Admission {
 /// quota, and 406 or 505 if the client cannot take the answer. Completes the context of each request, with
 /// its deadline for example.
 #[derive(Clone)]
-pub struct RouteAdmission {
+pub(crate) struct RouteAdmission {
     shared: Arc<Admission>,
     policy: Policy,
     access: Access,
@@ -95,7 +95,7 @@ pub struct RouteAdmission {
 
 impl Admission {
     /// The layer for routes with this policy and this access, of these histories.
-    pub fn layer(
+    pub(crate) fn layer(
         self: &Arc<Self>,
         policy: Policy,
         access: Access,

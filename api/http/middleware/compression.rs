@@ -18,16 +18,16 @@ use crate::limits::answer_memory::AnswerMemory;
 
 /// Marks an answer that must not be compressed.
 #[derive(Clone, Copy)]
-pub struct Whole;
+pub(crate) struct Whole;
 
 /// Marks an answer of unknown length that is made without waiting.
 #[derive(Clone, Copy)]
-pub struct AtOnce;
+pub(crate) struct AtOnce;
 
 /// The `Content-Range` of an answer. The layer compresses no answer that already has this header, and takes
 /// `Accept-Ranges` away from those that it compresses. Our unit is not bytes, so both are added afterwards.
 #[derive(Clone)]
-pub struct ContentRange(pub HeaderValue);
+pub(crate) struct ContentRange(pub HeaderValue);
 
 /// Memory of a compressor, in bytes.
 const COMPRESSOR: usize = 3 * 512 * 1024;
@@ -36,7 +36,7 @@ const COMPRESSOR: usize = 3 * 512 * 1024;
 const LONGEST_AT_ONCE: usize = 1024 * 1024;
 
 /// The layer. [`finish`] does the rest.
-pub fn layer() -> CompressionLayer<impl Predicate> {
+pub(crate) fn layer() -> CompressionLayer<impl Predicate> {
     let wanted = |_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions| {
         extensions.get::<Whole>().is_none()
             && room_of_compressor(extensions).is_none_or(|room| room.hold(COMPRESSOR))
@@ -52,7 +52,7 @@ fn room_of_compressor(extensions: &Extensions) -> Option<&Arc<AnswerMemory>> {
 
 /// Compresses what is compressed at once, and adds the headers that the layer must not see. For a client that
 /// `needs_length`, an answer that is made without waiting is made whole.
-pub async fn finish<B>(response: Response<B>, needs_length: bool) -> Response<Body>
+pub(crate) async fn finish<B>(response: Response<B>, needs_length: bool) -> Response<Body>
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {

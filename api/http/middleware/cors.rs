@@ -14,7 +14,7 @@ use crate::limits::rate;
 use crate::request::{id, params};
 
 /// How many items a history has, as grids read it.
-pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
+pub(crate) const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
 /// The event of a live stream that a browser had last, when it connects again.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -66,7 +66,7 @@ fn is_localhost(origin: &str) -> bool {
 }
 
 /// The layer that allows calls from these origins.
-pub fn layer(origins: Vec<String>) -> CorsLayer {
+pub(crate) fn layer(origins: Vec<String>) -> CorsLayer {
     let allow = move |origin: &HeaderValue, _: &Parts| allow(&origins, origin);
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(allow))

@@ -18,7 +18,7 @@ use crate::limits::requests::Limits;
 
 /// Marks an answer that continues to read the body.
 #[derive(Debug, Clone, Copy)]
-pub struct StillRead;
+pub(crate) struct StillRead;
 
 /// Most bytes that are read and dropped, as a multiple of the longest body. A client that sends more is cut
 /// off.
@@ -26,7 +26,7 @@ const MOST: usize = 16;
 
 /// The request, and a future that reads and drops what its handler leaves of its body, if it has one: until a
 /// deadline, or as long as the rest is short enough.
-pub fn rest(request: Request, limits: Limits) -> (Request, Option<impl Future>) {
+pub(crate) fn rest(request: Request, limits: Limits) -> (Request, Option<impl Future>) {
     // A client that waits for "100 Continue" has not begun, and reading the body would ask it to.
     if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {
         return (request, None);

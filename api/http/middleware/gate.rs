@@ -20,7 +20,7 @@ use crate::problem::Problem;
 use crate::request::context::RequestContext;
 use crate::request::lifetime::Lifetime;
 use answer::Denial;
-pub use answer::{METADATA, RefusedRequest, answer_to};
+pub(crate) use answer::{METADATA, RefusedRequest, answer_to};
 
 /// Most API keys that are looked up at once, and most tokens that wait at once for the issuer's keys. Their
 /// clients are not known yet, so one address has a quarter.

@@ -10,11 +10,11 @@ use crate::request::context::RequestContext;
 
 /// Decides on the requests to a route.
 #[derive(Clone)]
-pub struct Guard(Gate, Access);
+pub(crate) struct Guard(Gate, Access);
 
 impl Guard {
     /// The layer for routes with this access.
-    pub fn layer(gate: &Gate, access: Access) -> MiddlewareLayer<Self> {
+    pub(crate) fn layer(gate: &Gate, access: Access) -> MiddlewareLayer<Self> {
         MiddlewareLayer(Self(gate.clone(), access))
     }
 }

@@ -22,7 +22,7 @@ use tower_http::validate_request::ValidateRequest;
 use crate::problem::{Problem, ProblemKind};
 
 /// What this machine calls itself.
-pub(super) const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+pub(crate) const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Which hosts a request may name.
 #[derive(Debug, Clone, Default)]

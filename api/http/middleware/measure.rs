@@ -15,18 +15,18 @@ use crate::limits::rate::Class;
 /// Marks an answer whose time says nothing, as that of a live stream or a long poll: the histogram of
 /// durations does not have it.
 #[derive(Clone, Copy)]
-pub struct Untimed;
+pub(crate) struct Untimed;
 
 /// What the metrics say of a request, except its answer. The number of routes and methods is fixed, whatever
 /// clients send.
-pub struct Measured {
+pub(crate) struct Measured {
     method: &'static str,
     route: Option<MatchedPath>,
 }
 
 impl Measured {
     /// The labels of a request that is not answered yet.
-    pub fn of(request: &Request) -> Self {
+    pub(crate) fn of(request: &Request) -> Self {
         let mut methods = ["GET", "HEAD", "POST", "DELETE", "OPTIONS"].into_iter();
         let method = methods.find(|method| request.method() == method).unwrap_or("other");
         Self { method, route: request.extensions().get().cloned() }
@@ -34,7 +34,7 @@ impl Measured {
 }
 
 /// Registers what counts the failures of a route at 0, so that an alarm sees the first one.
-pub fn begin(methods: impl Iterator<Item = &'static str>, route: &str) {
+pub(crate) fn begin(methods: impl Iterator<Item = &'static str>, route: &str) {
     for method in methods {
         for status in ["500", "503"] {
             drop(
@@ -45,14 +45,14 @@ pub fn begin(methods: impl Iterator<Item = &'static str>, route: &str) {
 }
 
 /// How many requests are under way, by what they count as.
-pub struct Gauges {
+pub(crate) struct Gauges {
     appends: Gauge,
     reads: Gauge,
     streams: Gauge,
 }
 
 /// A request that is under way until this is dropped.
-pub struct UnderWay(Gauge);
+pub(crate) struct UnderWay(Gauge);
 
 impl Default for Gauges {
     fn default() -> Self {
@@ -63,7 +63,7 @@ impl Default for Gauges {
 
 impl Gauges {
     /// Counts a request of this class.
-    pub fn count(&self, class: Class) -> UnderWay {
+    pub(crate) fn count(&self, class: Class) -> UnderWay {
         let gauge = match class {
             Class::Appends => &self.appends,
             Class::Reads | Class::SignIn => &self.reads,
@@ -86,7 +86,7 @@ const MOST_CLIENTS: usize = 100;
 /// The metrics of requests, kept at hand: looking them up in the registry takes longer than counting.
 /// Clones share them.
 #[derive(Clone, Default)]
-pub struct Meters {
+pub(crate) struct Meters {
     routes: Arc<RwLock<HashMap<String, OfRoute>>>,
     clients: Arc<RwLock<HashMap<String, Counter>>>,
 }
@@ -95,7 +95,12 @@ type OfRoute = HashMap<(&'static str, StatusCode), (Counter, Histogram)>;
 
 impl Meters {
     /// Counts a request. Without a time it is not in the histogram of durations.
-    pub fn count(&self, Measured { method, route }: &Measured, status: StatusCode, took: Option<Duration>) {
+    pub(crate) fn count(
+        &self,
+        Measured { method, route }: &Measured,
+        status: StatusCode,
+        took: Option<Duration>,
+    ) {
         let (labels, route) = ((*method, status), route.as_ref().map_or("none", MatchedPath::as_str));
         let count = |(requests, seconds): &(Counter, Histogram)| {
             if let Some(took) = took {
@@ -120,7 +125,7 @@ impl Meters {
 
     /// Counts a request of a client. There may be any number of clients: those after the first hundred share
     /// a metric.
-    pub fn count_of(&self, name: &str) {
+    pub(crate) fn count_of(&self, name: &str) {
         let known = self.clients.read();
         if let Some(counter) = known.get(name) {
             return counter.increment(1);

@@ -11,10 +11,10 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 /// The answer of a service that cannot fail.
-pub type ResponseFuture<R> = BoxFuture<'static, Result<R, Infallible>>;
+pub(crate) type ResponseFuture<R> = BoxFuture<'static, Result<R, Infallible>>;
 
 /// What stands inside a layer.
-pub trait InnerService:
+pub(crate) trait InnerService:
     Service<Request, Response = Response, Error = Infallible, Future: Send + 'static> + Clone + Send + 'static
 {
 }
@@ -28,13 +28,13 @@ impl<S> InnerService for S where
 }
 
 /// The service that is ready, to be called later. Its clone, which is not ready, takes its place.
-pub fn ready<S: Clone>(inner: &mut S) -> S {
+pub(crate) fn ready<S: Clone>(inner: &mut S) -> S {
     let clone = inner.clone();
     std::mem::replace(inner, clone)
 }
 
 /// What a layer does with each request around the service `S`.
-pub trait Middleware<S>: Clone {
+pub(crate) trait Middleware<S>: Clone {
     /// The answer of the layer.
     type Response;
 
@@ -44,7 +44,7 @@ pub trait Middleware<S>: Clone {
 
 /// A layer that does this around each request.
 #[derive(Clone)]
-pub struct MiddlewareLayer<A>(pub A);
+pub(crate) struct MiddlewareLayer<A>(pub A);
 
 impl<A: Clone, S> Layer<S> for MiddlewareLayer<A> {
     type Service = MiddlewareService<A, S>;
@@ -56,7 +56,7 @@ impl<A: Clone, S> Layer<S> for MiddlewareLayer<A> {
 
 /// The service of [`MiddlewareLayer`].
 #[derive(Clone)]
-pub struct MiddlewareService<A, S> {
+pub(crate) struct MiddlewareService<A, S> {
     around: A,
     inner: S,
 }

@@ -4,7 +4,7 @@ use crate::middleware::gate::{Access, Gate, OpenParts};
 
 /// What a server does that others do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Features {
+pub(crate) struct Features {
     /// It accepts access tokens of an issuer.
     pub tokens: bool,
     /// It accepts API keys.
@@ -19,7 +19,7 @@ pub struct Features {
 
 impl Features {
     /// All that a server may do. No server does all of it at once.
-    pub const ALL: Self = Self {
+    pub(crate) const ALL: Self = Self {
         tokens: true,
         keys: true,
         open: OpenParts { docs: false, metrics: false },
@@ -28,7 +28,7 @@ impl Features {
     };
 
     /// Those of a server with this gate.
-    pub fn of(gate: &Gate) -> Self {
+    pub(crate) fn of(gate: &Gate) -> Self {
         let authenticator = gate.authenticator();
         Self {
             tokens: authenticator.is_some_and(|authenticator| authenticator.jwt.is_some()),
@@ -40,7 +40,7 @@ impl Features {
     }
 
     /// Whether clients are authenticated.
-    pub fn authenticates(self) -> bool {
+    pub(crate) fn authenticates(self) -> bool {
         self.tokens || self.keys
     }
 }

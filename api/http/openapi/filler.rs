@@ -16,7 +16,7 @@ use crate::schemas::{OWNER_ID, items};
 const REFERENCE: &str = "#/components/schemas/";
 
 /// Fills templates with what one definition says.
-pub struct Filler<'a> {
+pub(crate) struct Filler<'a> {
     definition: &'a Definition,
     /// The texts for placeholders.
     pub names: Names,
@@ -36,13 +36,13 @@ enum Placeholder {
 
 impl<'a> Filler<'a> {
     /// For the templates of this definition.
-    pub fn of(definition: &'a Definition) -> Self {
+    pub(crate) fn of(definition: &'a Definition) -> Self {
         let schemas = items::schemas(definition).into_iter().collect();
         Self { definition, names: Names::of(definition).with(texts(definition)), schemas }
     }
 
     /// For the templates of all these definitions, with examples of this one.
-    pub fn of_all(self, definitions: &Definitions) -> Self {
+    pub(crate) fn of_all(self, definitions: &Definitions) -> Self {
         let history = |definition: &Arc<Definition>| {
             let Definition { owner, name, .. } = &**definition;
             format!("{}/{}/{name}", owner.collection, items::owner_pattern(owner.kind))
@@ -52,7 +52,7 @@ impl<'a> Filler<'a> {
     }
 
     /// The document of the definition's routes and schemas.
-    pub fn document(&self, template: &Value) -> Value {
+    pub(crate) fn document(&self, template: &Value) -> Value {
         let mut document = self.fill(template).unwrap_or_default();
         if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
             for (name, schema) in std::mem::take(schemas) {
@@ -130,7 +130,7 @@ impl<'a> Filler<'a> {
     }
 
     /// The example that a placeholder stands for, if it can be made.
-    pub fn example(&self, placeholder: &str) -> Option<Value> {
+    pub(crate) fn example(&self, placeholder: &str) -> Option<Value> {
         match self.placeholder(placeholder) {
             Placeholder::Example(example) => Some(example),
             Placeholder::NoExample | Placeholder::Words => None,
@@ -375,7 +375,7 @@ fn joined(mut schema: Value) -> Value {
 }
 
 /// Adds what `more` has and `to` has not, at every level. Lists of names are united.
-pub fn merge(to: &mut Value, more: Value) {
+pub(super) fn merge(to: &mut Value, more: Value) {
     match (to, more) {
         (Value::Object(to), Value::Object(more)) => {
             for (name, value) in more {

@@ -6,38 +6,38 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::schemas::many;
 
 /// Most items in one request, uploads aside.
-pub const MOST_ITEMS: usize = 1000;
+pub(crate) const MOST_ITEMS: usize = 1000;
 
 /// An item as a client sends it.
 #[derive(ToSchema)]
-pub struct ItemInput;
+pub(crate) struct ItemInput;
 
 /// An item as a client sends it, and its owner.
 #[derive(ToSchema)]
-pub struct ItemLineInput;
+pub(crate) struct ItemLineInput;
 
 /// A stored item.
 #[derive(ToSchema)]
-pub struct Item;
+pub(crate) struct Item;
 
 /// A stored item and the number of its page.
 #[derive(ToSchema)]
-pub struct PlacedItem;
+pub(crate) struct PlacedItem;
 
 /// A stored item and its owner.
 #[derive(ToSchema)]
-pub struct ExportedItem;
+pub(crate) struct ExportedItem;
 
 /// The texts that a group of a summary has.
 #[derive(ToSchema)]
-pub struct ItemSeriesGroup;
+pub(crate) struct ItemSeriesGroup;
 
 /// What becomes of the numbers of a summary.
 #[derive(ToSchema)]
-pub struct ItemSeriesValues;
+pub(crate) struct ItemSeriesValues;
 
 /// An array of 1 to 1,000 items. It has no name: generators make a list of it.
-pub struct ItemBatch;
+pub(crate) struct ItemBatch;
 
 impl ToSchema for ItemBatch {}
 

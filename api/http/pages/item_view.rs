@@ -36,7 +36,7 @@ impl ItemView {
 }
 
 /// Appends the JSON of items to `json`, with commas between them.
-pub fn write_items<'a>(json: &mut Vec<u8>, items: impl Iterator<Item = StoredItem<'a>>) {
+pub(crate) fn write_items<'a>(json: &mut Vec<u8>, items: impl Iterator<Item = StoredItem<'a>>) {
     for (place, item) in items.enumerate() {
         if place > 0 {
             json.push(b',');
@@ -55,7 +55,7 @@ fn write_item(json: &mut Vec<u8>, item: &StoredItem<'_>) {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemPage)]
-pub struct StoredPage {
+pub(crate) struct StoredPage {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     owner: OwnerMember,

@@ -20,13 +20,13 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 /// An error for a client. What the client reads contains no driver's message and no secret.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    pub(super) kind: ProblemKind,
-    pub(super) detail: String,
+    pub(crate) kind: ProblemKind,
+    pub(crate) detail: String,
     /// Seconds to wait before a retry, if they differ from those of the kind.
-    pub(super) retry_after: Option<u32>,
+    pub(crate) retry_after: Option<u32>,
     /// The members that only some problems have. Boxed, because most problems have none and every handler
     /// returns one.
-    pub(super) members: Box<Map<String, Value>>,
+    pub(crate) members: Box<Map<String, Value>>,
     /// What the log gets. Taken when it is written.
     cause: Option<Arc<LoggedCause>>,
 }
@@ -163,7 +163,7 @@ impl Problem {
     }
 
     /// The JSON of the problem, with these members of the request.
-    pub(super) fn body(&self, request: &[(&str, &str)]) -> Value {
+    pub(crate) fn body(&self, request: &[(&str, &str)]) -> Value {
         serde_json::to_value(ProblemBody { problem: self, request }).expect(JSON)
     }
 }

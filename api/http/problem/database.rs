@@ -165,7 +165,7 @@ fn may_succeed(cause: &AppendCause) -> bool {
 }
 
 /// The kind and the text that a client may see for items that are not stored.
-pub fn why_not_stored(cause: &AppendCause) -> (ProblemKind, Cow<'static, str>) {
+pub(crate) fn why_not_stored(cause: &AppendCause) -> (ProblemKind, Cow<'static, str>) {
     let (kind, why) = match cause {
         AppendCause::UnexpectedTotal(total) => {
             let why = format!(

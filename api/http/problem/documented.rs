@@ -22,7 +22,7 @@ const BODY: &[ProblemKind] = &[MalformedJson, BodyTimeout, UnsupportedMediaType,
 macro_rules! documented {
     ($($(#[$meta:meta])* $name:ident: $($kinds:expr),*;)*) => {$(
         $(#[$meta])*
-        pub struct $name;
+        pub(crate) struct $name;
 
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
@@ -79,7 +79,7 @@ documented! {
 }
 
 /// One response for each status, with an example of each kind.
-pub fn responses(kinds: &[ProblemKind]) -> BTreeMap<String, RefOr<Response>> {
+pub(crate) fn responses(kinds: &[ProblemKind]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<u16, Vec<ProblemKind>> = BTreeMap::new();
     for kind in kinds {
         by_status.entry(kind.spec().status.as_u16()).or_default().push(*kind);
@@ -125,7 +125,7 @@ fn example(kind: ProblemKind) -> Value {
 
 /// The schema of every problem, and those that it refers to, by their names. The names of a body have no
 /// bound but that of the body, which the operator chooses; so have pointers to what they name.
-pub fn schemas() -> BTreeMap<String, RefOr<Schema>> {
+pub(crate) fn schemas() -> BTreeMap<String, RefOr<Schema>> {
     embedded(include_str!("schemas.json"))
 }
 

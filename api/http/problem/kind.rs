@@ -142,7 +142,7 @@ impl ProblemKind {
     }
 
     /// The `type` of its problems.
-    pub(super) fn r#type(self) -> String {
+    pub(crate) fn r#type(self) -> String {
         format!("{TYPE}{}", self.spec().slug)
     }
 

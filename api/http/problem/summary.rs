@@ -10,7 +10,7 @@ const MOST_REPEATED: usize = 100;
 
 /// "`/qty` is required; 2 more faults are in `errors`." Of `faults`, at least one, `errors` lists the first
 /// `listed`.
-pub(super) fn summary(place: &str, rule: impl Display, faults: usize, listed: usize) -> String {
+pub(crate) fn summary(place: &str, rule: impl Display, faults: usize, listed: usize) -> String {
     let first = format!("{place} {rule}");
     match (faults - 1, faults - listed) {
         (0, _) => format!("{first}."),
@@ -21,7 +21,7 @@ pub(super) fn summary(place: &str, rule: impl Display, faults: usize, listed: us
 }
 
 /// Where a fault is. `whole` is the document.
-pub(super) fn place(Fault { line, pointer, .. }: &Fault, whole: &str) -> String {
+pub(crate) fn place(Fault { line, pointer, .. }: &Fault, whole: &str) -> String {
     match (line, pointer.is_empty()) {
         (None, true) => whole.to_owned(),
         (None, false) => quoted(pointer),
@@ -32,7 +32,7 @@ pub(super) fn place(Fault { line, pointer, .. }: &Fault, whole: &str) -> String 
 
 /// A client's name or pointer between backticks: cut if it is long, and without characters that a terminal
 /// obeys or that end the quotation.
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     let mut shown = String::new();
     for character in name.chars().take(MOST_REPEATED) {
         match character {

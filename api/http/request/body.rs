@@ -10,26 +10,30 @@ use crate::limits::requests::Limits;
 use crate::problem::{Problem, ProblemKind};
 
 /// The media type of JSON (RFC 8259).
-pub const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// The media type of one JSON text per line. (<https://github.com/ndjson/ndjson-spec>)
-pub const NDJSON: &str = "application/x-ndjson";
+pub(crate) const NDJSON: &str = "application/x-ndjson";
 
 /// The media type of any bytes: of a body of lines in OpenAPI 3.0, which generators know no other word for.
-pub const OCTETS: &str = "application/octet-stream";
+pub(crate) const OCTETS: &str = "application/octet-stream";
 
 /// The media type of Server-Sent Events (HTML, section "Server-sent events").
-pub const EVENTS: &str = "text/event-stream";
+pub(crate) const EVENTS: &str = "text/event-stream";
 
 /// The media type of CSV (RFC 4180).
-pub const CSV: &str = "text/csv";
+pub(crate) const CSV: &str = "text/csv";
 
 /// Expects a body of this media type; lines may also be sent as [`OCTETS`]. `advice` may say where to send
 /// others.
 ///
 /// # Errors
 /// The body is of another type, or it is compressed or not in UTF-8.
-pub fn expect(headers: &HeaderMap, expected: &str, advice: impl FnOnce() -> String) -> Result<(), Problem> {
+pub(crate) fn expect(
+    headers: &HeaderMap,
+    expected: &str,
+    advice: impl FnOnce() -> String,
+) -> Result<(), Problem> {
     let refuse = |detail: &str| Err(Problem::new(ProblemKind::UnsupportedMediaType, detail));
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (media_type, parameters) = given.split_once(';').unwrap_or((given, ""));
@@ -52,12 +56,12 @@ pub fn expect(headers: &HeaderMap, expected: &str, advice: impl FnOnce() -> Stri
 }
 
 /// Advice for a route that takes JSON and has an upload below it.
-pub fn upload_below(uri: &Uri) -> String {
+pub(crate) fn upload_below(uri: &Uri) -> String {
     upload_of(uri.path())
 }
 
 /// Advice for a route that takes JSON and has an upload beside it.
-pub fn upload_beside(uri: &Uri) -> String {
+pub(crate) fn upload_beside(uri: &Uri) -> String {
     upload_of(uri.path().rsplit_once('/').map_or("", |(parent, _)| parent))
 }
 
@@ -70,7 +74,7 @@ fn upload_of(parent: &str) -> String {
 ///
 /// # Errors
 /// The body is too long or too slow, or breaks off.
-pub async fn read(mut body: Body, limits: Limits) -> Result<Bytes, Problem> {
+pub(crate) async fn read(mut body: Body, limits: Limits) -> Result<Bytes, Problem> {
     let too_large = || {
         let most = format!("The body must have at most {} bytes.", limits.body);
         Err(Problem::new(ProblemKind::BodyTooLarge, most))

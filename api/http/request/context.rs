@@ -37,7 +37,7 @@ impl Default for RequestConnection {
 
 /// What is known of a request: its only extension of ours.
 #[derive(Debug, Clone)]
-pub struct RequestContext {
+pub(crate) struct RequestContext {
     /// Its id.
     pub id: RequestId,
     /// Its connection.
@@ -62,7 +62,7 @@ pub struct RequestContext {
 
 impl RequestContext {
     /// Of a request that begins.
-    pub fn new(id: RequestId, connection: RequestConnection) -> Self {
+    pub(crate) fn new(id: RequestId, connection: RequestConnection) -> Self {
         Self {
             id,
             connection,
@@ -77,24 +77,24 @@ impl RequestContext {
     }
 
     /// Among the extensions of a request.
-    pub fn of(extensions: &Extensions) -> &Self {
+    pub(crate) fn of(extensions: &Extensions) -> &Self {
         extensions.get().expect("the outermost layer gives every request its context")
     }
 
     /// The same, to add to it.
-    pub fn of_mut(extensions: &mut Extensions) -> &mut Self {
+    pub(crate) fn of_mut(extensions: &mut Extensions) -> &mut Self {
         extensions.get_mut().expect("the outermost layer gives every request its context")
     }
 
     /// The name of its client, if clients are authenticated.
-    pub fn principal_name(&self) -> Option<&str> {
+    pub(crate) fn principal_name(&self) -> Option<&str> {
         self.principal.as_deref().map(|principal| &*principal.name)
     }
 }
 
 /// What admission has granted a request.
 #[derive(Debug)]
-pub struct Granted {
+pub(crate) struct Granted {
     /// When its database commands end.
     pub deadline: Deadline,
     /// What its client may still use.
@@ -103,7 +103,7 @@ pub struct Granted {
 
 impl Granted {
     /// Among the extensions of a request.
-    pub fn of(extensions: &Extensions) -> Self {
+    pub(crate) fn of(extensions: &Extensions) -> Self {
         let RequestContext { deadline, quota, .. } = RequestContext::of(extensions);
         Self { deadline: *deadline, quota: quota.clone() }
     }
@@ -126,7 +126,7 @@ impl<S: Sync> FromRequestParts<S> for Account {
 }
 
 /// The histories of the collection of owners that the address of a request names.
-pub struct Histories(pub Arc<[Engine]>);
+pub(crate) struct Histories(pub Arc<[Engine]>);
 
 impl<S: Sync> FromRequestParts<S> for Histories {
     type Rejection = Infallible;
@@ -139,4 +139,4 @@ impl<S: Sync> FromRequestParts<S> for Histories {
 
 /// The client of an answered request, as an extension of the answer: for the log.
 #[derive(Debug, Clone)]
-pub struct SentBy(pub Arc<Principal>);
+pub(crate) struct SentBy(pub Arc<Principal>);

@@ -8,11 +8,11 @@ use pagebucket_model::domain::Wait;
 /// Longest time for one request, its body included.
 pub const REQUEST: Duration = Duration::from_secs(35);
 /// Longest time for a long poll: what it does after its wait is a request.
-pub const POLL: Duration = Duration::from_secs(Wait::MAX as u64 + REQUEST.as_secs());
+pub(crate) const POLL: Duration = Duration::from_secs(Wait::MAX as u64 + REQUEST.as_secs());
 
 /// The longest times of requests.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub(crate) struct Times {
     /// Of a request that is no long poll.
     pub request: Duration,
     /// Of a long poll.
@@ -29,7 +29,7 @@ impl Default for Times {
 const ANSWER: Duration = Duration::from_secs(2);
 
 /// Longest time for the body of a request that is no upload: a commit must have enough time after it.
-pub const BODY: Duration = Duration::from_secs(15);
+pub(crate) const BODY: Duration = Duration::from_secs(15);
 
 // Inner deadlines end before outer ones.
 const _: () = assert!(engine::internal::NO_PRIMARY.as_secs() < engine::internal::COMMAND.as_secs());
@@ -40,6 +40,6 @@ const _: () =
 
 /// The deadline of the database commands of a request that begins now. Uploads ignore it, because they may
 /// take longer.
-pub fn from_now() -> Deadline {
+pub(crate) fn from_now() -> Deadline {
     Deadline::within(REQUEST - ANSWER)
 }

@@ -3,22 +3,22 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The header that carries it.
-pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 const LONGEST: usize = 128;
 
 /// The client's own, or 16 random hexadecimal digits: visible ASCII.
 #[derive(Debug, Clone)]
-pub struct RequestId(pub HeaderValue);
+pub(crate) struct RequestId(pub HeaderValue);
 
 impl RequestId {
     /// The client's, if it is harmless, or a new one.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         headers.get(HEADER).filter(|id| is_harmless(id)).cloned().map_or_else(Self::default, Self)
     }
 
     /// As text.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         self.0.to_str().expect("an id is visible ASCII")
     }
 }

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 /// Most bytes of a path: any of ours is shorter.
-pub const MOST_OF_PATH: usize = 1024;
+pub(crate) const MOST_OF_PATH: usize = 1024;
 
 /// The beginning of a path that is too long.
-pub fn path(path: &str) -> &str {
+pub(crate) fn path(path: &str) -> &str {
     let beginning = beginning(path, MOST_OF_PATH);
     // Without half of a percent-encoded byte.
     let end = beginning.rfind('%').filter(|at| beginning.len() < path.len() && at + 3 > beginning.len());
@@ -14,13 +14,13 @@ pub fn path(path: &str) -> &str {
 }
 
 /// The beginning of a text, of at most this number of bytes.
-pub fn beginning(text: &str, most: usize) -> &str {
+pub(crate) fn beginning(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
 /// The name of a client as one word. The `sub` of a token may have spaces, and in the format for people a
 /// space is what separates the parts of a line.
-pub fn one_word(name: &str) -> Cow<'_, str> {
+pub(crate) fn one_word(name: &str) -> Cow<'_, str> {
     if name.contains(' ') { name.replace(' ', "%20").into() } else { name.into() }
 }
 

@@ -22,14 +22,14 @@ use crate::problem::{ParameterFault, Problem};
 use crate::schemas::{ordinal, owner_id, schema};
 
 /// The client's name for the request. (IETF draft `draft-ietf-httpapi-idempotency-key-header`.)
-pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Set on an answer whose items were stored by an earlier request with the key.
-pub const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub(crate) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The parameter with which a listing is a long poll.
-pub const WAIT: &str = "wait";
+pub(crate) const WAIT: &str = "wait";
 
 /// What the address of a request names: a history, or for owners the first of theirs; and what `P` reads.
-pub struct Address<P> {
+pub(crate) struct Address<P> {
     /// The engine of the history.
     pub engine: Engine,
     /// What the path and the query say.
@@ -37,7 +37,7 @@ pub struct Address<P> {
 }
 
 /// The parameters of an address, or some of them.
-pub trait Params: Sized {
+pub(crate) trait Params: Sized {
     /// Reads the parameters of one address. `None` only if one of them has a fault.
     fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self>;
 
@@ -81,7 +81,7 @@ impl<P: Params, Q: Params> Params for (P, Q) {
 
 /// The owner that an address names: `/v1/{owners}/{ownerId}`. It is read once: the gate decides by its text,
 /// and the handler uses its id.
-pub struct AddressedOwner<'a> {
+pub(crate) struct AddressedOwner<'a> {
     /// The text, decoded, as ids of its type are compared; empty if it is not UTF-8.
     pub text: Cow<'a, str>,
     /// The id, if the text is one.
@@ -90,7 +90,7 @@ pub struct AddressedOwner<'a> {
 
 impl<'a> AddressedOwner<'a> {
     /// The owner, with an id of this type, that an address names.
-    pub fn of(address: &'a Uri, kind: OwnerType) -> Self {
+    pub(crate) fn of(address: &'a Uri, kind: OwnerType) -> Self {
         let segment = address.path().split('/').nth(3).unwrap_or_default();
         let text = decoded(segment);
         let id = text.as_ref().map_err(Clone::clone).and_then(|text| kind.parse(text));
@@ -147,7 +147,7 @@ impl Params for Seq {
 
 /// The header `Idempotency-Key`, if there is one. It is the client's own: another client may use the same
 /// key.
-pub struct KeyHeader(pub Option<IdempotencyKey>);
+pub(crate) struct KeyHeader(pub Option<IdempotencyKey>);
 
 impl<S: Send + Sync> FromRequestParts<S> for KeyHeader {
     type Rejection = Problem;
@@ -176,19 +176,19 @@ impl IntoParams for KeyHeader {
 }
 
 /// The value of a required parameter, after [`ParameterReader::finish`] has refused faults.
-pub fn given<T>(parameter: Option<T>) -> T {
+pub(crate) fn given<T>(parameter: Option<T>) -> T {
     parameter.expect("the route has each parameter that is read, and a wrong one has its fault")
 }
 
 /// Whether the query of an address has the parameter, well-formed or not.
-pub fn gives(address: &Uri, name: &str) -> bool {
+pub(crate) fn gives(address: &Uri, name: &str) -> bool {
     let may_give = |query: &str| query.contains(name) || query.contains('%');
     address.query().is_some_and(may_give) && pairs(address).iter().any(|(given, _)| given == name)
 }
 
 /// The value of a parameter of a query.
-pub(super) struct QueryValue {
-    pub(super) text: String,
+pub(crate) struct QueryValue {
+    pub(crate) text: String,
     /// Whether that is what was sent: what is not UTF-8 has become another text.
     is_utf8: bool,
 }
@@ -201,7 +201,7 @@ impl QueryValue {
 }
 
 /// The parameters of a query, as forms write them. Not axum's own extractor, which hides what is not UTF-8.
-pub(super) fn pairs(address: &Uri) -> Vec<(String, QueryValue)> {
+pub(crate) fn pairs(address: &Uri) -> Vec<(String, QueryValue)> {
     let pairs = address.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     let pair = |pair: &str| {
         let spaced = pair.replace('+', " ");
@@ -219,7 +219,7 @@ const NOT_UTF8: &str = "must be UTF-8 after percent-decoding";
 const LONGEST_NAME_REPEATED: usize = 64;
 
 /// Reads parameters one by one, and collects their faults.
-pub struct ParameterReader<'a> {
+pub(crate) struct ParameterReader<'a> {
     /// The request, for headers that select what its parameters do not.
     pub parts: &'a Parts,
     /// Segments of the route, such as `{name}`, with those of the request, percent-encoded.
@@ -232,7 +232,7 @@ pub struct ParameterReader<'a> {
 
 impl<'a> ParameterReader<'a> {
     /// The parameters of a request.
-    pub fn of(parts: &'a Parts) -> Self {
+    pub(crate) fn of(parts: &'a Parts) -> Self {
         // Not axum's own extractor of path parameters, which does not say which one is not UTF-8.
         let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let path = route.split('/').zip(parts.uri.path().split('/')).collect();
@@ -247,17 +247,21 @@ impl<'a> ParameterReader<'a> {
     }
 
     /// Whether the query has the parameter, well-formed or not.
-    pub fn gives(&self, name: &str) -> bool {
+    pub(crate) fn gives(&self, name: &str) -> bool {
         self.query.iter().any(|(given, _)| given == name)
     }
 
     /// Refuses a parameter if one of these others is given, too. Returns whether it does.
-    pub fn excludes<'n>(&mut self, name: &'static str, others: impl IntoIterator<Item = &'n str>) -> bool {
+    pub(crate) fn excludes<'n>(
+        &mut self,
+        name: &'static str,
+        others: impl IntoIterator<Item = &'n str>,
+    ) -> bool {
         self.gives(name) && self.refuse_beside(name, others)
     }
 
     /// Refuses what is given as `name` if one of these parameters is given, too. Returns whether it does.
-    pub fn refuse_beside<'n>(
+    pub(crate) fn refuse_beside<'n>(
         &mut self,
         name: &'static str,
         others: impl IntoIterator<Item = &'n str>,
@@ -270,12 +274,12 @@ impl<'a> ParameterReader<'a> {
     }
 
     /// Adds a fault of a parameter, or of its combination with others.
-    pub fn refuse(&mut self, name: impl Into<Cow<'static, str>>, detail: impl Into<String>) {
+    pub(crate) fn refuse(&mut self, name: impl Into<Cow<'static, str>>, detail: impl Into<String>) {
         self.faults.push(ParameterFault { parameter: name.into(), detail: detail.into() });
     }
 
     /// Reads a parameter that the query has at most once.
-    pub fn query<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+    pub(crate) fn query<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
         let mut values = self.values(name);
         if values.len() > 1 {
             return self.keep(name, Err(Invalid::new("must not be given more than once")));
@@ -285,7 +289,7 @@ impl<'a> ParameterReader<'a> {
 
     /// Reads the values of a parameter that the query may repeat, up to `most` different ones. `None` if it
     /// is absent or has a fault.
-    pub fn repeated<T>(
+    pub(crate) fn repeated<T>(
         &mut self,
         name: &str,
         most: usize,
@@ -318,7 +322,7 @@ impl<'a> ParameterReader<'a> {
 
     /// Reads a list with commas between its elements. Clients that repeat the parameter for each element mean
     /// the same.
-    pub fn list<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+    pub(crate) fn list<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
         let values = self.values(name);
         let texts: Vec<_> = values.iter().map(|value| &*value.text).collect();
         let is_utf8 = values.iter().all(|value| value.is_utf8);
@@ -332,7 +336,11 @@ impl<'a> ParameterReader<'a> {
     }
 
     /// Reads a parameter that the query must have exactly once.
-    pub fn required<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, Invalid>) -> Option<T> {
+    pub(crate) fn required<T>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, Invalid>,
+    ) -> Option<T> {
         if !self.gives(name) {
             return self.keep(name, Err(Invalid::new("is required")));
         }
@@ -340,7 +348,7 @@ impl<'a> ParameterReader<'a> {
     }
 
     /// The value, or its fault.
-    pub fn keep<T>(&mut self, name: &str, result: Result<T, Invalid>) -> Option<T> {
+    pub(crate) fn keep<T>(&mut self, name: &str, result: Result<T, Invalid>) -> Option<T> {
         result.map_err(|Invalid(detail)| self.refuse(name.to_owned(), detail)).ok()
     }
 
@@ -348,7 +356,7 @@ impl<'a> ParameterReader<'a> {
     ///
     /// # Errors
     /// At least one parameter has a fault.
-    pub fn finish(mut self) -> Result<(), Problem> {
+    pub(crate) fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in std::mem::take(&mut self.query) {
             let name: String = name.chars().take(LONGEST_NAME_REPEATED).collect();
             self.refuse(name, "is not a parameter of this address");
@@ -361,13 +369,13 @@ impl<'a> ParameterReader<'a> {
 ///
 /// # Errors
 /// It is not UTF-8.
-pub fn decoded(segment: &str) -> Result<Cow<'_, str>, Invalid> {
+pub(crate) fn decoded(segment: &str) -> Result<Cow<'_, str>, Invalid> {
     let invalid = |_| Invalid::new(NOT_UTF8);
     percent_decode_str(segment).decode_utf8().map_err(invalid)
 }
 
 /// `from` and `to`, if either is given.
-pub fn dates(reader: &mut ParameterReader<'_>) -> Option<DateRange> {
+pub(crate) fn dates(reader: &mut ParameterReader<'_>) -> Option<DateRange> {
     let from = reader.query("from", instant);
     let to = reader.query("to", instant);
     let dates = DateRange::new(from, to).map_err(|Invalid(detail)| reader.refuse("to", detail));
@@ -375,7 +383,7 @@ pub fn dates(reader: &mut ParameterReader<'_>) -> Option<DateRange> {
 }
 
 /// Parses RFC 3339. A `+` that was not written as `%2B` has become a space, which appears nowhere else.
-pub fn instant(text: &str) -> Result<Instant, Invalid> {
+pub(crate) fn instant(text: &str) -> Result<Instant, Invalid> {
     match text.rfind(' ') {
         Some(at) if at + "+00:00".len() == text.len() => {
             Instant::parse_rfc3339(&format!("{}+{}", &text[..at], &text[at + 1..]))
@@ -394,12 +402,12 @@ fn in_path(name: &str, description: &str, schema: RefOr<Schema>, example: Value)
 }
 
 /// The documentation of an optional header.
-pub fn in_header(name: &str, description: &str, schema: RefOr<Schema>) -> Parameter {
+pub(crate) fn in_header(name: &str, description: &str, schema: RefOr<Schema>) -> Parameter {
     ParameterBuilder::from(in_query(name, description, schema)).parameter_in(ParameterIn::Header).build()
 }
 
 /// The documentation of an optional parameter of a query.
-pub fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
+pub(crate) fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
     ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Query)

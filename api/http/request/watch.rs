@@ -9,11 +9,11 @@ use pagebucket_model::domain::{Invalid, OwnerId, Position};
 use super::params::{QueryValue, pairs};
 
 /// The name of the parameter.
-pub const WATCH: &str = "watch";
+pub(crate) const WATCH: &str = "watch";
 
 /// A history that a live stream is to show.
 #[derive(Debug)]
-pub struct WatchedHistory {
+pub(crate) struct WatchedHistory {
     /// The engine of the history.
     pub engine: Engine,
     /// Whose history it is.
@@ -55,7 +55,7 @@ impl WatchedHistory {
     ///
     /// # Errors
     /// It names no owner of one of these histories, or no position.
-    pub fn parse(value: &str, histories: &[Engine]) -> Result<Self, Invalid> {
+    pub(crate) fn parse(value: &str, histories: &[Engine]) -> Result<Self, Invalid> {
         let named = WatchValue::of(value);
         let named = named.ok_or_else(|| {
             Invalid::new("must be a history as its address names it, such as `customers/7/trades`, and a position: `:120`")
@@ -70,7 +70,7 @@ impl WatchedHistory {
     }
 
     /// Its name, without the position. A history has only one.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let definition = self.engine.definition();
         format!("{}/{}/{}", definition.owner.collection, self.owner, definition.name)
     }
@@ -78,7 +78,7 @@ impl WatchedHistory {
 
 /// The owners that a query names, each with its collection, as ids of their type are compared: so that the
 /// gate can decide before anything else is parsed. What names no owner at all is refused later.
-pub fn owners(address: &Uri, histories: &[Engine]) -> Vec<(String, String)> {
+pub(crate) fn owners(address: &Uri, histories: &[Engine]) -> Vec<(String, String)> {
     let query = pairs(address);
     let values = query.iter().filter(|(name, _)| name == WATCH);
     let owner = |(_, value): &(String, QueryValue)| {

@@ -40,7 +40,7 @@ const STEP: Duration = Duration::from_secs(15);
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = OwnerErasure)]
-pub struct ErasureView {
+pub(crate) struct ErasureView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     owner: OwnerMember,
@@ -90,7 +90,7 @@ enum Status {
         ErasureProblems,
     ),
 )]
-pub async fn erase(
+pub(crate) async fn erase(
     State(api): State<Arc<Api>>,
     Address { engine: first, params: owner }: Address<OwnerId>,
     Granted { deadline, quota }: Granted,

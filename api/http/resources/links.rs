@@ -7,11 +7,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 /// The most values of one filter.
-pub const MOST_FILTER_VALUES: usize = 20;
+pub(crate) const MOST_FILTER_VALUES: usize = 20;
 
 /// The most bytes of all filters of a request: each of its links repeats them, percent-encoded, in the body
 /// and in the head of the answer.
-pub const MOST_FILTER_BYTES: usize = 1024;
+pub(crate) const MOST_FILTER_BYTES: usize = 1024;
 
 /// The most bytes of a `Link` header. Proxies refuse an answer whose head is longer than their buffer, nginx
 /// with 502; the body has the links whatever their length.
@@ -21,7 +21,7 @@ const MOST_HEADER_BYTES: usize = 2048;
 /// time and for values, a link may lead to a window without items.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema, PartialEq, Eq)]
-pub struct Links {
+pub(crate) struct Links {
     /// This listing, as it was requested.
     #[serde(rename = "self")]
     #[schema(pattern = "^/", max_length = 65_534)]
@@ -45,7 +45,7 @@ pub struct Links {
 }
 
 /// What all links of one listing have in common.
-pub struct LinkBase<'a> {
+pub(crate) struct LinkBase<'a> {
     /// The address that was requested.
     pub own: &'a Uri,
     /// The definition of the history.
@@ -79,7 +79,7 @@ impl LinkBase<'_> {
     }
 
     /// The links of page `page` of a history with these totals.
-    pub fn around_page(&self, page: PageNumber, totals: Totals) -> Links {
+    pub(crate) fn around_page(&self, page: PageNumber, totals: Totals) -> Links {
         let first = self.beginning.next_seq().map(|first| self.definition.page_size.page_of(first));
         let newest = totals.last_page().filter(|newest| first <= Some(*newest));
         let oldest = first.filter(|_| newest.is_some());
@@ -92,7 +92,7 @@ impl LinkBase<'_> {
 
     /// The links of a window that shows `span` of a history with these totals. The links to the next and
     /// previous windows stay with that moment; those to the ends, and to newer items, do not.
-    pub fn around_window(&self, span: Span, limit: Limit, totals: Totals) -> Links {
+    pub(crate) fn around_window(&self, span: Span, limit: Limit, totals: Totals) -> Links {
         let end = Position::end_of(totals);
         let some = end > self.beginning;
         // In descending order, the first window is always the newest.
@@ -115,7 +115,7 @@ impl LinkBase<'_> {
 
     /// The links of a window after the first `offset` items in the order. All of them stay with the moment of
     /// these totals: offsets in descending order are counted from its end.
-    pub fn around_offset(&self, offset: u64, limit: Limit, totals: Totals) -> Links {
+    pub(crate) fn around_offset(&self, offset: u64, limit: Limit, totals: Totals) -> Links {
         let (total, step, retired) = (totals.items(), limit.get() as u64, self.beginning.get());
         // The offsets of the first item that is there, and after the last one.
         let (begin, end) = match self.order {
@@ -147,19 +147,19 @@ impl LinkBase<'_> {
 impl Links {
     /// The links of a listing of owners that was requested as `own`. The next one begins after `next`, if
     /// there are more of them.
-    pub fn to_owners(own: &Uri, next: Option<&OwnerId>, limit: Limit) -> Self {
+    pub(crate) fn to_owners(own: &Uri, next: Option<&OwnerId>, limit: Limit) -> Self {
         let next = next.map(|id| format!("{}?after={id}&limit={}", own.path(), limit.get()));
         Self { own: requested(own), next, ..Self::default() }
     }
 
     /// The links of a summary that was requested as `own`, and `next`, if there are more points.
-    pub fn to_points(own: &Uri, next: Option<String>) -> Self {
+    pub(crate) fn to_points(own: &Uri, next: Option<String>) -> Self {
         Self { own: requested(own), next, ..Self::default() }
     }
 
     /// The `Link` header, unless it would be longer than [`MOST_HEADER_BYTES`]. It does not have `newer`,
     /// which is not a registered relation.
-    pub fn header(&self) -> Option<[(HeaderName, HeaderValue); 1]> {
+    pub(crate) fn header(&self) -> Option<[(HeaderName, HeaderValue); 1]> {
         let Self { own, first, prev, next, last, newer: _ } = self;
         let others = [("first", first), ("prev", prev), ("next", next), ("last", last)];
         let mut links = format!("<{own}>; rel=\"self\"");

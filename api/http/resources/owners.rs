@@ -29,7 +29,7 @@ use crate::schemas::{owner_id, whole};
 use crate::state::Api;
 
 /// `/{owners}?…`
-pub struct OwnersParams {
+pub(crate) struct OwnersParams {
     after: Option<OwnerId>,
     limit: Limit,
 }
@@ -56,7 +56,7 @@ impl Params for OwnersParams {
 
 /// An owner and the summaries of its histories, by their names.
 #[derive(Debug, Serialize)]
-pub struct OwnerView<T> {
+pub(crate) struct OwnerView<T> {
     #[serde(flatten)]
     pub owner: OwnerMember,
     #[serde(flatten)]
@@ -64,7 +64,7 @@ pub struct OwnerView<T> {
 }
 
 /// The documentation of an owner with the summary of each history.
-pub struct Owner;
+pub(crate) struct Owner;
 
 impl ToSchema for Owner {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
@@ -81,7 +81,7 @@ impl PartialSchema for Owner {
 }
 
 /// The documentation of an owner with the length of each history that it has.
-pub struct OwnerTotals;
+pub(crate) struct OwnerTotals;
 
 impl ToSchema for OwnerTotals {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
@@ -109,7 +109,7 @@ fn with_history(description: &str, schema: &str) -> ObjectBuilder {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = HistoryTotals)]
-pub struct TotalsView {
+pub(crate) struct TotalsView {
     /// Number of items in the history.
     #[schema(minimum = 0)]
     total_items: u64,
@@ -120,7 +120,7 @@ pub struct TotalsView {
 
 impl TotalsView {
     /// Of a history of this length.
-    pub fn new(totals: Totals) -> Self {
+    pub(crate) fn new(totals: Totals) -> Self {
         Self { total_items: totals.items(), total_pages: totals.pages() }
     }
 }
@@ -130,7 +130,7 @@ impl TotalsView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemSummary)]
-pub struct SummaryView {
+pub(crate) struct SummaryView {
     #[serde(flatten)]
     #[schema(inline)]
     pub totals: TotalsView,
@@ -151,7 +151,7 @@ pub struct SummaryView {
 /// {ManyOwners} in ascending order of their ids.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OwnerListing)]
-pub struct OwnersView {
+pub(crate) struct OwnersView {
     /// At most `limit` {manyOwners}.
     #[schema(value_type = Vec<OwnerTotals>, max_items = 100)]
     pub items: Vec<OwnerView<TotalsView>>,
@@ -179,7 +179,7 @@ pub struct OwnersView {
         ReadProblems,
     ),
 )]
-pub async fn list(
+pub(crate) async fn list(
     uri: Uri,
     Histories(engines): Histories,
     Address { engine: first, params: OwnersParams { after, limit } }: Address<OwnersParams>,
@@ -238,7 +238,7 @@ pub async fn list(
         SummaryProblems,
     ),
 )]
-pub async fn summary(
+pub(crate) async fn summary(
     State(api): State<Arc<Api>>,
     Histories(engines): Histories,
     Address { engine: first, params: owner }: Address<OwnerId>,

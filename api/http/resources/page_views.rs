@@ -3,5 +3,5 @@
 //! Here the name of a page is its `path`. Elsewhere in this API a `page` is a number.
 
 mod params;
-pub mod reads;
-pub mod writes;
+pub(crate) mod reads;
+pub(crate) mod writes;

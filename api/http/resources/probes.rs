@@ -22,7 +22,7 @@ const PING: Duration = Duration::from_secs(2);
 
 /// The answer of a probe that succeeds.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Health {
+pub(crate) struct Health {
     /// Always `ok`.
     #[schema(pattern = "^ok$", max_length = 2)]
     status: &'static str,
@@ -42,7 +42,7 @@ const OK: Json<Health> = Json(Health { status: "ok" });
         ProbeProblems,
     ),
 )]
-pub async fn livez() -> Json<Health> {
+pub(crate) async fn livez() -> Json<Health> {
     OK
 }
 
@@ -58,7 +58,7 @@ pub async fn livez() -> Json<Health> {
         ReadyProblems,
     ),
 )]
-pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
+pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
     if api.leaving.load(Ordering::Relaxed) {
         return Err(Problem::stopping());
     }
@@ -87,7 +87,7 @@ pub async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem
         ProbeProblems,
     ),
 )]
-pub async fn metrics(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
+pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
     api.pages.measure().await;
     if let Some(rates) = &api.gate.rates {
         rates.measure();

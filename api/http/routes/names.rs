@@ -10,11 +10,11 @@ use regex::{Captures, Regex};
 
 /// The texts for the placeholders of templates, such as `{items}`.
 #[derive(Debug)]
-pub struct Names(Vec<(&'static str, String)>);
+pub(crate) struct Names(Vec<(&'static str, String)>);
 
 impl Names {
     /// The names of one definition.
-    pub fn of(definition: &Definition) -> Self {
+    pub(crate) fn of(definition: &Definition) -> Self {
         let (item, owner) = (definition.item.noun(), &definition.owner);
         let owner_noun = Noun::of_name(&owner.title());
         let dated = if definition.date.required { "" } else { ", now" };
@@ -53,13 +53,13 @@ impl Names {
     }
 
     /// The names of one definition, and other texts.
-    pub fn with(mut self, more: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+    pub(crate) fn with(mut self, more: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         self.0.extend(more);
         self
     }
 
     /// The text with each placeholder filled. Other words in braces stay, such as `{page}` in an address.
-    pub fn fill(&self, template: &str) -> String {
+    pub(crate) fn fill(&self, template: &str) -> String {
         static PLACEHOLDER: LazyLock<Regex> =
             LazyLock::new(|| Regex::new(r"\{(\w+)\}").expect("the pattern is a constant"));
         let filled = |found: &Captures<'_>| {

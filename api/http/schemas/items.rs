@@ -21,7 +21,7 @@ enum Form {
 /// `PlacedTrade`, `ExportedTrade`, with summaries `TradeSeriesGroup` and `TradeSeriesValues`, and for each of
 /// the schema's `$defs` two more, such as `TradeInput_leg` and `Trade_leg`. Each has examples, unless none
 /// could be made.
-pub fn schemas(definition: &Definition) -> Vec<(String, Value)> {
+pub(crate) fn schemas(definition: &Definition) -> Vec<(String, Value)> {
     let (new, stored) = (new_item(definition), stored(definition));
     let (title, item, owner) = (&definition.title, definition.item.noun(), definition.owner.noun());
     let an_item = item.article();
@@ -226,7 +226,7 @@ fn any_decimal() -> Value {
 const UUID: &str = "123e4567-e89b-42d3-a456-426614174000";
 
 /// The schema of an owner's id.
-pub fn owner_id(kind: OwnerType) -> Value {
+pub(crate) fn owner_id(kind: OwnerType) -> Value {
     let mut schema = match kind {
         OwnerType::Integer => ordinal(),
         OwnerType::String => {
@@ -240,7 +240,7 @@ pub fn owner_id(kind: OwnerType) -> Value {
 }
 
 /// A pattern of owners' ids as part of a text.
-pub fn owner_pattern(kind: OwnerType) -> &'static str {
+pub(crate) fn owner_pattern(kind: OwnerType) -> &'static str {
     match kind {
         OwnerType::Integer => "([1-9][0-9]{0,14}|[1-8][0-9]{15})",
         OwnerType::String => "[A-Za-z0-9-]{1,64}",
@@ -249,7 +249,7 @@ pub fn owner_pattern(kind: OwnerType) -> &'static str {
 }
 
 /// An owner's id.
-pub fn owner_example(kind: OwnerType) -> Value {
+pub(crate) fn owner_example(kind: OwnerType) -> Value {
     match kind {
         OwnerType::Integer => json!(7),
         OwnerType::String => json!("7f3a2c"),
@@ -258,7 +258,7 @@ pub fn owner_example(kind: OwnerType) -> Value {
 }
 
 /// A whole number from 1 to 2^53 - 1.
-pub fn ordinal() -> Value {
+pub(crate) fn ordinal() -> Value {
     json!({ "type": "integer", "format": "int64", "minimum": 1, "maximum": MAX_SAFE_INTEGER })
 }
 
@@ -418,17 +418,17 @@ fn may_be(schema: &Map<String, Value>, kind: &str) -> bool {
 }
 
 /// An instant as it is answered: in RFC 3339, in UTC, with three fraction digits.
-pub const INSTANT: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$";
+pub(crate) const INSTANT: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$";
 
 /// The length of an instant as it is answered.
-pub const INSTANT_LENGTH: usize = "2004-01-09T00:00:00.000Z".len();
+pub(crate) const INSTANT_LENGTH: usize = "2004-01-09T00:00:00.000Z".len();
 
 /// The length of the longest instant that clients send.
-pub const NEW_INSTANT_LENGTH: usize = "2004-01-09T00:00:00.000000000+00:00".len();
+pub(crate) const NEW_INSTANT_LENGTH: usize = "2004-01-09T00:00:00.000000000+00:00".len();
 
 /// An instant as clients send it: in RFC 3339, with days that exist, not finer than milliseconds, and no leap
 /// second.
-pub fn new_instant() -> String {
+pub(crate) fn new_instant() -> String {
     let day = "(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8])";
     let time = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,3}0{0,6})?";
     let leap = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29";

@@ -21,7 +21,7 @@ const JSON: &str = "application/json";
 const MOST_ABOUT: usize = 200;
 
 /// All histories, each in a few words.
-pub fn of_all(definitions: &Definitions, features: Features) -> Arc<File> {
+pub(super) fn of_all(definitions: &Definitions, features: Features) -> Arc<File> {
     let brief = |definition: &Arc<Definition>| {
         let mut history = outline(definition);
         let about = about(definition);
@@ -40,12 +40,12 @@ pub fn of_all(definitions: &Definitions, features: Features) -> Arc<File> {
 }
 
 /// The address of one history in the catalogue.
-pub fn address(definition: &Definition) -> String {
+pub(super) fn address(definition: &Definition) -> String {
     format!("/histories/{}.json", definition.name)
 }
 
 /// One history: what its items are, and what may be asked of it.
-pub fn of_one(definition: &Definition) -> Arc<File> {
+pub(super) fn of_one(definition: &Definition) -> Arc<File> {
     let schemas: Map<String, Value> = items::schemas(definition).into_iter().collect();
     let mut history = outline(definition);
     history["maxItemBytes"] = json!(definition.max_item_bytes);

@@ -44,7 +44,7 @@ fn with(pointer: &str, value: Value) -> String {
 }
 
 /// The published schema of definitions.
-pub(super) fn published() -> &'static jsonschema::Validator {
+pub(crate) fn published() -> &'static jsonschema::Validator {
     static PUBLISHED: LazyLock<jsonschema::Validator> =
         LazyLock::new(|| jsonschema::validator_for(&serde_json::from_str(JSON_SCHEMA).unwrap()).unwrap());
     &PUBLISHED

@@ -1,21 +1,21 @@
 //! The names that a definition may use.
 
 /// Histories and collections of owners.
-pub(super) const ROUTE: &str = "^[a-z][a-z0-9-]{0,47}$";
+pub(crate) const ROUTE: &str = "^[a-z][a-z0-9-]{0,47}$";
 
 /// Titles.
-pub(super) const TITLE: &str = "^[A-Z][A-Za-z0-9]{0,63}$";
+pub(crate) const TITLE: &str = "^[A-Z][A-Za-z0-9]{0,63}$";
 
 /// Fields of owners.
-pub(super) const FIELD: &str = "^[a-z][A-Za-z0-9]{0,63}$";
+pub(crate) const FIELD: &str = "^[a-z][A-Za-z0-9]{0,63}$";
 
 /// Names that the server uses itself: collections of the database, first parts of routes, and what its own
 /// operations list (`listTopPages`).
-pub(super) const OUR_ROUTES: [&str; 7] =
+pub(crate) const OUR_ROUTES: [&str; 7] =
     ["adoptions", "histories", "live", "migrations", "page-views", "system", "top-pages"];
 
 /// What a bucket, a listing, a summary, an outcome or a line of an export has beside the owner.
-pub(super) const OUR_FIELDS: [&str; 33] = [
+pub(crate) const OUR_FIELDS: [&str; 33] = [
     "by",
     "count",
     "date",
@@ -57,13 +57,13 @@ pub const OF_LISTINGS: [&str; 9] =
 
 /// The parameters that summaries have beside those of listings. No filter has such a name if there are
 /// summaries.
-pub(super) const OF_SUMMARIES: [&str; 4] = ["by", "fill", "group", "tz"];
+pub(crate) const OF_SUMMARIES: [&str; 4] = ["by", "fill", "group", "tz"];
 
 /// Names that no item may have on its first level, beside the owner's field and all that begins with `_`.
-pub(super) const RESERVED: [&str; 2] = ["page", "seq"];
+pub(crate) const RESERVED: [&str; 2] = ["page", "seq"];
 
 /// Schemas of the OpenAPI document that belong to no history, and what its own operations get (`getMetrics`).
-pub(super) const OUR_SCHEMAS: [&str; 26] = [
+pub(crate) const OUR_SCHEMAS: [&str; 26] = [
     "ByteStream",
     "ErasureStatus",
     "Health",
@@ -94,7 +94,7 @@ pub(super) const OUR_SCHEMAS: [&str; 26] = [
 
 /// The schemas that a history with this title has in the OpenAPI document, and `NewTrade`: so a client in Go
 /// calls what makes a `Trade`, and a type of that name does not compile there.
-pub(super) fn schemas_of_title(title: &str) -> [String; 17] {
+pub(crate) fn schemas_of_title(title: &str) -> [String; 17] {
     [
         title.to_owned(),
         format!("New{title}"),
@@ -119,7 +119,7 @@ pub(super) fn schemas_of_title(title: &str) -> [String; 17] {
 /// The operations of a history in the OpenAPI document whose names another history could make, too: an upload
 /// to `trades-of-customers` is called as one of `trades` for many `customers`, and an append to `trade-batch`
 /// as [`append_of_batch`].
-pub(super) fn operations(history: &str, owners: &str) -> [String; 5] {
+pub(crate) fn operations(history: &str, owners: &str) -> [String; 5] {
     let (one, many) = (format!("upload{}", camel_case(history)), camel_case(owners));
     let of = |uploads: &str| [uploads.to_owned(), format!("{uploads}WithOutcomes")];
     let ([one, one_with], [many, many_with]) = (of(&one), of(&format!("{one}Of{many}")));
@@ -127,12 +127,12 @@ pub(super) fn operations(history: &str, owners: &str) -> [String; 5] {
 }
 
 /// The operation of a history with this title that appends an array.
-pub(super) fn append_of_batch(title: &str) -> String {
+pub(crate) fn append_of_batch(title: &str) -> String {
     format!("append{title}Batch")
 }
 
 /// The schemas that owners have in the OpenAPI document, by the owner in upper camel case.
-pub(super) fn schemas_of_owner(owner: &str) -> [String; 4] {
+pub(crate) fn schemas_of_owner(owner: &str) -> [String; 4] {
     [owner.to_owned(), format!("{owner}Erasure"), format!("{owner}Listing"), format!("{owner}Totals")]
 }
 

@@ -63,7 +63,7 @@ impl Summaries {
     pub const MAX_GROUP: usize = 64;
 
     /// Reads the member. `item` is what `schema` was compiled from.
-    pub(super) fn read(source: &SourceValue<'_>, schema: &Schema, item: &SourceValue<'_>) -> Option<Self> {
+    pub(crate) fn read(source: &SourceValue<'_>, schema: &Schema, item: &SourceValue<'_>) -> Option<Self> {
         let known = ["group", "values"];
         let unknown = |name: &str| (!known.contains(&name)).then(|| unknown_member(name, &known));
         let mut members = source.object("an object with group and values", unknown)?;
@@ -108,7 +108,7 @@ impl fmt::Display for Measure {
 }
 
 /// Whether the type of a property is not known, because it has a mistake, or may refer to one.
-pub(super) fn is_unclear(name: &str, schema: &Schema, item: &SourceValue<'_>) -> bool {
+pub(crate) fn is_unclear(name: &str, schema: &Schema, item: &SourceValue<'_>) -> bool {
     schema.properties().any(|property| property.name == name)
         && ["properties/".to_owned() + name, "$defs".to_owned()]
             .iter()
@@ -120,7 +120,7 @@ fn groups(source: &SourceValue<'_>, schema: &Schema, item: &SourceValue<'_>) -> 
 }
 
 /// At most `most` names of properties that are short texts, none of them one of `ours`.
-pub(super) fn group_names(
+pub(crate) fn group_names(
     source: &SourceValue<'_>,
     schema: &Schema,
     item: &SourceValue<'_>,

@@ -59,7 +59,7 @@ impl TimeSeries {
     pub const META_FIELD: &str = "meta";
 
     /// Reads the member. `item` is what `schema` was compiled from.
-    pub(super) fn read(source: &SourceValue<'_>, schema: &Schema, item: &SourceValue<'_>) -> Option<Self> {
+    pub(crate) fn read(source: &SourceValue<'_>, schema: &Schema, item: &SourceValue<'_>) -> Option<Self> {
         let known = ["meta", "granularity", "expireAfterDays"];
         let unknown = |name: &str| (!known.contains(&name)).then(|| unknown_member(name, &known));
         let what = "an object with meta, granularity and expireAfterDays";

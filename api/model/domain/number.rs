@@ -9,7 +9,7 @@ use super::Invalid;
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 /// Parses a number of decimal digits: no sign, no leading zero, at most 20 digits.
-pub(super) fn parse_digits(text: &str) -> Option<u64> {
+pub(crate) fn parse_digits(text: &str) -> Option<u64> {
     let canonical = !text.starts_with('0') || text == "0";
     (canonical && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
 }
@@ -18,7 +18,7 @@ pub(super) fn parse_digits(text: &str) -> Option<u64> {
 ///
 /// # Errors
 /// There is no number, or it is outside of the range.
-pub(super) fn whole(number: Option<u64>, range: RangeInclusive<u64>) -> Result<u64, Invalid> {
+pub(crate) fn whole(number: Option<u64>, range: RangeInclusive<u64>) -> Result<u64, Invalid> {
     number.filter(|number| range.contains(number)).ok_or_else(|| {
         let (least, most) = range.into_inner();
         Invalid::new(format!(

@@ -22,7 +22,7 @@ pub fn canonical(bytes: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// The canonical form of one value.
-pub(super) fn form(raw: &RawValue) -> Vec<u8> {
+pub(crate) fn form(raw: &RawValue) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.get().len());
     write(raw, MOST_LEVELS + 1, &mut out);
     out

@@ -19,7 +19,7 @@ pub struct Decimal {
 
 /// Why a text is not a [`Decimal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotDecimal {
+pub(crate) enum NotDecimal {
     /// It is not written in plain notation.
     Notation,
     /// It has more than 34 significant digits.
@@ -40,7 +40,7 @@ impl Decimal {
     /// Parses plain notation: an optional minus sign, digits, and optionally a point and more digits. No
     /// exponent, and no leading zero except a single one before the point. There may be too many digits after
     /// the point: see [`Decimal::bytes`].
-    pub(super) fn parse(text: &str) -> Result<Self, NotDecimal> {
+    pub(crate) fn parse(text: &str) -> Result<Self, NotDecimal> {
         let (negative, unsigned) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
         let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
         let digits = [whole, fraction].concat();
@@ -62,7 +62,7 @@ impl Decimal {
 
     /// Parses a JSON number, which may have an exponent. `None`: it has more than 34 significant digits, or
     /// no decimal128 is as small or as great.
-    pub(super) fn parse_number(text: &str) -> Option<Self> {
+    pub(crate) fn parse_number(text: &str) -> Option<Self> {
         let (plain, exponent) = match text.split_once(['e', 'E']) {
             Some((plain, exponent)) => (plain, exponent.parse::<i32>().ok()?),
             None => (text, 0),
@@ -91,7 +91,7 @@ impl Decimal {
     }
 
     /// -1, 0 or 1.
-    pub(super) fn sign(&self) -> i8 {
+    pub(crate) fn sign(&self) -> i8 {
         i8::from(self.coefficient > 0) * if self.negative { -1 } else { 1 }
     }
 
@@ -119,14 +119,14 @@ impl Decimal {
     }
 
     /// Its decimal128, unless it has more than 6,176 digits after the point.
-    pub(super) fn bytes(&self) -> Option<[u8; 16]> {
+    pub(crate) fn bytes(&self) -> Option<[u8; 16]> {
         let exponent = self.exponent.checked_add(BIAS).and_then(|exponent| u128::try_from(exponent).ok())?;
         let sign = u128::from(self.negative) << 127;
         Some((sign | exponent << COEFFICIENT_BITS | self.coefficient).to_le_bytes())
     }
 
     /// Appends plain notation: as parsed, unless it had an exponent.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let scale = self.exponent.min(0).unsigned_abs() as usize;
         let mut buffer = [b'0'; 39];
         let (mut at, mut rest) = (buffer.len(), self.coefficient);
@@ -236,7 +236,7 @@ pub fn is_a_double(text: &str) -> bool {
 
 /// Whether `number` is a multiple of `of`, which is positive: both as the shortest decimal numbers that a
 /// double is written with, so that `0.3` is a multiple of `0.1`.
-pub(super) fn is_multiple(number: f64, of: f64) -> bool {
+pub(crate) fn is_multiple(number: f64, of: f64) -> bool {
     let shortest = |number: f64| Decimal::parse_number(ryu_js::Buffer::new().format_finite(number));
     let (Some(number), Some(of)) = (shortest(number), shortest(of)) else { return false };
     match number.exponent - of.exponent {

@@ -37,11 +37,11 @@ impl Item {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     /// A missing date has a placeholder.
-    pub(super) document: RawDocumentBuf,
+    pub(crate) document: RawDocumentBuf,
     /// The date, if the client sent it.
-    pub(super) date: Option<Instant>,
+    pub(crate) date: Option<Instant>,
     /// Where the 8 bytes of the placeholder are.
-    pub(super) date_at: usize,
+    pub(crate) date_at: usize,
 }
 
 impl Draft {

@@ -8,7 +8,7 @@ use crate::domain::{Instant, Invalid, UUID_RULE, is_uuid};
 
 /// What a string stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StringFormat {
+pub(crate) enum StringFormat {
     /// RFC 3339, stored as a date.
     DateTime,
     /// A day, `2004-01-09`.
@@ -25,7 +25,7 @@ pub enum StringFormat {
 
 impl StringFormat {
     /// All of them, by their names in a schema.
-    pub(super) const ALL: [(&'static str, Self); 6] = [
+    pub(crate) const ALL: [(&'static str, Self); 6] = [
         ("date-time", Self::DateTime),
         ("date", Self::Date),
         ("uuid", Self::Uuid),
@@ -35,7 +35,7 @@ impl StringFormat {
     ];
 
     /// Checks a text that is stored as it is.
-    pub(super) fn check(self, text: &str) -> Result<(), Invalid> {
+    pub(crate) fn check(self, text: &str) -> Result<(), Invalid> {
         let (accepted, rule) = match self {
             // They are stored as what they stand for, and checked by that.
             Self::DateTime | Self::Decimal => return Ok(()),

@@ -28,7 +28,7 @@ impl Corrupt {
 }
 
 /// Appends a JSON string, with the escapes that JSON demands and no others.
-pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
+pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
     serde_json::to_writer(out, text).expect("a vector takes all bytes, and a text can be written");
 }
 

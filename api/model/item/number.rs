@@ -5,16 +5,16 @@ use std::io::Write;
 use crate::domain::MAX_SAFE_INTEGER;
 
 /// The greatest integer of an item; the least is its negative.
-pub(super) const MAX_INTEGER: i64 = MAX_SAFE_INTEGER as i64;
+pub(crate) const MAX_INTEGER: i64 = MAX_SAFE_INTEGER as i64;
 
 /// Reads a JSON number that is an integer of at most 2^53 - 1, written without a fraction or an exponent.
-pub(super) fn integer(text: &str) -> Option<i64> {
+pub(crate) fn integer(text: &str) -> Option<i64> {
     let number = text.parse().ok()?;
     (-MAX_INTEGER..=MAX_INTEGER).contains(&number).then_some(number)
 }
 
 /// Reads a JSON number as the nearest double, if there is a finite one.
-pub(super) fn double(text: &str) -> Option<f64> {
+pub(crate) fn double(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
@@ -27,7 +27,7 @@ pub fn shortest_double(text: &str) -> Option<String> {
 }
 
 /// Writes a finite double as RFC 8785 and ECMAScript (ECMA-262, `Number::toString`) do: `1`, `0.1`, `1e+21`.
-pub(super) fn write_double(number: f64, out: &mut Vec<u8>) {
+pub(crate) fn write_double(number: f64, out: &mut Vec<u8>) {
     // Most numbers are whole, and need no search for their shortest digits.
     if number.fract() == 0.0 && number.abs() < 1e15 {
         return write!(out, "{}", number as i64).expect("a vector takes all bytes");

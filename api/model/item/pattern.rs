@@ -9,12 +9,12 @@ use crate::domain::Invalid;
 
 /// A compiled `pattern`.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     regex: Regex,
     /// Bytes of the longest text that matches, if the expression says where a text begins and ends.
-    pub(super) longest: Option<usize>,
+    pub(crate) longest: Option<usize>,
     /// The message for a text that does not match.
-    pub(super) rule: String,
+    pub(crate) rule: String,
 }
 
 /// Bounds of a compiled expression, in bytes: the crate's defaults are 10 MB, for one `pattern` of many.
@@ -23,7 +23,7 @@ const COMPILED_SIZE: usize = 1 << 20;
 impl Pattern {
     /// # Errors
     /// The expression is not of this kind, or too large; the error says why.
-    pub(super) fn new(source: &str) -> Result<Self, Invalid> {
+    pub(crate) fn new(source: &str) -> Result<Self, Invalid> {
         let translated = translate(source)?;
         let regex = RegexBuilder::new(&translated)
             .size_limit(COMPILED_SIZE)
@@ -47,7 +47,7 @@ impl Pattern {
     }
 
     /// Whether any part of the text matches.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 }
@@ -62,7 +62,7 @@ fn longest(translated: &str) -> Option<usize> {
 }
 
 /// "1 to 12", "12".
-pub(super) fn range(least: usize, most: usize) -> String {
+pub(crate) fn range(least: usize, most: usize) -> String {
     if least == most { least.to_string() } else { format!("{least} to {most}") }
 }
 

@@ -7,7 +7,7 @@ use crate::domain::{BrokenRule, Faults};
 
 /// Where a value stands in a JSON text. It is written down only when a fault is reported.
 #[derive(Clone, Copy)]
-pub(super) enum ValuePath<'a> {
+pub(crate) enum ValuePath<'a> {
     /// At this JSON Pointer.
     At(&'a str),
     /// A member of an object.
@@ -18,7 +18,7 @@ pub(super) enum ValuePath<'a> {
 
 impl ValuePath<'_> {
     /// The number of values from the outermost one to this one.
-    pub(super) fn level(&self) -> u32 {
+    pub(crate) fn level(&self) -> u32 {
         match self {
             Self::At(_) => 1,
             Self::Member(above, _) | Self::Item(above, _) => above.level() + 1,
@@ -27,7 +27,7 @@ impl ValuePath<'_> {
 
     /// Adds a fault at this place. A name of more than 64 bytes is not repeated: the fault is reported of the
     /// object that has it.
-    pub(super) fn fault(&self, faults: &mut Faults, rule: BrokenRule) {
+    pub(crate) fn fault(&self, faults: &mut Faults, rule: BrokenRule) {
         let Some((object, bytes)) = self.outermost_long_name() else {
             return faults.push(|| self.pointer(), rule);
         };
@@ -60,7 +60,7 @@ impl ValuePath<'_> {
 }
 
 /// A name as a part of a JSON Pointer.
-pub(super) fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     // RFC 6901, section 3: "~" before "/", or the escape would be escaped.
     name.replace('~', "~0").replace('/', "~1")
 }

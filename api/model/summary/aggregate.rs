@@ -13,31 +13,31 @@ use crate::domain::{Instant, Seq, SeqRange};
 /// What the items of one span and group add up to. Items can be added, and aggregates merged, in any order.
 #[derive(Debug, Clone)]
 pub struct Aggregate {
-    pub(super) count: u64,
-    pub(super) seqs: SeqRange,
+    pub(crate) count: u64,
+    pub(crate) seqs: SeqRange,
     /// One for each value of the definition.
-    pub(super) values: Vec<ValueAggregate>,
+    pub(crate) values: Vec<ValueAggregate>,
 }
 
 /// What the numbers of one property add up to. Only what its measures need is filled.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ValueAggregate {
-    pub(super) sum: ExactSum,
-    pub(super) least: Option<DatedNumber>,
-    pub(super) greatest: Option<DatedNumber>,
-    pub(super) first: Option<DatedNumber>,
-    pub(super) last: Option<DatedNumber>,
+pub(crate) struct ValueAggregate {
+    pub(crate) sum: ExactSum,
+    pub(crate) least: Option<DatedNumber>,
+    pub(crate) greatest: Option<DatedNumber>,
+    pub(crate) first: Option<DatedNumber>,
+    pub(crate) last: Option<DatedNumber>,
     /// Of the products with the weights.
-    pub(super) weighted: ExactSum,
-    pub(super) weights: ExactSum,
+    pub(crate) weighted: ExactSum,
+    pub(crate) weights: ExactSum,
 }
 
 /// A number and the item that has it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DatedNumber {
-    pub(super) number: Quantity,
+pub(crate) struct DatedNumber {
+    pub(crate) number: Quantity,
     /// Date and `seq`: of equal dates the order of arrival decides.
-    pub(super) at: (Instant, Seq),
+    pub(crate) at: (Instant, Seq),
 }
 
 /// What the measures of a property say.

@@ -13,35 +13,35 @@ use crate::item::Decimal;
 /// Numbers are added by how many digits they have after the point, so that an addition is short whatever the
 /// others have: in the order of these scales, of which mostly there is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ExactSum(SmallVec<[(u32, WholeNumber); 1]>);
+pub(crate) struct ExactSum(SmallVec<[(u32, WholeNumber); 1]>);
 
 impl ExactSum {
     /// Adds a number.
-    pub fn add(&mut self, number: &Decimal) {
+    pub(crate) fn add(&mut self, number: &Decimal) {
         let (coefficient, scale) = parts(number);
         self.add_parts(&coefficient, scale);
     }
 
     /// Adds the product of two numbers.
-    pub fn add_product(&mut self, one: &Decimal, other: &Decimal) {
+    pub(crate) fn add_product(&mut self, one: &Decimal, other: &Decimal) {
         let ((one, scale), (other, more)) = (parts(one), parts(other));
         self.add_parts(&one.times(&other), scale + more);
     }
 
     /// Adds all that another sum has.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         for (scale, coefficient) in &other.0 {
             self.add_parts(coefficient, *scale);
         }
     }
 
     /// What it has of each number of digits after the point, in the order of these numbers.
-    pub(super) fn terms(&self) -> &[(u32, WholeNumber)] {
+    pub(crate) fn terms(&self) -> &[(u32, WholeNumber)] {
         &self.0
     }
 
     /// Adds a term of more digits after the point than all others.
-    pub(super) fn push(&mut self, scale: u32, coefficient: WholeNumber) {
+    pub(crate) fn push(&mut self, scale: u32, coefficient: WholeNumber) {
         self.0.push((scale, coefficient));
     }
 
@@ -61,13 +61,13 @@ impl ExactSum {
     }
 
     /// The most digits after the point that it has.
-    pub fn scale(&self) -> usize {
+    pub(crate) fn scale(&self) -> usize {
         self.0.last().map_or(0, |(scale, _)| *scale as usize)
     }
 
     /// The sum as a decimal. It loses zeros at its end if it would have too many digits. `None`: it has more
     /// than 34 significant digits.
-    pub fn to_decimal(&self) -> Option<Decimal> {
+    pub(crate) fn to_decimal(&self) -> Option<Decimal> {
         let (coefficient, scale) = self.total();
         let mut digits = coefficient.magnitude().to_string();
         let mut scale = scale as usize;
@@ -80,13 +80,13 @@ impl ExactSum {
     }
 
     /// Whether the sum is 0.
-    pub fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         self.total().0 == BigInt::ZERO
     }
 
     /// This sum by another one, which is not 0: rounded once to 34 significant digits, and to 6,176 after the
     /// point, half to even; without zeros at the end. `None`: it needs more digits before the point.
-    pub fn divided_by(&self, divisor: &Self) -> Option<Decimal> {
+    pub(crate) fn divided_by(&self, divisor: &Self) -> Option<Decimal> {
         let ((dividend, scale), (divisor, less)) = (self.total(), divisor.total());
         let negative = dividend.sign() != divisor.sign() && dividend != BigInt::ZERO;
         let exponent = i64::from(less) - i64::from(scale);

@@ -44,7 +44,7 @@ impl PartialSummary {
     }
 
     /// Of these spans and groups.
-    pub(super) fn of_spans(
+    pub(crate) fn of_spans(
         shape: Arc<SummaryShape>,
         spans: BTreeMap<TimeSpan, BTreeMap<GroupKey, Aggregate>>,
     ) -> Self {

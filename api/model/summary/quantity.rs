@@ -37,7 +37,7 @@ impl Quantity {
     }
 
     /// How many digits it has after the point, as a decimal.
-    pub(super) fn scale(&self) -> usize {
+    pub(crate) fn scale(&self) -> usize {
         match self {
             Self::Decimal(number) => number.digits().2,
             Self::Integer(_) | Self::Double(_) => 0,

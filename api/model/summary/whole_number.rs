@@ -4,13 +4,13 @@ use num_bigint::BigInt;
 
 /// A whole number. It is short if it fits, and then needs no memory elsewhere: nearly all sums are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum WholeNumber {
+pub(crate) enum WholeNumber {
     Short(i128),
     Long(BigInt),
 }
 
 impl WholeNumber {
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         let short = self.shorts(other).and_then(|(one, other)| one.checked_add(other));
         *self = match short {
             Some(sum) => Self::Short(sum),
@@ -18,7 +18,7 @@ impl WholeNumber {
         };
     }
 
-    pub(super) fn times(&self, other: &Self) -> Self {
+    pub(crate) fn times(&self, other: &Self) -> Self {
         let short = self.shorts(other).and_then(|(one, other)| one.checked_mul(other));
         short.map_or_else(|| (BigInt::from(self) * BigInt::from(other)).into(), Self::Short)
     }

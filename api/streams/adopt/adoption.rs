@@ -169,24 +169,24 @@ pub async fn adopt_rejects<T: AdoptionWatch>(
 }
 
 /// An adoption that is under way.
-pub(super) struct Work<'a, T> {
-    pub(super) source: &'a Arc<Source>,
-    pub(super) reader: &'a Arc<DocumentReader>,
+pub(crate) struct Work<'a, T> {
+    pub(crate) source: &'a Arc<Source>,
+    pub(crate) reader: &'a Arc<DocumentReader>,
     adoptions: &'a Adoptions,
     history: String,
-    pub(super) adoption: Adoption,
-    pub(super) storing: Storing<'a, T>,
-    pub(super) marker: RowMarker,
+    pub(crate) adoption: Adoption,
+    pub(crate) storing: Storing<'a, T>,
+    pub(crate) marker: RowMarker,
 }
 
 impl<T: AdoptionWatch> Storing<'_, T> {
-    pub(super) fn flush(&mut self) -> Result<(), Stop> {
+    pub(crate) fn flush(&mut self) -> Result<(), Stop> {
         self.rejects.as_mut().map_or(Ok(()), Rejects::flush).map_err(Stop::Rejects)
     }
 }
 
 impl<T: AdoptionWatch> Work<'_, T> {
-    pub(super) async fn note(&self) -> Result<(), Stop> {
+    pub(crate) async fn note(&self) -> Result<(), Stop> {
         let patience = Patience::of(OUTAGE);
         while let Err(error) = self.adoptions.note(&self.history, &self.reader.source, &self.adoption).await {
             patience.after(error).await?;

@@ -10,7 +10,7 @@ use super::watch::shown;
 
 /// What a change asks for.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// These items are new.
     Items(Vec<SizedItem>),
     /// The document with this `_id` may have items that are not stored.
@@ -22,14 +22,14 @@ pub(super) enum Change {
 }
 
 /// When it happened.
-pub(super) fn time(event: &RawDocument) -> Option<Timestamp> {
+pub(crate) fn time(event: &RawDocument) -> Option<Timestamp> {
     event.get_timestamp("clusterTime").ok()
 }
 
 /// Reads an event of a change stream. A `$push` to a bucket, as the manual's writers append, makes it grow.
 /// Any other update may be of a document that is not stored yet, because the copy was to read it later or it
 /// was refused: so it grows, too, besides being a change.
-pub(super) fn changes(reader: &DocumentReader, event: &RawDocument) -> Vec<Change> {
+pub(crate) fn changes(reader: &DocumentReader, event: &RawDocument) -> Vec<Change> {
     let id = || event.get_document("documentKey").ok().and_then(|key| key.get("_id").ok().flatten());
     let named = |what: &str| {
         let id = id().and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::Null);
@@ -100,7 +100,7 @@ fn only_grows(description: &RawDocument) -> bool {
 }
 
 /// A document's `_id`, to tell documents apart.
-pub(super) fn same_id(id: &Bson) -> Vec<u8> {
+pub(crate) fn same_id(id: &Bson) -> Vec<u8> {
     let mut document = RawDocumentBuf::new();
     if let Ok(value) = RawBson::try_from(id.clone()) {
         document.append(cstr!(""), value);

@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 impl<T: AdoptionWatch> Work<'_, T> {
     /// Stores the changes of a log, until the first message from `interrupts`.
-    pub(super) async fn follow(
+    pub(crate) async fn follow(
         &mut self,
         log: ChangeLog,
         interrupts: &mut mpsc::Receiver<Phase>,

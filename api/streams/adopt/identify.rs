@@ -25,7 +25,7 @@ const GROUP_BYTES: usize = 16 * 1024 * 1024;
 /// Makes rows of parts of a source, in groups: items of one group that are stored already are told apart with
 /// one search for each owner.
 #[derive(Debug, Clone)]
-pub(super) struct RowMarker {
+pub(crate) struct RowMarker {
     engine: Engine,
     group: u32,
     line: u64,
@@ -34,12 +34,12 @@ pub(super) struct RowMarker {
 }
 
 impl RowMarker {
-    pub(super) fn new(engine: &Engine, fresh: bool) -> Self {
+    pub(crate) fn new(engine: &Engine, fresh: bool) -> Self {
         Self { engine: engine.clone(), group: 0, line: 0, fresh }
     }
 
     /// The same after something was adopted.
-    pub(super) fn later(&self) -> Self {
+    pub(crate) fn later(&self) -> Self {
         Self { fresh: false, ..self.clone() }
     }
 
@@ -47,7 +47,7 @@ impl RowMarker {
     ///
     /// # Errors
     /// The database does not answer.
-    pub(super) async fn rows(&mut self, parts: Vec<SizedItem>) -> Result<Chunk<NotStored>, Error> {
+    pub(crate) async fn rows(&mut self, parts: Vec<SizedItem>) -> Result<Chunk<NotStored>, Error> {
         self.group += 1;
         let mut keys: HashMap<OwnerId, Vec<ItemKey>> = HashMap::new();
         let mut distinct = HashSet::new();
@@ -134,7 +134,7 @@ impl RowMarker {
 }
 
 /// Makes rows of all parts, in a task of its own.
-pub(super) fn rows(mut parts: Parts, mut marker: RowMarker) -> IncomingRows<NotStored> {
+pub(crate) fn rows(mut parts: Parts, mut marker: RowMarker) -> IncomingRows<NotStored> {
     task(async move |send| {
         loop {
             let (mut group, mut bytes, mut ended) = (Vec::with_capacity(GROUP), 0, None);

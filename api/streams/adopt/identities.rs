@@ -13,7 +13,7 @@ use super::watch::shown;
 
 /// The identities of the items of one owner that were read: those of an owner come together.
 #[derive(Debug, Default)]
-pub(super) struct Identities {
+pub(crate) struct Identities {
     owner: Option<OwnerId>,
     seen: HashSet<ItemKey>,
 }
@@ -23,7 +23,7 @@ impl Identities {
     ///
     /// # Errors
     /// Its document has no `_id`, or another item has the same identity.
-    pub(super) fn add(&mut self, found: &SourceItem, reader: &DocumentReader) -> Result<(), SourceError> {
+    pub(crate) fn add(&mut self, found: &SourceItem, reader: &DocumentReader) -> Result<(), SourceError> {
         let (owner, key, id) = match found {
             SourceItem::Item(item) => (&item.owner, item.key, item.id()),
             SourceItem::Refused(refused) => match &refused.known {

@@ -17,14 +17,14 @@ use crate::import::{ColumnName, Columns, OpenError, RowFaults, uuid_text};
 /// How the documents of a source become items.
 #[derive(Debug)]
 pub struct DocumentReader {
-    pub(super) definition: Arc<Definition>,
-    pub(super) shape: Shape,
+    pub(crate) definition: Arc<Definition>,
+    pub(crate) shape: Shape,
     /// The owner's field in the source.
-    pub(super) owner: String,
+    pub(crate) owner: String,
     /// By which field an owner's items are ordered.
-    pub(super) order: String,
+    pub(crate) order: String,
     /// The name of the source.
-    pub(super) source: String,
+    pub(crate) source: String,
     columns: Columns,
     /// What each name of the source may stand for, in the order of the properties.
     names: HashMap<String, Vec<PropertyName>>,
@@ -54,7 +54,7 @@ pub struct MapError(String);
 
 /// An item of the source that the schema accepts.
 #[derive(Debug)]
-pub(super) struct Adopted {
+pub(crate) struct Adopted {
     pub owner: OwnerId,
     pub draft: Draft,
     pub key: ItemKey,
@@ -67,23 +67,23 @@ pub(super) struct Adopted {
 
 impl Adopted {
     /// Roughly its memory, in bytes.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.draft.size() + self.source.as_bytes().len()
     }
 
     /// It cannot be stored, for this reason.
-    pub(super) fn refused(self, reason: RowFaults) -> Box<RefusedItem> {
+    pub(crate) fn refused(self, reason: RowFaults) -> Box<RefusedItem> {
         let (id, document) = (self.id(), Document::try_from(&*self.source).unwrap_or_default());
         Box::new(RefusedItem { id, place: self.place, reason, document, known: Some((self.owner, self.key)) })
     }
 
     /// Which item of the source it is.
-    pub(super) fn what(&self) -> String {
+    pub(crate) fn what(&self) -> String {
         at(&self.id(), self.place)
     }
 
     /// The `_id` of its document.
-    pub(super) fn id(&self) -> Bson {
+    pub(crate) fn id(&self) -> Bson {
         let (kind, value) = self.identity.split_at(1);
         let len = (self.identity.len() + 6) as u32;
         let document = [&len.to_le_bytes(), kind, &[0], value, &[0]].concat();
@@ -146,7 +146,7 @@ impl DocumentReader {
     }
 
     /// What decides which items the source has, and their order. With another one there may be others.
-    pub(super) fn parameters(&self) -> Document {
+    pub(crate) fn parameters(&self) -> Document {
         let names = self.columns.names().map(|(property, names)| format!("{property}={}", names.join("|")));
         doc! {
             "shape": self.shape.to_string(), "owner": &self.owner, "order": &self.order,
@@ -155,7 +155,7 @@ impl DocumentReader {
     }
 
     /// Whose item is at a place; `None` if that is not clear.
-    pub(super) fn owner_at(&self, place: &SourcePlace<'_>) -> Option<OwnerId> {
+    pub(crate) fn owner_at(&self, place: &SourcePlace<'_>) -> Option<OwnerId> {
         owner_of(place.owner, self.definition.owner.kind).ok()
     }
 
@@ -163,7 +163,7 @@ impl DocumentReader {
     ///
     /// # Errors
     /// It is refused.
-    pub(super) fn read(&self, place: &SourcePlace<'_>) -> Option<Result<Adopted, Box<RefusedItem>>> {
+    pub(crate) fn read(&self, place: &SourcePlace<'_>) -> Option<Result<Adopted, Box<RefusedItem>>> {
         if self.shape == Shape::Documents {
             let document = place.item.and_then(|item| item.as_document())?;
             return Some(self.item(place.id, None, document));
@@ -221,7 +221,7 @@ impl DocumentReader {
     ///
     /// # Errors
     /// It is refused.
-    pub(super) fn item(
+    pub(crate) fn item(
         &self,
         id: RawBsonRef<'_>,
         place: Option<u32>,

@@ -46,7 +46,7 @@ impl Rejects {
         Ok(Self { file: BufWriter::new(file), source, failed: None })
     }
 
-    pub(super) fn write(&mut self, refused: &RefusedItem) {
+    pub(crate) fn write(&mut self, refused: &RefusedItem) {
         let RefusedItem { id, place, reason, document, known: _ } = refused;
         let mut line = doc! { "_id": id };
         if let Some(place) = place {
@@ -62,7 +62,7 @@ impl Rejects {
     ///
     /// # Errors
     /// Some line was not written.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.failed.take().map_or_else(|| self.file.flush(), Err)
     }
 }
@@ -71,7 +71,7 @@ impl Rejects {
 ///
 /// # Errors
 /// The file cannot be read, a line is invalid, or it is of another source.
-pub(super) fn read(
+pub(crate) fn read(
     path: &Path,
     reader: &DocumentReader,
 ) -> io::Result<impl Iterator<Item = io::Result<SizedItem>>> {

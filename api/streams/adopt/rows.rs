@@ -17,12 +17,12 @@ use super::source_item::SizedItem;
 use crate::patience::{OUTAGE, Patience};
 
 /// Parts in their order; an error is the last item.
-pub(super) type Parts = mpsc::Receiver<Result<Vec<SizedItem>, SourceError>>;
+pub(crate) type Parts = mpsc::Receiver<Result<Vec<SizedItem>, SourceError>>;
 
 /// Reads the source as it is at `after` or later, sorted, in a task of its own. When the source fails for a
 /// passing reason, for no longer than `outage`, it is read again from the last owner on: items may then come
 /// twice.
-pub(super) fn read(
+pub(crate) fn read(
     source: Arc<Source>,
     reader: Arc<DocumentReader>,
     after: Option<Timestamp>,
@@ -52,7 +52,7 @@ pub(super) fn read(
 ///
 /// # Errors
 /// An `_id` does not identify an item, or the source does not answer.
-pub(super) async fn identify(source: &Arc<Source>, reader: &Arc<DocumentReader>) -> Result<(), SourceError> {
+pub(crate) async fn identify(source: &Arc<Source>, reader: &Arc<DocumentReader>) -> Result<(), SourceError> {
     let mut parts = read(Arc::clone(source), Arc::clone(reader), source.now().await?, OUTAGE);
     while let Some(batch) = parts.recv().await {
         batch?;
@@ -61,7 +61,7 @@ pub(super) async fn identify(source: &Arc<Source>, reader: &Arc<DocumentReader>)
 }
 
 /// Does `work` in a task of its own. If it panics, the last item is an error: without one, all was sent.
-pub(super) fn task<T, E, F>(
+pub(crate) fn task<T, E, F>(
     work: impl FnOnce(mpsc::Sender<Result<T, E>>) -> F,
 ) -> mpsc::Receiver<Result<T, E>>
 where

@@ -18,7 +18,7 @@ pub enum Shape {
 }
 
 /// The array of a bucket.
-pub(super) const ITEMS: &str = "history";
+pub(crate) const ITEMS: &str = "history";
 
 /// Documents by which the shape is known.
 const SAMPLE: i64 = 100;
@@ -47,7 +47,7 @@ impl Shape {
 
 /// Where an item is in what a pipeline gives.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SourcePlace<'a> {
+pub(crate) struct SourcePlace<'a> {
     /// The `_id` of the document.
     pub id: RawBsonRef<'a>,
     pub owner: Option<RawBsonRef<'a>>,
@@ -63,7 +63,7 @@ pub(super) struct SourcePlace<'a> {
 
 /// The pipeline that gives the items of a source by owner, those of each owner by `order` if there is one,
 /// from the owner `from` on.
-pub(super) fn sorted(shape: Shape, owner: &str, order: Option<&str>, from: Option<Bson>) -> Vec<Document> {
+pub(crate) fn sorted(shape: Shape, owner: &str, order: Option<&str>, from: Option<Bson>) -> Vec<Document> {
     let mut pipeline = Vec::new();
     if let Some(from) = from {
         // Not `{owner: {$gte: from}}`, which compares values of one type only. A sort takes the least element
@@ -88,7 +88,7 @@ pub(super) fn sorted(shape: Shape, owner: &str, order: Option<&str>, from: Optio
 }
 
 /// The pipeline that gives the items of these documents; those of a bucket in their order.
-pub(super) fn of_ids(shape: Shape, owner: &str, ids: Vec<Bson>) -> Vec<Document> {
+pub(crate) fn of_ids(shape: Shape, owner: &str, ids: Vec<Bson>) -> Vec<Document> {
     let mut pipeline = vec![doc! { "$match": { "_id": { "$in": ids } } }];
     if shape == Shape::Buckets {
         pipeline.extend(items(owner));
@@ -108,7 +108,7 @@ fn items(owner: &str) -> [Document; 2] {
 
 impl<'a> SourcePlace<'a> {
     /// Where the item is in a document that a pipeline of this shape has given.
-    pub(super) fn of(shape: Shape, owner: &str, document: &'a RawDocument) -> Self {
+    pub(crate) fn of(shape: Shape, owner: &str, document: &'a RawDocument) -> Self {
         let get = |name: &str| document.get(name).ok().flatten();
         match shape {
             Shape::Documents => Self {
@@ -131,13 +131,13 @@ impl<'a> SourcePlace<'a> {
     }
 
     /// How much of its document it is, in [`PARTS`].
-    pub(super) fn parts(&self) -> u64 {
+    pub(crate) fn parts(&self) -> u64 {
         PARTS / u64::from(self.items.unwrap_or(1).max(1))
     }
 }
 
 /// A whole number of any type.
-pub(super) fn whole(value: RawBsonRef<'_>) -> Option<i64> {
+pub(crate) fn whole(value: RawBsonRef<'_>) -> Option<i64> {
     match value {
         RawBsonRef::Int32(number) => Some(number.into()),
         RawBsonRef::Int64(number) => Some(number),
@@ -150,7 +150,7 @@ pub(super) fn whole(value: RawBsonRef<'_>) -> Option<i64> {
 }
 
 /// The digits of a whole decimal number. `None` for any other value.
-pub(super) fn whole_text(value: RawBsonRef<'_>) -> Option<String> {
+pub(crate) fn whole_text(value: RawBsonRef<'_>) -> Option<String> {
     let RawBsonRef::Decimal128(number) = value else { return None };
     whole_number(&decimal_text(number.bytes())?)
 }

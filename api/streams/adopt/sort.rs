@@ -18,7 +18,7 @@ const BYTES: usize = 8 * 1024 * 1024;
 
 /// Where reading begins, and how.
 #[derive(Debug)]
-pub(super) struct Start {
+pub(crate) struct Start {
     /// What all owners before this one have was read.
     pub owner: Option<Bson>,
     /// Whether the server sorts what each owner has.
@@ -27,7 +27,7 @@ pub(super) struct Start {
 
 /// Puts what each owner has into order.
 #[derive(Debug)]
-pub(super) struct Sorter<'a> {
+pub(crate) struct Sorter<'a> {
     reader: &'a DocumentReader,
     start: &'a mut Start,
     owner: Option<OwnerId>,
@@ -39,7 +39,7 @@ pub(super) struct Sorter<'a> {
 /// The items of an owner cannot be sorted here: there are too many, or they are ordered by values of other
 /// types.
 #[derive(Debug)]
-pub(super) struct Unsorted;
+pub(crate) struct Unsorted;
 
 /// The value by which an item is ordered, the `_id` of its document, and its index in the array of a bucket.
 type SortKey = (SortValue, SortValue, Option<u32>);
@@ -59,13 +59,13 @@ enum SortValue {
 }
 
 impl<'a> Sorter<'a> {
-    pub(super) fn new(reader: &'a DocumentReader, start: &'a mut Start) -> Self {
+    pub(crate) fn new(reader: &'a DocumentReader, start: &'a mut Start) -> Self {
         Self { reader, start, owner: None, waiting: Vec::new(), bytes: 0 }
     }
 
     /// Reads a place. Adds to `parts` what is in order. After an error it has all that the owners before
     /// have.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         place: &SourcePlace<'_>,
         parts: &mut Vec<SizedItem>,
@@ -104,7 +104,7 @@ impl<'a> Sorter<'a> {
     }
 
     /// Adds to `parts` what the last owner has.
-    pub(super) fn end(&mut self, parts: &mut Vec<SizedItem>) {
+    pub(crate) fn end(&mut self, parts: &mut Vec<SizedItem>) {
         self.bytes = 0;
         // What was found at one place keeps its order.
         self.waiting.sort_by(|(one, _), (other, _)| one.cmp(other));

@@ -15,13 +15,13 @@ use pagebucket_model::domain::ReadPreference;
 use tokio::task::JoinError;
 
 /// The parts of a document of which progress is counted.
-pub(super) const PARTS: u64 = 1_000_000;
+pub(crate) const PARTS: u64 = 1_000_000;
 
 /// How long a change stream waits for changes before it says that there are none.
 const AWAIT: Duration = Duration::from_millis(500);
 
 /// Documents of a batch: few enough that the first of them do not wait for the others.
-pub(super) const BATCH: u32 = 1_000;
+pub(crate) const BATCH: u32 = 1_000;
 
 /// The collection that is adopted.
 #[derive(Debug)]
@@ -127,12 +127,12 @@ impl Source {
     }
 
     /// Whether the server has a unique index on `_id`, over all documents: shards have one each.
-    pub(super) fn has_unique_ids(&self) -> bool {
+    pub(crate) fn has_unique_ids(&self) -> bool {
         self.kind == Some(CollectionType::Collection) && self.topology != Topology::Sharded
     }
 
     /// Refuses a source that has no change stream.
-    pub(super) fn can_be_followed(&self) -> Result<(), SourceError> {
+    pub(crate) fn can_be_followed(&self) -> Result<(), SourceError> {
         match (&self.kind, self.topology) {
             (Some(CollectionType::View | CollectionType::Timeseries), _) => Err(SourceError::NotFollowed),
             (_, Topology::Standalone) => Err(SourceError::Standalone),
@@ -141,7 +141,7 @@ impl Source {
     }
 
     /// A time of the source: what was written before it is read after it. `None` for a standalone server.
-    pub(super) async fn now(&self) -> Result<Option<Timestamp>, SourceError> {
+    pub(crate) async fn now(&self) -> Result<Option<Timestamp>, SourceError> {
         let answer = self.database.client().database("admin").run_command(doc! { "ping": 1 }).await?;
         Ok(answer.get_timestamp("operationTime").ok())
     }
@@ -155,13 +155,13 @@ impl Source {
     }
 
     /// Some documents, in no order.
-    pub(super) async fn sample(&self, most: i64) -> Result<Vec<Document>, SourceError> {
+    pub(crate) async fn sample(&self, most: i64) -> Result<Vec<Document>, SourceError> {
         let found = self.documents_collection().find(doc! {}).limit(most).await?;
         Ok(found.try_collect().await?)
     }
 
     /// Runs a pipeline at majority, on a member that has seen `after`, with options of the command.
-    pub(super) async fn aggregate(
+    pub(crate) async fn aggregate(
         &self,
         pipeline: Vec<Document>,
         after: Option<Timestamp>,
@@ -184,7 +184,7 @@ impl Source {
     }
 
     /// The changes after `token`, or from now on.
-    pub(super) fn changes(&self, token: Option<&Document>) -> ChangeLog {
+    pub(crate) fn changes(&self, token: Option<&Document>) -> ChangeLog {
         let collection = Some(self.collection.clone());
         let database = self.database.clone();
         let scope = LogScope { database, collection, pipeline: Vec::new(), batch: BATCH, wait: AWAIT };

@@ -8,7 +8,7 @@ use super::watch::{RefusedItem, shown};
 
 /// What a source holds at one place.
 #[derive(Debug)]
-pub(super) enum SourceItem {
+pub(crate) enum SourceItem {
     Item(Adopted),
     Refused(Box<RefusedItem>),
     /// A bucket whose `count` is not the length of its array.
@@ -16,10 +16,10 @@ pub(super) enum SourceItem {
 }
 
 /// A place of the source, and how much of its document it is.
-pub(super) type SizedItem = (SourceItem, u64);
+pub(crate) type SizedItem = (SourceItem, u64);
 
 /// Adds what is found at a place.
-pub(super) fn read_place(reader: &DocumentReader, place: &SourcePlace<'_>, parts: &mut Vec<SizedItem>) {
+pub(crate) fn read_place(reader: &DocumentReader, place: &SourcePlace<'_>, parts: &mut Vec<SizedItem>) {
     let first = place.index.is_none_or(|index| index == 0);
     if let (true, Some(items), Some(count)) = (first, place.items, place.count)
         && i64::from(items) != count
@@ -36,7 +36,7 @@ pub(super) fn read_place(reader: &DocumentReader, place: &SourcePlace<'_>, parts
 }
 
 /// Roughly the memory of a part, in bytes.
-pub(super) fn size((found, _): &SizedItem) -> usize {
+pub(crate) fn size((found, _): &SizedItem) -> usize {
     match found {
         SourceItem::Item(item) => item.size(),
         SourceItem::Refused(refused) => refused.reason.size() + 256,

@@ -23,16 +23,16 @@ const OWNERS: usize = 1_000_000;
 
 /// Where items go, and what became of those so far.
 #[derive(Debug)]
-pub struct Storing<'a, T> {
-    pub(super) engine: Engine,
-    pub(super) watch: &'a mut T,
-    pub(super) rejects: Option<Rejects>,
-    pub(super) counts: AdoptionCounts,
+pub(super) struct Storing<'a, T> {
+    pub(crate) engine: Engine,
+    pub(crate) watch: &'a mut T,
+    pub(crate) rejects: Option<Rejects>,
+    pub(crate) counts: AdoptionCounts,
 }
 
 impl<T: AdoptionWatch> Storing<'_, T> {
     /// Stores rows to their end.
-    pub(super) async fn store(
+    pub(crate) async fn store(
         &mut self,
         rows: IncomingRows<NotStored>,
         interrupts: &mut mpsc::Receiver<Phase>,

@@ -22,24 +22,24 @@ pub struct RefusedItem {
     /// The item with its owner, as it is in the source.
     pub document: Document,
     /// Its owner and its identity, if the owner is known.
-    pub(super) known: Option<(OwnerId, ItemKey)>,
+    pub(crate) known: Option<(OwnerId, ItemKey)>,
 }
 
 impl RefusedItem {
     /// Which item it is.
-    pub(super) fn what(&self) -> String {
+    pub(crate) fn what(&self) -> String {
         at(&self.id, self.place)
     }
 }
 
 /// Which item of the source is meant.
-pub(super) fn at(id: &Bson, place: Option<u32>) -> String {
+pub(crate) fn at(id: &Bson, place: Option<u32>) -> String {
     let place = place.map(|place| format!(" at place {place}")).unwrap_or_default();
     format!("{}{place}", shown(id))
 }
 
 /// A value in one line.
-pub(super) fn shown(value: &Bson) -> String {
+pub(crate) fn shown(value: &Bson) -> String {
     format!("_id {}", value.clone().into_relaxed_extjson())
 }
 

@@ -50,26 +50,26 @@ impl FromStr for ColumnName {
 /// What a row has: whose item it is, and its properties.
 #[derive(Debug)]
 pub struct Columns {
-    pub(super) definition: Arc<Definition>,
+    pub(crate) definition: Arc<Definition>,
     /// The owner of all rows, unless each names its own: in the first column.
-    pub(super) owner: Option<OwnerId>,
+    pub(crate) owner: Option<OwnerId>,
     /// The owner's column, if there is one, and the properties in their order.
-    pub(super) columns: Vec<Column>,
+    pub(crate) columns: Vec<Column>,
     /// Whether the sign of a trade's quantity says its type where no column does.
-    pub(super) signed: bool,
+    pub(crate) signed: bool,
     /// The flag with which the user names columns.
-    pub(super) flag: &'static str,
+    pub(crate) flag: &'static str,
 }
 
 /// A property, or the owner, and its names in the file.
 #[derive(Debug)]
-pub(super) struct Column {
-    pub(super) property: String,
-    pub(super) values: ValueKinds,
+pub(crate) struct Column {
+    pub(crate) property: String,
+    pub(crate) values: ValueKinds,
     /// Whether a row without it is bad.
-    pub(super) required: bool,
+    pub(crate) required: bool,
     /// The names that are tried, in order: the user's, or the default ones.
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
     /// Whether the name is the user's.
     given: bool,
 }
@@ -144,7 +144,7 @@ impl Columns {
     ///
     /// # Errors
     /// One that is needed is missing, or there twice. Or the items are no rows of a table.
-    pub(super) fn locate(&self, header: &[String]) -> Result<Vec<Option<usize>>, OpenError> {
+    pub(crate) fn locate(&self, header: &[String]) -> Result<Vec<Option<usize>>, OpenError> {
         if let Err(Invalid(why)) = self.definition.item.columns() {
             let many = self.definition.item.noun().many();
             return Err(OpenError::File(format!(
@@ -195,7 +195,7 @@ impl Column {
     ///
     /// # Errors
     /// The end of a sentence: these, and how to say which of them is meant.
-    pub(super) fn one_of(&self, there: &[&str], flag: &str) -> Result<(), String> {
+    pub(crate) fn one_of(&self, there: &[&str], flag: &str) -> Result<(), String> {
         let names: Vec<_> =
             there.iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned()).collect();
         if names.len() < 2 {

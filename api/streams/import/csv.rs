@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use crate::ingest::{Bad, LONGEST_ROW, Line, Splitter};
 
 /// The lines of a file.
-pub(super) struct FileLines {
+pub(crate) struct FileLines {
     input: BufReader<Box<dyn Read + Send>>,
     splitter: Splitter,
     /// Lines that were read, and are read again.
@@ -17,23 +17,23 @@ pub(super) struct FileLines {
 }
 
 impl FileLines {
-    pub fn new(input: Box<dyn Read + Send>) -> Self {
+    pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
         let input = BufReader::with_capacity(LONGEST_ROW, input);
         Self { input, splitter: Splitter::default(), again: VecDeque::new() }
     }
 
     /// The next bytes, without taking them; none at the end of the file.
-    pub fn peek(&mut self) -> io::Result<&[u8]> {
+    pub(super) fn peek(&mut self) -> io::Result<&[u8]> {
         self.input.fill_buf()
     }
 
     /// Whether there may be a whole line that needs no waiting for the file.
-    pub fn ready(&self) -> bool {
+    pub(super) fn ready(&self) -> bool {
         !self.again.is_empty() || self.input.buffer().contains(&b'\n')
     }
 
     /// The next line; `None` at the end of the file. The last one need not end with a line break.
-    pub fn read(&mut self) -> io::Result<Option<Line>> {
+    pub(super) fn read(&mut self) -> io::Result<Option<Line>> {
         if let Some(line) = self.again.pop_front() {
             return Ok(Some(line));
         }
@@ -55,14 +55,14 @@ impl FileLines {
     }
 
     /// The next lines are these.
-    pub fn read_again(&mut self, lines: Vec<Line>) {
+    pub(super) fn read_again(&mut self, lines: Vec<Line>) {
         lines.into_iter().rev().for_each(|line| self.again.push_front(line));
     }
 }
 
 /// The fields of one record.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct CsvRecord {
+pub(crate) struct CsvRecord {
     /// The line on which it begins.
     pub line: u64,
     /// Bytes of the file that it took.
@@ -75,12 +75,12 @@ pub(super) struct CsvRecord {
 
 impl CsvRecord {
     /// How many fields there are.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.ends.len()
     }
 
     /// A field, counted from 0, and whether it has quotes; empty beyond the last.
-    pub fn field(&self, index: usize) -> (&[u8], bool) {
+    pub(crate) fn field(&self, index: usize) -> (&[u8], bool) {
         let start =
             index.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |before| before.0);
         self.ends.get(index).map_or((&[], false), |&(end, quoted)| (&self.text[start..end], quoted))
@@ -89,7 +89,7 @@ impl CsvRecord {
 
 /// Why lines are no record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum CsvFault {
+pub(crate) enum CsvFault {
     #[error("is longer than {LONGEST_ROW} bytes")]
     TooLong,
     #[error("opens a quote that is not closed before the end of the file")]
@@ -106,7 +106,7 @@ pub(super) enum CsvFault {
 
 /// What comes next in a file.
 #[derive(Debug)]
-pub(super) enum CsvRead {
+pub(crate) enum CsvRead {
     Record(CsvRecord),
     Broken(Bad<CsvFault>),
     End,
@@ -124,7 +124,7 @@ enum CsvError {
 ///
 /// # Errors
 /// The file cannot be read any further.
-pub(super) fn read(lines: &mut FileLines, width: Option<usize>) -> io::Result<CsvRead> {
+pub(crate) fn read(lines: &mut FileLines, width: Option<usize>) -> io::Result<CsvRead> {
     let first = loop {
         match lines.read()? {
             None => return Ok(CsvRead::End),

@@ -28,7 +28,7 @@ impl Columns {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub(super) fn of_record(
+    pub(crate) fn of_record(
         &self,
         record: &CsvRecord,
         header: &[String],
@@ -80,7 +80,7 @@ impl Columns {
     ///
     /// # Errors
     /// One has: the end of a sentence.
-    pub(super) fn check_names(&self, line: &[u8]) -> Result<(), String> {
+    pub(crate) fn check_names(&self, line: &[u8]) -> Result<(), String> {
         let Ok(Json::Object(members)) = Json::check(line).map(Json::read) else { return Ok(()) };
         let has = |name: &str| {
             members.iter().any(|member| member.name.as_deref() == Some(name) && member.value.get() != "null")

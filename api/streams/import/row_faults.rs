@@ -7,7 +7,7 @@ const MOST: usize = 10;
 
 /// One fault of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RowFault {
+pub(crate) struct RowFault {
     /// The rule that is broken, as a sentence without a full stop.
     rule: String,
     /// What the row has instead, for the end of the sentence.
@@ -16,12 +16,12 @@ pub(super) struct RowFault {
 
 impl RowFault {
     /// By the rule that is broken.
-    pub(super) fn new(rule: String) -> Self {
+    pub(crate) fn new(rule: String) -> Self {
         Self { rule, found: None }
     }
 
     /// By the rule that is broken, and what the row has instead.
-    pub(super) fn but_found(rule: String, found: impl Into<String>) -> Self {
+    pub(crate) fn but_found(rule: String, found: impl Into<String>) -> Self {
         Self { rule, found: Some(found.into()) }
     }
 }
@@ -37,7 +37,7 @@ pub struct RowFaults {
 
 impl RowFaults {
     /// These, and `omitted` more.
-    pub(super) fn new(mut faults: Vec<RowFault>, mut omitted: usize) -> Self {
+    pub(crate) fn new(mut faults: Vec<RowFault>, mut omitted: usize) -> Self {
         omitted += faults.len().saturating_sub(MOST);
         faults.truncate(MOST);
         Self { kept: faults, omitted }

@@ -5,13 +5,13 @@ use pagebucket_model::definition::Definition;
 use pagebucket_model::item::ColumnKind;
 
 /// The property that the sign of the quantity stands for.
-pub(super) const SIDE: &str = "type";
+pub(crate) const SIDE: &str = "type";
 /// The quantity.
-pub(super) const QTY: &str = "qty";
+pub(crate) const QTY: &str = "qty";
 
 /// The names that are tried in order where the user gives none. pandas writes an empty name over the index of
 /// a table.
-pub(super) fn default_names(definition: &Definition, property: &str) -> Vec<String> {
+pub(crate) fn default_names(definition: &Definition, property: &str) -> Vec<String> {
     let names: &[&str] = match property {
         _ if !definition.is_trades() => &[property],
         "customerId" => &["customerId", "customer_id"],
@@ -24,7 +24,7 @@ pub(super) fn default_names(definition: &Definition, property: &str) -> Vec<Stri
 }
 
 /// Whether a negative quantity is a sale where there is no type.
-pub(super) fn may_be_signed(definition: &Definition) -> bool {
+pub(crate) fn may_be_signed(definition: &Definition) -> bool {
     let has = |name: &str, kind| {
         let mut properties = definition.item.properties();
         properties.any(|property| property.name == name && property.values.kind == Some(kind))
@@ -33,7 +33,7 @@ pub(super) fn may_be_signed(definition: &Definition) -> bool {
 }
 
 /// The type that the sign of a quantity stands for, and the quantity without it.
-pub(super) fn split_sign<'v>(value: &'v CellValue<'_>) -> (&'static str, Option<CellValue<'v>>) {
+pub(crate) fn split_sign<'v>(value: &'v CellValue<'_>) -> (&'static str, Option<CellValue<'v>>) {
     let split = |text: &'v str| match text.strip_prefix('-') {
         Some(digits) => ("sell", digits.into()),
         None => ("buy", text.into()),
@@ -53,7 +53,7 @@ pub(super) fn split_sign<'v>(value: &'v CellValue<'_>) -> (&'static str, Option<
 }
 
 /// The rule of a quantity that may be negative, of at most `most` items.
-pub(super) fn signed_rule(most: i64) -> String {
+pub(crate) fn signed_rule(most: i64) -> String {
     format!(
         "must be a whole number other than 0, negative where sold, at most {most} either way, written without a fraction \
          or an exponent"

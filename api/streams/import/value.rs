@@ -17,7 +17,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 /// What a cell holds.
 #[derive(Debug)]
-pub(super) enum CellValue<'a> {
+pub(crate) enum CellValue<'a> {
     /// Nothing, not even quotes: a field of CSV.
     Empty,
     /// A CSV field, or a JSON string.
@@ -38,7 +38,7 @@ pub(super) enum CellValue<'a> {
 
 /// Why a value has no JSON.
 #[derive(Debug, derive_more::From)]
-pub(super) enum Unwritable {
+pub(crate) enum Unwritable {
     /// It breaks this rule.
     #[from]
     Invalid(Invalid),
@@ -51,7 +51,7 @@ pub(super) enum Unwritable {
 
 /// A whole number that a double would round.
 #[derive(Debug)]
-pub(super) struct Rounded(pub(super) String);
+pub(crate) struct Rounded(pub(crate) String);
 
 /// Number of characters of a value that a message repeats.
 const SHOWN: usize = 40;
@@ -59,7 +59,7 @@ const SHOWN: usize = 40;
 impl<'a> CellValue<'a> {
     /// A value of JSON that should be a scalar. Never descends more than three levels, however deep it is
     /// nested.
-    pub(super) fn read(raw: &'a RawValue) -> Self {
+    pub(crate) fn read(raw: &'a RawValue) -> Self {
         match Json::read(raw) {
             Json::Number(digits) => Self::Number(digits.into()),
             Json::String(Some(text)) => Self::Text(text),
@@ -73,7 +73,7 @@ impl<'a> CellValue<'a> {
     ///
     /// # Errors
     /// JSON cannot write it.
-    pub(super) fn json(&self, kind: Option<ColumnKind>) -> Result<Box<RawValue>, Unwritable> {
+    pub(crate) fn json(&self, kind: Option<ColumnKind>) -> Result<Box<RawValue>, Unwritable> {
         Ok(match (kind, self) {
             (_, Self::Json(raw)) if self.is_null() => (*raw).to_owned(),
             (Some(ColumnKind::Date), _) => json(&self.date()?),
@@ -115,7 +115,7 @@ impl<'a> CellValue<'a> {
     ///
     /// # Errors
     /// It is none of this type.
-    pub(super) fn owner(&self, kind: OwnerType) -> Result<OwnerId, Invalid> {
+    pub(crate) fn owner(&self, kind: OwnerType) -> Result<OwnerId, Invalid> {
         match self {
             Self::Json(raw)
                 if kind == OwnerType::Uuid
@@ -130,7 +130,7 @@ impl<'a> CellValue<'a> {
         kind.parse(&self.whole()?)
     }
 
-    pub(super) fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(self, Self::Json(raw) if raw.get() == "null")
     }
 
@@ -160,7 +160,7 @@ impl<'a> CellValue<'a> {
     }
 
     /// The value in a sentence, with control characters escaped.
-    pub(super) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         match self {
             Self::Empty => "\"\"".to_owned(),
             Self::Json(raw) => Json::read(raw).kind().to_owned(),
@@ -212,7 +212,7 @@ fn is_rounded(text: &str) -> bool {
 }
 
 /// The JSON of a text, of a date or of `true` or `false`.
-pub(super) fn json(value: &(impl Serialize + ?Sized)) -> Box<RawValue> {
+pub(crate) fn json(value: &(impl Serialize + ?Sized)) -> Box<RawValue> {
     to_raw_value(value).expect("a text can be written")
 }
 
@@ -223,7 +223,7 @@ const MOST_LEVELS: u32 = 33;
 ///
 /// # Errors
 /// A double would round a whole number in it.
-pub(super) fn plain(raw: &RawValue) -> Result<Box<RawValue>, Rounded> {
+pub(crate) fn plain(raw: &RawValue) -> Result<Box<RawValue>, Rounded> {
     let mut runs = raw.get().as_bytes().chunk_by(|one, next| one.is_ascii_digit() && next.is_ascii_digit());
     if runs.any(|run| run.len() >= LONG)
         && let Some(number) = rounded(raw, MOST_LEVELS)
@@ -284,7 +284,7 @@ impl Serialize for Plain<'_> {
 ///
 /// # Errors
 /// The text is none.
-pub(super) fn number(text: &str) -> Result<Box<RawValue>, Unwritable> {
+pub(crate) fn number(text: &str) -> Result<Box<RawValue>, Unwritable> {
     // JSON allows white space around a number.
     let bare = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
         && text.ends_with(|last: char| last.is_ascii_digit());

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Bytes that each stream may hold, whatever the others hold.
-pub(super) const OWN: usize = 64 * 1024;
+pub(crate) const OWN: usize = 64 * 1024;
 
 /// The memory that streams may hold together. Clones share one budget.
 #[derive(Debug, Clone)]
@@ -51,21 +51,21 @@ impl Budget {
     }
 
     /// The account of a new stream, which holds nothing yet.
-    pub(super) fn open(&self) -> BudgetAccount {
+    pub(crate) fn open(&self) -> BudgetAccount {
         BudgetAccount { budget: self.clone(), held: 0 }
     }
 }
 
 /// What one stream holds. Dropping it frees that.
 #[derive(Debug)]
-pub(super) struct BudgetAccount {
+pub(crate) struct BudgetAccount {
     budget: Budget,
     held: usize,
 }
 
 impl BudgetAccount {
     /// Reports that the stream holds `bytes` bytes.
-    pub(super) fn hold(&mut self, bytes: usize) {
+    pub(crate) fn hold(&mut self, bytes: usize) {
         // The counts guard no other memory: no order is needed.
         let counts = &self.budget.0;
         counts.held.fetch_add(bytes as i64 - self.held as i64, Ordering::Relaxed);
@@ -74,12 +74,12 @@ impl BudgetAccount {
     }
 
     /// Whether it may read more.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.held < OWN || self.free() > self.budget.0.reserve
     }
 
     /// Whether it may send one more batch, given the bytes of the batches under way.
-    pub(super) fn may_send(&self, under_way: usize) -> bool {
+    pub(crate) fn may_send(&self, under_way: usize) -> bool {
         under_way < OWN || self.free() > 0
     }
 

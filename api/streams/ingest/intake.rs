@@ -84,13 +84,13 @@ pub struct Intake<'a, B, W> {
     /// How far the stream is.
     pub phase: Phase,
     /// Whether every row has been read.
-    pub(super) exhausted: bool,
+    pub(crate) exhausted: bool,
     /// Number of interrupts.
     pub signals: u32,
     /// Whether the watch can still hand on what it holds.
     heard: bool,
     /// When rows last came, or were last not wanted.
-    pub(super) last_read: Instant,
+    pub(crate) last_read: Instant,
     tick: Interval,
 }
 
@@ -158,7 +158,7 @@ impl<'a, B, W: StreamWatch<B>> Intake<'a, B, W> {
     }
 
     /// Goes on to this phase, unless the stream is further already.
-    pub(super) fn advance(&mut self, phase: Phase) {
+    pub(crate) fn advance(&mut self, phase: Phase) {
         self.phase = self.phase.max(phase);
         if self.phase > Phase::Reading {
             // The reader ends, too.

@@ -91,7 +91,7 @@ impl Ranges {
     /// Maximum number of ranges that are kept. Others are only counted.
     pub const MOST: usize = 1_000;
 
-    pub(super) fn push(&mut self, seq: Seq) {
+    pub(crate) fn push(&mut self, seq: Seq) {
         let follows = self.last.is_some_and(|last| last.plus(1) == seq);
         self.last = Some(seq);
         if self.omitted > 0 || (!follows && self.kept.len() == Self::MOST) {

@@ -60,20 +60,20 @@ pub struct Sent {
     /// The owner.
     pub owner: OwnerId,
     /// The rows in their order.
-    pub(super) rows: Vec<Row>,
+    pub(crate) rows: Vec<Row>,
     /// Their outcomes, one for each row; while the batch is under way, those of the first rows.
     outcomes: Vec<RowOutcome>,
     /// The last sequence number of the owner's history, if all rows are stored.
-    pub(super) last: Option<Seq>,
+    pub(crate) last: Option<Seq>,
     /// Why some rows are unknown or not stored.
-    pub(super) failed: Option<AppendCause>,
+    pub(crate) failed: Option<AppendCause>,
     /// What the owner's next batch needs, if rows are stored once.
-    pub(super) so_far: Option<SoFar>,
+    pub(crate) so_far: Option<SoFar>,
 }
 
 impl Sent {
     /// Nothing is sent yet.
-    pub(super) fn nothing_of(RowBatch { owner, rows, so_far }: RowBatch) -> Self {
+    pub(crate) fn nothing_of(RowBatch { owner, rows, so_far }: RowBatch) -> Self {
         Self { owner, rows, outcomes: Vec::new(), last: None, failed: None, so_far }
     }
 
@@ -91,19 +91,19 @@ impl Sent {
     }
 
     /// Gives the next `count` rows this outcome.
-    pub(super) fn settle(&mut self, count: usize, outcome: RowOutcome) {
+    pub(crate) fn settle(&mut self, count: usize, outcome: RowOutcome) {
         self.outcomes.resize(self.outcomes.len() + count, outcome);
     }
 
     /// Gives all rows that have no outcome yet this one.
-    pub(super) fn settle_rest(&mut self, outcome: RowOutcome) {
+    pub(crate) fn settle_rest(&mut self, outcome: RowOutcome) {
         self.outcomes.resize(self.rows.len(), outcome);
     }
 }
 
 /// Memory of a batch under way, in bytes: its rows, with memory for all that the vector has, their copies on
 /// the way to the database, and a constant part.
-pub(super) fn bytes_under_way(rows: &Vec<Row>, keyed: bool) -> usize {
+pub(crate) fn bytes_under_way(rows: &Vec<Row>, keyed: bool) -> usize {
     let once = keyed || rows.first().is_some_and(|row| row.mark.is_some());
     let (batch, copies) = if once { (KEYED, 3) } else { (UNKEYED, 1) };
     let heap: usize = rows.iter().map(Row::heap).sum();
@@ -127,7 +127,7 @@ const KEYED: usize = 10 * 1024;
 
 /// Appends a batch. If that fails for a passing reason and no outcome is unknown, it sends the rest again,
 /// for [`StreamOptions::patience`] or until `stop`, and tells `waiting` why it waits.
-pub(super) async fn send(
+pub(crate) async fn send(
     to: Destination,
     mut batch: RowBatch,
     options: StreamOptions,

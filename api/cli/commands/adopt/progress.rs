@@ -20,7 +20,7 @@ const SHOWN: u64 = 100;
 const BETWEEN_LAGS: Duration = Duration::from_secs(2);
 
 /// Shows what an adoption tells.
-pub(super) struct AdoptionProgress {
+pub(crate) struct AdoptionProgress {
     shown: terminal::ProgressLine,
     done: &'static str,
     owner: String,
@@ -56,7 +56,7 @@ impl ShownLines {
 
 impl AdoptionProgress {
     /// `size`: the position at the end, where known. `done`: what is done to items.
-    pub(super) fn start(definition: &Arc<Definition>, size: Option<u64>, done: &'static str) -> Self {
+    pub(crate) fn start(definition: &Arc<Definition>, size: Option<u64>, done: &'static str) -> Self {
         Self {
             shown: terminal::ProgressLine::start(size.filter(|size| *size > 0)),
             done,
@@ -70,7 +70,7 @@ impl AdoptionProgress {
     }
 
     /// Ends the bar, and returns how long it took.
-    pub(super) fn finish(self) -> Duration {
+    pub(crate) fn finish(self) -> Duration {
         self.shown.finish()
     }
 }
@@ -128,7 +128,7 @@ impl AdoptionWatch for AdoptionProgress {
 }
 
 /// How the copy went.
-pub(super) fn copied(report: &Report, definition: &Definition, took: Duration) -> String {
+pub(crate) fn copied(report: &Report, definition: &Definition, took: Duration) -> String {
     let (item, owner) = (definition.item.noun().one(), definition.owner.noun());
     let (more, owners) = (report.more_owners, count(report.owners.len() as u64, &owner));
     let mut text = format!(
@@ -154,7 +154,7 @@ pub(super) fn copied(report: &Report, definition: &Definition, took: Duration) -
 }
 
 /// What became of the items.
-pub(super) fn summary(ended: &Ended, definition: &Definition, rejects: Option<&Path>) -> String {
+pub(crate) fn summary(ended: &Ended, definition: &Definition, rejects: Option<&Path>) -> String {
     let (item, counts) = (definition.item.noun().one(), &ended.counts);
     let mut text = String::new();
     let mut line = |line: fmt::Arguments<'_>| {
@@ -181,7 +181,7 @@ pub(super) fn summary(ended: &Ended, definition: &Definition, rejects: Option<&P
 }
 
 /// What a dry run says.
-pub(super) fn planned(plan: &Plan, definition: &Definition, took: Duration) -> String {
+pub(crate) fn planned(plan: &Plan, definition: &Definition, took: Duration) -> String {
     let (item, owner) = (definition.item.noun().one(), definition.owner.noun());
     let (items, owners) = (count(plan.items, item), count(plan.owners, &owner));
     let mut text = String::new();
@@ -216,7 +216,7 @@ pub(super) fn planned(plan: &Plan, definition: &Definition, took: Duration) -> S
 }
 
 /// What a comparison found.
-pub(super) fn found(checked: &Checked, definition: &Definition, took: Duration) -> String {
+pub(crate) fn found(checked: &Checked, definition: &Definition, took: Duration) -> String {
     let (item, owner) = (definition.item.noun().one(), definition.owner.noun());
     let mut text = String::new();
     let mut line = |line: fmt::Arguments<'_>| {

@@ -25,7 +25,7 @@ const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// What the log says of erasures.
-pub(super) struct Log {
+pub(crate) struct Log {
     /// The last erasure of each owner, by history.
     last: BTreeMap<(String, OwnerId), LastErasure>,
     /// The number of lines that are refused.
@@ -83,7 +83,7 @@ impl Log {
 ///
 /// # Errors
 /// The file cannot be read, or is no log: a line has no end.
-pub(super) fn read(path: &Path, definitions: &Definitions) -> Result<Log, Failure> {
+pub(crate) fn read(path: &Path, definitions: &Definitions) -> Result<Log, Failure> {
     let failed = |error: io::Error| Failure::Usage(format!("--replay {}: {error}", path.display()));
     let file: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
@@ -108,7 +108,7 @@ struct Erased<'a> {
 }
 
 /// Erases, and then reopens what was reopened.
-pub(super) async fn run(mut log: Log, store: &Store, signals: &mut Signals) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(mut log: Log, store: &Store, signals: &mut Signals) -> Result<ExitCode, Failure> {
     let (all, mut known, mut reopened) = (std::mem::take(&mut log.last), 0, 0);
     let mut erased = Vec::new();
     for ((history, owner), last) in &all {

@@ -16,21 +16,21 @@ use crate::commands::exit::Signals;
 use crate::commands::terminal::{ProgressLine, count, speed};
 
 /// What to export, and as what.
-pub(super) struct ExportRequest {
-    pub(super) owners: ExportedOwners,
-    pub(super) dates: Option<DateRange>,
-    pub(super) writer: Writer,
+pub(crate) struct ExportRequest {
+    pub(crate) owners: ExportedOwners,
+    pub(crate) dates: Option<DateRange>,
+    pub(crate) writer: Writer,
 }
 
-pub(super) enum ExportedOwners {
+pub(crate) enum ExportedOwners {
     One(OwnerId, Position),
     After(Option<OwnerId>),
 }
 
 /// What was exported.
 #[derive(Debug, Default)]
-pub(super) struct ExportReport {
-    pub(super) items: u64,
+pub(crate) struct ExportReport {
+    pub(crate) items: u64,
     /// Number of owners whose items were written to the end.
     owners: u64,
     /// Number of owners that were erased meanwhile, in an export of all. Some of their items may be written.
@@ -41,31 +41,31 @@ pub(super) struct ExportReport {
     complete: Option<OwnerId>,
     all: bool,
     /// Why the export is incomplete.
-    pub(super) end: Option<ExportEnd>,
+    pub(crate) end: Option<ExportEnd>,
 }
 
 /// Why an export ended before its end.
 #[derive(Debug)]
-pub(super) enum ExportEnd {
+pub(crate) enum ExportEnd {
     Database(Error),
     Unwritable(io::Error),
     Interrupted,
 }
 
 /// An export under way.
-pub(super) struct Running<'a> {
-    pub(super) wanted: &'a ExportRequest,
-    pub(super) engine: &'a Engine,
-    pub(super) file: File,
-    pub(super) progress: &'a mut ProgressLine,
+pub(crate) struct Running<'a> {
+    pub(crate) wanted: &'a ExportRequest,
+    pub(crate) engine: &'a Engine,
+    pub(crate) file: File,
+    pub(crate) progress: &'a mut ProgressLine,
     /// Number of pages that were read.
-    pub(super) pages: u64,
-    pub(super) report: ExportReport,
+    pub(crate) pages: u64,
+    pub(crate) report: ExportReport,
 }
 
 impl Running<'_> {
     /// Exports until all is written, or something ends it.
-    pub(super) async fn run(mut self, signals: &mut Signals) -> ExportReport {
+    pub(crate) async fn run(mut self, signals: &mut Signals) -> ExportReport {
         self.report.all = matches!(self.wanted.owners, ExportedOwners::After(_));
         self.report.end = tokio::select! {
             ended = self.all() => ended.err(),
@@ -184,7 +184,7 @@ async fn patiently<T>(
 
 impl ExportReport {
     /// Some lines, the last without its line break.
-    pub(super) fn text(&self, definition: &Definition, took: Duration) -> String {
+    pub(crate) fn text(&self, definition: &Definition, took: Duration) -> String {
         let mut lines = vec![format!(
             "exported {} of {} in {}",
             count(self.items, definition.item.noun().one()),

@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 ///
 /// # Errors
 /// It does not speak TLS, or the connection is broken.
-pub(super) async fn connect(stream: TcpStream, address: SocketAddr) -> io::Result<TlsStream<TcpStream>> {
+pub(crate) async fn connect(stream: TcpStream, address: SocketAddr) -> io::Result<TlsStream<TcpStream>> {
     let provider = Arc::new(ring::default_provider());
     let any = AnyCertificate(Arc::clone(&provider));
     let config = ClientConfig::builder_with_provider(provider)

@@ -15,19 +15,19 @@ use crate::commands::terminal::{self, count, speed};
 const BAD_ROWS_SHOWN: u64 = 100;
 
 /// Shows what [`StreamWatch`] hears.
-pub(super) struct ImportProgress {
-    pub(super) shown: terminal::ProgressLine,
+pub(crate) struct ImportProgress {
+    pub(crate) shown: terminal::ProgressLine,
     bad_rows: u64,
 }
 
 impl ImportProgress {
     /// `size`: bytes of the file, where known.
-    pub(super) fn start(size: Option<u64>) -> Self {
+    pub(crate) fn start(size: Option<u64>) -> Self {
         Self { shown: terminal::ProgressLine::start(size), bad_rows: 0 }
     }
 
     /// Ends the bar, and returns how long the import took.
-    pub(super) fn finish(self) -> Duration {
+    pub(crate) fn finish(self) -> Duration {
         if self.bad_rows > BAD_ROWS_SHOWN {
             let more = HumanCount(self.bad_rows - BAD_ROWS_SHOWN);
             self.shown.line(format_args!("and {more} more bad rows"));
@@ -67,7 +67,7 @@ impl StreamWatch<String> for ImportProgress {
 const UNKNOWN_SHOWN: usize = 20;
 
 /// The summary of an import: some lines, the last without its line break.
-pub(super) fn text(report: &Report, definition: &Definition, took: Duration, keyed: bool) -> String {
+pub(crate) fn text(report: &Report, definition: &Definition, took: Duration, keyed: bool) -> String {
     let (item, owner_noun) = (definition.item.noun().one(), &*definition.owner.noun());
     let owners = match report.owners.len() {
         0 => String::new(),

@@ -34,7 +34,7 @@ use tokio::time::{Instant, timeout};
 use super::progress::ImportProgress;
 use send_window::SendWindow;
 use server::{Broken, begin, kind, uploader, uploads, words};
-pub(super) use server::{Token, address, is_local};
+pub(crate) use server::{Token, address, is_local};
 
 /// Bytes that are sent at a time, while there are enough.
 const PIECE: usize = 64 * 1024;
@@ -43,7 +43,7 @@ const PIECE: usize = 64 * 1024;
 const LONGEST_OUTCOME: usize = 16 * 1024 * 1024;
 
 /// Maximum number of owners that an import tells apart.
-pub(super) const MOST_OWNERS: usize = 1_000_000;
+pub(crate) const MOST_OWNERS: usize = 1_000_000;
 
 /// Maximum number of attempts in a row without a single outcome.
 const MOST_TRIES: u32 = 8;
@@ -83,7 +83,7 @@ struct RemoteImport<'a> {
 /// another with the rows that have no outcome yet, until too many in a row have failed. After the first
 /// message from `interrupts` rows are not read or sent any more; after the second their outcomes are not
 /// awaited.
-pub(super) async fn run(
+pub(crate) async fn run(
     rows: IncomingRows<String>,
     (server, token): (&Url, Option<HeaderValue>),
     definition: &Definition,

@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// The stream has ended before the answer.
-pub(super) async fn send(
+pub(crate) async fn send(
     answer: impl Future<Output = Result<Response<Body>, Infallible>>,
     mut respond: SendResponse<Bytes>,
     limit: Duration,

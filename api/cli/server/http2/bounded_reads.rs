@@ -15,7 +15,7 @@ const PORTION: usize = 8 * 1024;
 
 /// Lets h2 return after each [`PORTION`], so that the frames that it has read can be taken before there are
 /// too many.
-pub(super) struct Portions<I> {
+pub(crate) struct Portions<I> {
     io: I,
     /// Bytes of this portion.
     read: usize,
@@ -24,7 +24,7 @@ pub(super) struct Portions<I> {
 }
 
 impl<I> Portions<I> {
-    pub(super) fn new(io: I, heard: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(io: I, heard: Arc<AtomicBool>) -> Self {
         Self { io, read: 0, heard }
     }
 }

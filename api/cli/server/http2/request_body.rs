@@ -18,7 +18,7 @@ use crate::server::http1_answer::PIECE;
 
 /// The bodies of a connection that may still get frames.
 #[derive(Default)]
-pub(super) struct Bodies(Vec<Arc<Mutex<Incoming>>>);
+pub(crate) struct Bodies(Vec<Arc<Mutex<Incoming>>>);
 
 /// A body that comes in.
 struct Incoming {
@@ -43,7 +43,7 @@ struct RequestBody {
 
 impl Bodies {
     /// The body that comes on this stream, of `length` bytes if the head of its request says so.
-    pub(super) fn open(&mut self, stream: RecvStream, length: Option<u64>) -> Body {
+    pub(crate) fn open(&mut self, stream: RecvStream, length: Option<u64>) -> Body {
         if stream.is_end_stream() {
             return Body::empty();
         }
@@ -54,7 +54,7 @@ impl Bodies {
     }
 
     /// Reads all frames that have come. To be called whenever the connection may have read some.
-    pub(super) fn read(&mut self, context: &mut Context<'_>) {
+    pub(crate) fn read(&mut self, context: &mut Context<'_>) {
         self.0.retain(|incoming| incoming.lock().read(context));
     }
 }

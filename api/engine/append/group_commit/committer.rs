@@ -25,7 +25,7 @@ use crate::tasks;
 
 /// Committers of one kind in a process. Each has one commit under way; with a few of them, some keep the
 /// server's journal busy while others wait for it.
-pub const COMMITTERS: usize = 4;
+pub(crate) const COMMITTERS: usize = 4;
 
 /// How long a committer waits for a commit before it goes on with other keys. An ordinary commit takes
 /// milliseconds.
@@ -46,7 +46,7 @@ const MOST_KEYS: usize = 1_000;
 const FULL_WEIGHT: usize = 1_280 * 1024;
 
 /// The types of the messages that committers of one kind receive.
-pub trait Messages: 'static {
+pub(crate) trait Messages: 'static {
     /// Requests with the same key are committed in order, one commit after the other.
     type Key: Clone + Eq + Hash + Send + Sync + 'static;
     /// A request of a client.
@@ -56,7 +56,7 @@ pub trait Messages: 'static {
 }
 
 /// How one committer forms batches of requests, and what it remembers between commits.
-pub trait BatchPolicy<M: Messages>: Send + 'static {
+pub(crate) trait BatchPolicy<M: Messages>: Send + 'static {
     /// One key's part of a commit.
     type Batch: Send + 'static;
 
@@ -106,24 +106,24 @@ enum CommitterEvent<M: Messages> {
 }
 
 /// Sends messages to a committer. The committer lives as long as one of its handles.
-pub struct Handle<M: Messages>(UnboundedSender<CommitterEvent<M>>);
+pub(crate) struct Handle<M: Messages>(UnboundedSender<CommitterEvent<M>>);
 
 impl<M: Messages> Handle<M> {
     /// Sends a new request. Returns false, and the request is lost, if the committer has ended.
     #[must_use]
-    pub fn request(&self, request: M::Request) -> bool {
+    pub(crate) fn request(&self, request: M::Request) -> bool {
         self.0.send(CommitterEvent::Request(request)).is_ok()
     }
 
     /// Returns a request that a commit has taken and not committed. It is committed before the waiting
     /// requests.
-    pub fn put_back(&self, request: M::Request) {
+    pub(crate) fn put_back(&self, request: M::Request) {
         // The committer outlives its commits, because they hold a handle.
         let _ = self.0.send(CommitterEvent::PutBack(request));
     }
 
     /// Reports the outcome of a batch.
-    pub fn settled(&self, settled: M::Settled) {
+    pub(crate) fn settled(&self, settled: M::Settled) {
         // The committer outlives its commits, because they hold a handle.
         let _ = self.0.send(CommitterEvent::Settled(settled));
     }
@@ -138,17 +138,17 @@ impl<M: Messages> Clone for Handle<M> {
 /// The committers of one kind.
 #[derive(derive_more::Debug)]
 #[debug("Committers")]
-pub struct Committers<M: Messages>([Handle<M>; COMMITTERS]);
+pub(crate) struct Committers<M: Messages>([Handle<M>; COMMITTERS]);
 
 impl<M: Messages> Committers<M> {
     /// Starts the committers, each with its own policy. After this value is dropped they finish their work
     /// and end.
-    pub fn start<P: BatchPolicy<M>>(policy: impl Fn(usize) -> P) -> Self {
+    pub(crate) fn start<P: BatchPolicy<M>>(policy: impl Fn(usize) -> P) -> Self {
         Self(std::array::from_fn(|number| start(policy(number))))
     }
 
     /// The committer of keys with this hash, always the same one.
-    pub fn by_hash(&self, hash: u64) -> &Handle<M> {
+    pub(crate) fn by_hash(&self, hash: u64) -> &Handle<M> {
         &self.0[hash as usize % COMMITTERS]
     }
 }

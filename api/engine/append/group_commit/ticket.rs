@@ -27,7 +27,7 @@ const KEY_DIVISOR: usize = 4;
 /// A limit on the requests that wait at once, in units that the user of the queue defines. Clones share the
 /// limit.
 #[derive(Debug, Clone)]
-pub struct Queue(Arc<Inner>);
+pub(crate) struct Queue(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -56,7 +56,7 @@ impl QueueClient {
 
 /// Units of a queue that one key, and perhaps one client, holds until this value is dropped.
 #[derive(Debug)]
-pub struct QueueReservation {
+pub(crate) struct QueueReservation {
     queue: Queue,
     key: u64,
     client: Option<QueueClient>,
@@ -79,7 +79,7 @@ pub enum Full {
 impl QueueReservation {
     /// The same room, which also holds `permit` until it is dropped.
     #[must_use]
-    pub fn with(mut self, permit: Option<OwnedSemaphorePermit>) -> Self {
+    pub(crate) fn with(mut self, permit: Option<OwnedSemaphorePermit>) -> Self {
         self._permits.1 = permit;
         self
     }
@@ -87,7 +87,7 @@ impl QueueReservation {
 
 impl Queue {
     /// A queue for `size` units. A request with less time left than `commit` is not committed.
-    pub fn new(size: usize, commit: Duration, gauge: &'static str) -> Self {
+    pub(crate) fn new(size: usize, commit: Duration, gauge: &'static str) -> Self {
         let size = u32::try_from(size.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         let free = Arc::new(Semaphore::new(size as usize));
         let (by_key, by_client) = (Held::default(), Held::default());
@@ -95,12 +95,12 @@ impl Queue {
     }
 
     /// How many units may wait at once.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.0.size as usize
     }
 
     /// The most units that one key may hold, or one client, unless a single request has more.
-    pub fn most_of_a_key(&self) -> usize {
+    pub(crate) fn most_of_a_key(&self) -> usize {
         (self.0.size as usize / KEY_DIVISOR).max(1)
     }
 
@@ -110,7 +110,7 @@ impl Queue {
     ///
     /// # Errors
     /// There is not enough room.
-    pub fn room(
+    pub(crate) fn room(
         &self,
         key: u64,
         client: Option<QueueClient>,
@@ -143,7 +143,7 @@ impl Queue {
 
     /// Waits until the queue is empty, including the requests of clients that have disconnected. New requests
     /// find no room meanwhile.
-    pub async fn drain(&self) {
+    pub(crate) async fn drain(&self) {
         // Acquiring fails only if the semaphore is closed, and it never is.
         let _ = self.0.free.acquire_many(self.0.size).await;
     }
@@ -201,7 +201,7 @@ impl Held {
 
 /// The committer's half of a waiting request.
 #[derive(Debug)]
-pub struct Ticket<A> {
+pub(crate) struct Ticket<A> {
     deadline: Deadline,
     /// Whether a commit has taken the request, or its client has withdrawn it. The first of the two decides.
     taken: Arc<OnceLock<bool>>,
@@ -211,7 +211,7 @@ pub struct Ticket<A> {
 
 /// The client's half of a waiting request.
 #[derive(Debug)]
-pub struct Pending<A> {
+pub(crate) struct Pending<A> {
     deadline: Deadline,
     /// The least time that must be left when a commit takes the request.
     commit: Duration,
@@ -221,7 +221,7 @@ pub struct Pending<A> {
 
 /// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoAnswer {
+pub(crate) enum NoAnswer {
     /// The request has waited too long for a commit and will not get into one.
     Withdrawn,
     /// The request got into a commit that gave no answer before the request's own deadline.
@@ -230,7 +230,7 @@ pub enum NoAnswer {
 
 impl<A> Ticket<A> {
     /// Creates both halves. `deadline` is shortened to [`COMMAND`] from now.
-    pub fn new(deadline: Deadline, room: QueueReservation) -> (Self, Pending<A>) {
+    pub(crate) fn new(deadline: Deadline, room: QueueReservation) -> (Self, Pending<A>) {
         let deadline = deadline.or_within(COMMAND);
         let taken = Arc::default();
         let (answer, answered) = oneshot::channel();
@@ -239,22 +239,22 @@ impl<A> Ticket<A> {
         (Self { deadline, taken, answer, room }, pending)
     }
 
-    pub fn deadline(&self) -> Deadline {
+    pub(crate) fn deadline(&self) -> Deadline {
         self.deadline
     }
 
     /// Whether too little time is left to commit the request.
-    pub fn is_late(&self) -> bool {
+    pub(crate) fn is_late(&self) -> bool {
         self.deadline.remaining() < self.room.queue.0.commit
     }
 
     /// Takes the request for a commit. Returns false if its client was already answered that it waited too
     /// long.
-    pub fn take(&self) -> bool {
+    pub(crate) fn take(&self) -> bool {
         *self.taken.get_or_init(|| true)
     }
 
-    pub fn answer(self, answer: A) {
+    pub(crate) fn answer(self, answer: A) {
         // The room is free before the answer, so that the client's next request can take it.
         drop(self.room);
         // Fails if the client has disconnected.
@@ -269,7 +269,7 @@ impl<A> Pending<A> {
     ///
     /// # Errors
     /// See [`NoAnswer`].
-    pub async fn answer(mut self) -> Result<A, NoAnswer> {
+    pub(crate) async fn answer(mut self) -> Result<A, NoAnswer> {
         let wait = LONGEST_WAIT.min(self.deadline.remaining().saturating_sub(self.commit));
         if let Ok(answer) = tokio::time::timeout(wait, &mut self.answered).await {
             return answer.map_err(|_lost| NoAnswer::Lost);

@@ -14,7 +14,7 @@ use crate::store::buckets::identity::ItemKey;
 /// The search for stored items. All that it searches for are after the position where it began, and every
 /// stored item from there to `looked` has been examined.
 #[derive(Debug, Clone)]
-pub struct KeySearch {
+pub(crate) struct KeySearch {
     wanted: SearchGoal,
     /// The items that are found, appended or refused.
     pub placed: Placed,
@@ -36,18 +36,18 @@ enum SearchGoal {
 
 impl KeySearch {
     /// A search for the items with these keys, all of which are after `from`.
-    pub fn of_items(keys: Arc<[ItemKey]>, from: u64) -> Self {
+    pub(crate) fn of_items(keys: Arc<[ItemKey]>, from: u64) -> Self {
         Self::new(SearchGoal::Items(keys), from)
     }
 
     /// A search for these lines, all of which are after `from`.
-    pub fn of_lines(tag: Tag, lines: Arc<[NumberedItem]>, from: u64) -> Self {
+    pub(crate) fn of_lines(tag: Tag, lines: Arc<[NumberedItem]>, from: u64) -> Self {
         Self::new(SearchGoal::Lines(tag, lines), from)
     }
 
     /// A search for marked items, all of which are after `from`. It finds them in any order, and never ends
     /// before the history does.
-    pub fn of_marked(keys: Arc<[ItemKey]>, from: u64) -> Self {
+    pub(crate) fn of_marked(keys: Arc<[ItemKey]>, from: u64) -> Self {
         let all = Arc::new(keys.iter().copied().collect());
         Self::new(SearchGoal::Marked(keys, all), from)
     }
@@ -57,7 +57,7 @@ impl KeySearch {
     }
 
     /// The key of the item with this index, if there is one.
-    pub fn key(&self, index: usize) -> Option<ItemKey> {
+    pub(crate) fn key(&self, index: usize) -> Option<ItemKey> {
         match &self.wanted {
             SearchGoal::Items(keys) | SearchGoal::Marked(keys, _) => keys.get(index).copied(),
             SearchGoal::Lines(tag, lines) => Some(tag.key(lines[index].number)),
@@ -66,12 +66,12 @@ impl KeySearch {
 
     /// The last `seq` that was examined. When a search for lines is over, all later lines of the upload are
     /// after it.
-    pub fn looked(&self) -> u64 {
+    pub(crate) fn looked(&self) -> u64 {
         self.looked
     }
 
     /// Whether all items are found or refused.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.placed.count
             == match &self.wanted {
                 SearchGoal::Items(keys) | SearchGoal::Marked(keys, _) => keys.len(),
@@ -80,13 +80,13 @@ impl KeySearch {
     }
 
     /// Whether the search compares complete items, not only keys.
-    pub fn compares(&self) -> bool {
+    pub(crate) fn compares(&self) -> bool {
         matches!(self.wanted, SearchGoal::Lines(..))
     }
 
     /// Examines the next stored item, the one right after `looked`. `same` returns whether it equals the
     /// given line with the given key. Does nothing when a search for lines is over.
-    pub fn look(&mut self, key: Option<ItemKey>, same: impl FnOnce(&Item, ItemKey) -> bool) {
+    pub(crate) fn look(&mut self, key: Option<ItemKey>, same: impl FnOnce(&Item, ItemKey) -> bool) {
         // Always `Ok`: a stored item has an address.
         let found = Seq::new(self.looked + 1).map(|seq| SeqRange { first: seq, last: seq });
         let placed = &mut self.placed;
@@ -127,20 +127,20 @@ impl KeySearch {
 
     /// Whether the next item may be appended right after `last`: every stored item up to there has been
     /// examined.
-    pub fn covers(&self, last: u64) -> bool {
+    pub(crate) fn covers(&self, last: u64) -> bool {
         self.looked >= last
     }
 
     /// Notes that the items up to `last` are known without examining them: those of this request are placed,
     /// and the others belong to other requests.
-    pub fn known_through(&mut self, last: u64) {
+    pub(crate) fn known_through(&mut self, last: u64) {
         self.looked = self.looked.max(last);
     }
 
     /// The greatest `seq` up to which the search knows that no item of the request is stored. The items are
     /// stored in order, so none precedes the first. `None` for lines: a part of an upload does not know where
     /// other parts are.
-    pub fn none_through(&self) -> Option<u64> {
+    pub(crate) fn none_through(&self) -> Option<u64> {
         let first = self.placed.ranges.first();
         (!self.compares()).then(|| first.map_or(self.looked, |first| first.first.get() - 1))
     }

@@ -24,18 +24,18 @@ use crate::store::buckets::identity::{ItemKey, begin};
 /// With 64 bits and 10^9 keyed items of one owner, an item of another request has the same bytes with a
 /// probability of 10^-10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tag([u8; Tag::LEN]);
+pub(crate) struct Tag([u8; Tag::LEN]);
 
 impl Tag {
     const LEN: usize = 8;
 
-    pub fn new(definition: &Definition, owner: &OwnerId, key: &IdempotencyKey) -> Self {
+    pub(crate) fn new(definition: &Definition, owner: &OwnerId, key: &IdempotencyKey) -> Self {
         let digest = begin(definition, b"upload", owner).chain_update(key.as_str()).finalize();
         Self(*digest.first_chunk().expect("a digest has 32 bytes"))
     }
 
     /// The key of a line.
-    pub fn key(self, number: u32) -> ItemKey {
+    pub(crate) fn key(self, number: u32) -> ItemKey {
         let mut key = [0; ItemKey::LEN];
         key[..Self::LEN].copy_from_slice(&self.0);
         key[Self::LEN..].copy_from_slice(&number.to_be_bytes());
@@ -43,7 +43,7 @@ impl Tag {
     }
 
     /// The line number in this key, if the key belongs to this upload.
-    pub fn number(self, key: ItemKey) -> Option<u32> {
+    pub(crate) fn number(self, key: ItemKey) -> Option<u32> {
         let number = key.0.strip_prefix(&self.0)?;
         number.try_into().ok().map(u32::from_be_bytes)
     }
@@ -51,7 +51,7 @@ impl Tag {
 
 /// A valid line of an upload.
 #[derive(Debug, Clone)]
-pub struct NumberedItem {
+pub(crate) struct NumberedItem {
     pub number: u32,
     pub item: Item,
 }

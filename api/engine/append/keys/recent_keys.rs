@@ -17,7 +17,7 @@ const MOST_OWNERS: usize = 1_000;
 
 /// Items of one history that are stored durably and without a gap: those of one commit, or of the last ones.
 #[derive(Debug, Default)]
-pub struct Run {
+pub(crate) struct Run {
     /// The `seq` of the first item.
     pub first: u64,
     /// The key of each item, if it has one.
@@ -26,15 +26,15 @@ pub struct Run {
 
 /// The last items of histories, as far as this committer has stored them.
 #[derive(Debug, Default)]
-pub struct Recent(HashMap<OwnerId, Run>);
+pub(crate) struct Recent(HashMap<OwnerId, Run>);
 
 impl Recent {
-    pub fn knows(&self, owner: &OwnerId) -> bool {
+    pub(crate) fn knows(&self, owner: &OwnerId) -> bool {
         self.0.contains_key(owner)
     }
 
     /// Remembers the items of a commit.
-    pub fn put(&mut self, owner: OwnerId, run: Run) {
+    pub(crate) fn put(&mut self, owner: OwnerId, run: Run) {
         if self.0.len() >= MOST_OWNERS && !self.knows(&owner) {
             self.0.clear();
         }
@@ -51,7 +51,7 @@ impl Recent {
 
     /// Advances a search over the remembered items, at most through `last`. Does nothing if they begin later
     /// than right after the position of the search.
-    pub fn look(&self, owner: &OwnerId, search: &mut KeySearch, last: u64) {
+    pub(crate) fn look(&self, owner: &OwnerId, search: &mut KeySearch, last: u64) {
         // Lines of an upload are compared with whole items, and only keys are remembered.
         let Some(end) = self.0.get(owner).filter(|_| !search.compares()) else { return };
         let Some(known) = (search.looked() + 1).checked_sub(end.first) else { return };

@@ -19,7 +19,7 @@ use crate::store::buckets::identity::{Fingerprint, RecordId};
 use crate::store::collection::{HistoryCollection, OfOwner, owner_bson};
 
 /// Name of the collection.
-pub const COLLECTION: &str = "idempotency_keys";
+pub(crate) const COLLECTION: &str = "idempotency_keys";
 
 /// How long to wait for an insert before it is sent again: a repeat either inserts the record or finds it.
 /// Also how long a record may take to be raised, which is sent once.
@@ -34,7 +34,7 @@ const TOLERANCE: Duration = Duration::from_secs(5);
 
 /// What is stored about the first request with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub(crate) struct Record {
     /// How many items the history held, at majority, before the record existed. All items of the request are
     /// after these.
     pub from: u64,
@@ -55,7 +55,7 @@ const MARGIN: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// The database does not answer, or the user lacks the privilege.
-pub async fn keep_for(database: &Database, retention: Duration) -> Result<()> {
+pub(crate) async fn keep_for(database: &Database, retention: Duration) -> Result<()> {
     let seconds = (retention + MARGIN).as_secs() as i64;
     indexes::expire_after(database, COLLECTION, "touched", Some(seconds)).await
 }
@@ -71,13 +71,13 @@ pub(crate) fn was_outdated(answered: Option<Timestamp>, touched: i64) -> bool {
 }
 
 /// The query for one record. Its owner has the name that it has in buckets, and targets one shard.
-pub fn query(source: &HistoryCollection, id: RecordId, owner: &OwnerId) -> Document {
+pub(crate) fn query(source: &HistoryCollection, id: RecordId, owner: &OwnerId) -> Document {
     doc! { "_id": binary(id.0), source.owner_field(): owner_bson(owner) }
 }
 
 /// Inserts the record unless it exists, and touches it in both cases: a record is kept for the retention
 /// after its last use. From then on the record counts as found by another attempt: see [`confirm`].
-pub fn upsert(query: Document, record: &Record) -> Document {
+pub(super) fn upsert(query: Document, record: &Record) -> Document {
     doc! {
         "q": query,
         "u": {
@@ -91,7 +91,7 @@ pub fn upsert(query: Document, record: &Record) -> Document {
 }
 
 /// A record as a document. `query` finds it, `touched` is in milliseconds since 1970.
-pub fn document(query: Document, record: &Record, touched: i64) -> Document {
+pub(super) fn document(query: Document, record: &Record, touched: i64) -> Document {
     let mut document = query;
     document.extend(fixed(record));
     document.insert("touched", DateTime::from_millis(touched));
@@ -108,7 +108,7 @@ fn fixed(record: &Record) -> Document {
 }
 
 /// Stores the addresses of the items. Every attempt that finds the items stores the same addresses.
-pub fn set_outcome(query: Document, ranges: &[SeqRange]) -> Document {
+pub(crate) fn set_outcome(query: Document, ranges: &[SeqRange]) -> Document {
     let range = |range: &SeqRange| Bson::from(doc! { "first": range.first, "last": range.last });
     let ranges: Vec<Bson> = ranges.iter().map(range).collect();
     doc! {
@@ -122,7 +122,7 @@ pub fn set_outcome(query: Document, ranges: &[SeqRange]) -> Document {
 ///
 /// Of a clustered collection `$in` examines all that is between the least and the greatest `_id`, and hashes
 /// lie anywhere. So each is asked for.
-pub fn find<'a>(
+pub(super) fn find<'a>(
     source: &HistoryCollection,
     records: impl Iterator<Item = (RecordId, &'a OwnerId)>,
 ) -> Document {
@@ -143,7 +143,7 @@ pub fn find<'a>(
 ///
 /// # Errors
 /// A field has a value that the validator forbids.
-pub fn read(document: &RawDocument) -> Result<(RecordId, Record)> {
+pub(crate) fn read(document: &RawDocument) -> Result<(RecordId, Record)> {
     parse(document)
         .ok_or_else(|| Error::internal(format!("the record of an idempotency key is damaged: {document:?}")))
 }
@@ -176,7 +176,11 @@ fn range(range: &RawDocument) -> Option<SeqRange> {
 /// insert. Then no other attempt has sent an item. Each record comes with the time of its insert. Returns
 /// whether all records are raised. Then no item of the requests is at or before `last`, unless a request has
 /// itself sent some.
-pub async fn confirm(of: OfOwner<'_>, records: impl Iterator<Item = (RecordId, i64)>, last: u64) -> bool {
+pub(crate) async fn confirm(
+    of: OfOwner<'_>,
+    records: impl Iterator<Item = (RecordId, i64)>,
+    last: u64,
+) -> bool {
     let update = |(id, inserted)| {
         let mut query = query(of.source, id, of.owner);
         // The time of the insert shows that it is the same record: an erasure may have removed it, and
@@ -190,7 +194,10 @@ pub async fn confirm(of: OfOwner<'_>, records: impl Iterator<Item = (RecordId, i
 
 /// Raises `from` of records to the position that these searches have reached without finding an item of their
 /// requests.
-pub async fn keep_looked<'a>(of: OfOwner<'_>, searches: impl Iterator<Item = (RecordId, &'a KeySearch)>) {
+pub(crate) async fn keep_looked<'a>(
+    of: OfOwner<'_>,
+    searches: impl Iterator<Item = (RecordId, &'a KeySearch)>,
+) {
     let update = |(id, search): (RecordId, &KeySearch)| {
         Some(raise(query(of.source, id, of.owner), search.none_through()?))
     };

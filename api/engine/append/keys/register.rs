@@ -37,7 +37,7 @@ const MOST_ATTEMPTS: u32 = 20;
 
 /// A key to register.
 #[derive(Debug)]
-pub struct Registration {
+pub(crate) struct Registration {
     pub owner: OwnerId,
     pub id: RecordId,
     /// The record to insert if the key has none yet. The registration sets its `from`, unless it `keeps` a
@@ -55,7 +55,7 @@ pub struct Registration {
 
 /// The durable record of a key.
 #[derive(Debug)]
-pub struct Registered {
+pub(crate) struct Registered {
     pub record: Record,
     /// Whether this registration created the record, and not an earlier request.
     pub is_new: bool,
@@ -79,7 +79,7 @@ impl Registration {
 }
 
 /// Starts a task that registers keys of owners in this catalog. It ends when the sender is dropped.
-pub fn registrar(source: Arc<HistoryCollection>, catalog: Catalog) -> UnboundedSender<Registration> {
+pub(crate) fn registrar(source: Arc<HistoryCollection>, catalog: Catalog) -> UnboundedSender<Registration> {
     let (sender, mut inbox) = unbounded_channel();
     let own = sender.downgrade();
     tokio::spawn(async move {
@@ -273,7 +273,7 @@ async fn read(source: &HistoryCollection, mut found: Vec<Registration>) {
 }
 
 /// A command of durable updates of records, each independent of the others.
-pub fn updates(updates: Vec<Bson>, deadline: Deadline) -> WriteCommand {
+pub(crate) fn updates(updates: Vec<Bson>, deadline: Deadline) -> WriteCommand {
     WriteCommand::update(COLLECTION, updates.into_iter().map(RawBson::try_from), false, durable(deadline))
 }
 

@@ -29,7 +29,7 @@ const MOST_READS: usize = 10;
 
 /// How many items a search may be behind a tail to catch up inside a commit, in one read: those of two
 /// commits of other writers, as far as their pages fit into a reply.
-pub fn near(source: &HistoryCollection) -> u64 {
+pub(crate) fn near(source: &HistoryCollection) -> u64 {
     const MOST_ITEMS: u64 = 5_000;
     let pages = MOST_PAGES.min(source.most_buckets() as u64);
     // The first page is not read from its beginning, and one more page shows whether the last is full.
@@ -38,7 +38,7 @@ pub fn near(source: &HistoryCollection) -> u64 {
 
 /// How far a scan goes.
 #[derive(Debug, Clone, Copy)]
-pub enum Goal {
+pub(crate) enum Goal {
     /// Through this `seq`, the end of a known tail.
     Through(u64),
     /// To the end of the history, which is at or after `after`, the end of a known tail.
@@ -52,7 +52,7 @@ pub enum Goal {
 ///
 /// # Errors
 /// The database does not answer in time, the known tail is not visible in time, or a page is missing.
-pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut KeySearch], goal: Goal) -> Result<bool> {
+pub(crate) async fn scan(of: OfOwner<'_>, searches: &mut [&mut KeySearch], goal: Goal) -> Result<bool> {
     let looked = searches.iter().map(|search| search.looked()).min().unwrap_or(0);
     let found = searches.iter().map(|search| KeySearch::clone(search)).collect();
     let mut scan = ItemScan { of, searches: found, looked };
@@ -109,7 +109,7 @@ pub async fn scan(of: OfOwner<'_>, searches: &mut [&mut KeySearch], goal: Goal) 
 ///
 /// # Errors
 /// See [`scan`].
-pub async fn search_to_end(of: OfOwner<'_>, id: RecordId, search: &mut KeySearch) -> Result<()> {
+pub(crate) async fn search_to_end(of: OfOwner<'_>, id: RecordId, search: &mut KeySearch) -> Result<()> {
     let goal = Goal::End { after: search.looked() };
     while !scan(of, &mut [&mut *search], goal).await? {
         keep_looked(of, [(id, &*search)].into_iter()).await;

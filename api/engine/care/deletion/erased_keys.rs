@@ -42,7 +42,7 @@ pub(crate) type KeyScan = (OwnerId, Option<DateTime>, bool);
 
 /// The turns of the scans that examine records, in the order of asking. Clones share it: a process has one.
 #[derive(Debug, Clone, Default)]
-pub struct ScanTurn(Arc<tokio::sync::Mutex<()>>);
+pub(crate) struct ScanTurn(Arc<tokio::sync::Mutex<()>>);
 
 /// How far the scans have come.
 #[derive(Debug)]

@@ -71,7 +71,7 @@ impl Migration {
 }
 
 /// The migrations in this binary.
-pub fn embedded() -> Result<Vec<Migration>, MigrationError> {
+pub(crate) fn embedded() -> Result<Vec<Migration>, MigrationError> {
     FILES.iter().map(|(name, text)| Migration::parse(name, text)).collect()
 }
 

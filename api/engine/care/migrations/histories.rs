@@ -40,7 +40,7 @@ use crate::store::histories::{COLLECTION, KnownHistory, all, is_complete};
 ///
 /// # Errors
 /// The database has another history of the same name, or does not answer.
-pub async fn pending(
+pub(crate) async fn pending(
     database: &Database,
     definitions: &Definitions,
 ) -> Result<Vec<Arc<Definition>>, MigrationError> {
@@ -70,7 +70,7 @@ pub async fn pending(
 }
 
 /// A new history, in a list of migrations.
-pub fn pending_name(history: &Definition) -> String {
+pub(crate) fn pending_name(history: &Definition) -> String {
     format!("history {}", history.name)
 }
 
@@ -79,7 +79,7 @@ pub fn pending_name(history: &Definition) -> String {
 ///
 /// # Errors
 /// Same as [`pending`], or a command was refused.
-pub async fn create(
+pub(crate) async fn create(
     database: &Database,
     definitions: &Definitions,
     again: bool,
@@ -105,7 +105,7 @@ pub async fn create(
 ///
 /// # Errors
 /// The database does not answer.
-pub async fn note(database: &Database, definitions: &Definitions) -> Result<()> {
+pub(crate) async fn note(database: &Database, definitions: &Definitions) -> Result<()> {
     let known = all(database).await?;
     for definition in definitions.iter() {
         let stored = known.get(&*definition.name).and_then(|stored| stored.get_str("itemSha256").ok());

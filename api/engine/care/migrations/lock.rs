@@ -31,7 +31,7 @@ const DUPLICATE_KEY: i32 = 11000;
 
 /// A lock that is held as long as this value exists.
 #[derive(Debug)]
-pub struct Lock {
+pub(crate) struct Lock {
     collection: Collection<Document>,
     id: &'static str,
     owner: ObjectId,
@@ -58,7 +58,7 @@ impl Lock {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn try_take(database: &Database, id: &'static str) -> Result<Option<Self>> {
+    pub(crate) async fn try_take(database: &Database, id: &'static str) -> Result<Option<Self>> {
         let (collection, owner) = (database.collection::<Document>(COLLECTION), ObjectId::new());
         if !try_take(&collection, id, owner).await? {
             return Ok(None);
@@ -69,7 +69,7 @@ impl Lock {
     }
 
     /// Releases the lock at once. If this fails, the lock becomes free when the lease ends.
-    pub async fn release(self) {
+    pub(crate) async fn release(self) {
         drop(self.renewals);
         let mine = doc! { "_id": self.id, "owner": self.owner };
         if let Err(error) = self.collection.delete_one(mine).write_concern(WriteConcern::majority()).await {

@@ -14,7 +14,11 @@ const INDEX_OPTIONS_CONFLICT: i32 = 85;
 ///
 /// # Errors
 /// The command was refused.
-pub async fn run(database: &Database, migration: &str, mut command: Document) -> Result<(), MigrationError> {
+pub(super) async fn run(
+    database: &Database,
+    migration: &str,
+    mut command: Document,
+) -> Result<(), MigrationError> {
     let name = command.keys().next().cloned().unwrap_or_default();
     if !command.contains_key("writeConcern") {
         command.insert("writeConcern", doc! { "w": "majority" });

@@ -54,7 +54,7 @@ pub enum Mended {
 
 /// How a bucket can be repaired without loss.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Mend {
+pub(crate) enum Mend {
     /// These fields are set.
     Set(Document),
     /// Not at all: a sentence says why.

@@ -14,7 +14,7 @@ use crate::mongo::values::binary;
 
 /// Identifies a key of one owner: SHA-256 of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RecordId(pub(crate) [u8; 32]);
+pub(crate) struct RecordId(pub(crate) [u8; 32]);
 
 /// Identifies one item of a keyed request: the first 12 bytes of SHA-256 of owner, key and index in the
 /// request; or an item of another collection. With 96 bits, two among 10^9 items of one owner are equal with
@@ -24,10 +24,10 @@ pub struct ItemKey(pub(crate) [u8; ItemKey::LEN]);
 
 /// Identifies the content of a request: SHA-256 of its items before defaults are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fingerprint(pub(crate) [u8; 32]);
+pub(crate) struct Fingerprint(pub(crate) [u8; 32]);
 
 impl RecordId {
-    pub fn new(definition: &Definition, owner: &OwnerId, key: &IdempotencyKey) -> Self {
+    pub(crate) fn new(definition: &Definition, owner: &OwnerId, key: &IdempotencyKey) -> Self {
         // As an item's, with an index.
         let sha = begin(definition, b"record", owner).chain_update(0_u64.to_be_bytes());
         Self(sha.chain_update(key.as_str()).finalize().into())
@@ -101,7 +101,7 @@ pub(crate) fn begin(definition: &Definition, what: &[u8], owner: &OwnerId) -> Sh
 
 impl Fingerprint {
     /// The one fingerprint of all uploads.
-    pub fn of_upload() -> Self {
+    pub(crate) fn of_upload() -> Self {
         Self(Sha256::digest(b"an upload").into())
     }
 
@@ -112,7 +112,7 @@ impl Fingerprint {
     /// It is of what the client sent, so that a changed schema does not make a repeat look like another
     /// request. Only trades are hashed as they were before there were other histories, as long as they have
     /// no other members.
-    pub fn of(definition: &Definition, drafts: &[Draft], canonical: &[Vec<u8>]) -> Self {
+    pub(crate) fn of(definition: &Definition, drafts: &[Draft], canonical: &[Vec<u8>]) -> Self {
         if definition.is_trades()
             && let Some(trades) = as_trades(definition, drafts, canonical)
         {

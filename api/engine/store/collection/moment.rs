@@ -7,25 +7,25 @@ use tokio::time::Instant as Monotonic;
 
 /// A moment, on two clocks: the monotonic one stands still while a machine sleeps, the other may be set back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub(crate) struct Moment {
     monotonic: Monotonic,
     clock: Instant,
 }
 
 impl Moment {
     /// The present.
-    pub fn now(clock: &Clock) -> Self {
+    pub(crate) fn now(clock: &Clock) -> Self {
         Self { monotonic: Monotonic::now(), clock: clock.now() }
     }
 
     /// Whether at least `limit` has passed on the monotonic clock, which no step of the other one moves.
-    pub fn has_run(self, limit: Duration) -> bool {
+    pub(crate) fn has_run(self, limit: Duration) -> bool {
         self.monotonic.elapsed() >= limit
     }
 
     /// A moment that is past, on both clocks.
     #[cfg(test)]
-    pub fn before_now(elapsed: Duration, clock: &Clock) -> Self {
+    pub(crate) fn before_now(elapsed: Duration, clock: &Clock) -> Self {
         let now = Self::now(clock);
         let monotonic = now.monotonic.checked_sub(elapsed).expect("the machine has run for longer");
         let millis = now.clock.millis() - elapsed.as_millis() as i64;
@@ -33,7 +33,7 @@ impl Moment {
     }
 
     /// Whether less than `limit` has passed on either clock.
-    pub fn is_within(self, limit: Duration, clock: &Clock) -> bool {
+    pub(crate) fn is_within(self, limit: Duration, clock: &Clock) -> bool {
         let millis = clock.now().millis().saturating_sub(self.clock.millis());
         let elapsed = Duration::from_millis(u64::try_from(millis).unwrap_or(0));
         self.monotonic.elapsed().max(elapsed) < limit

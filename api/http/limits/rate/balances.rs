@@ -32,7 +32,7 @@ const FORGOTTEN: usize = 2;
 /// The balances of all clients of one class.
 #[derive(derive_more::Debug)]
 #[debug("Balances")]
-pub struct Balances {
+pub(crate) struct Balances {
     /// When the bucket of each client is full again. Those that were used last are last.
     full_at: [Mutex<LruCache<Client, Instant>>; PARTS],
     /// The part of a client is random, so that no client can choose it.
@@ -45,7 +45,7 @@ pub struct Balances {
 
 /// Too little is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Short {
+pub(crate) struct Short {
     /// Units that are left.
     pub left: u32,
     /// Time after which there is enough.
@@ -54,7 +54,7 @@ pub struct Short {
 
 impl Balances {
     /// Refills a unit in each `interval`, up to `burst` of them.
-    pub fn new(interval: Duration, burst: NonZeroU32) -> Self {
+    pub(crate) fn new(interval: Duration, burst: NonZeroU32) -> Self {
         assert!(!interval.is_zero(), "no limit refills units in no time");
         // Without room for clients that may never come.
         let part = |_| Mutex::new(LruCache::new_unbounded());
@@ -65,7 +65,7 @@ impl Balances {
     ///
     /// # Errors
     /// Fewer are left. None is taken.
-    pub fn take(&self, client: &Client, units: NonZeroU32, now: Instant) -> Result<u32, Short> {
+    pub(crate) fn take(&self, client: &Client, units: NonZeroU32, now: Instant) -> Result<u32, Short> {
         self.change(client, now, |spent| {
             let after = spent + self.cost(units);
             match after.saturating_sub(self.empty()) {
@@ -77,7 +77,7 @@ impl Balances {
 
     /// Takes these units, at most a burst, whether they are left or not, as far as debts go. Returns how many
     /// are left.
-    pub fn owe(&self, client: &Client, units: NonZeroU32, now: Instant) -> u32 {
+    pub(crate) fn owe(&self, client: &Client, units: NonZeroU32, now: Instant) -> u32 {
         self.change(client, now, |spent| {
             let after = (spent + self.cost(units)).min(self.empty() * (1 + MOST_OWED));
             (after, self.left(after))
@@ -85,7 +85,7 @@ impl Balances {
     }
 
     /// How many clients are remembered.
-    pub fn clients(&self) -> usize {
+    pub(crate) fn clients(&self) -> usize {
         self.full_at.iter().map(|part| part.lock().len()).sum()
     }
 

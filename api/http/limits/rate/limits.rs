@@ -84,23 +84,23 @@ impl RateLimits {
         }
     }
 
-    pub(super) fn balances(&self, class: Class) -> &Balances {
+    pub(crate) fn balances(&self, class: Class) -> &Balances {
         &self.of_class[class as usize].0
     }
 
     /// The item of `RateLimit-Policy`.
-    pub(super) fn policy(&self, class: Class) -> &HeaderValue {
+    pub(crate) fn policy(&self, class: Class) -> &HeaderValue {
         &self.of_class[class as usize].1
     }
 }
 
 /// Whole seconds, rounded up.
-pub(super) fn seconds(time: Duration) -> u32 {
+pub(crate) fn seconds(time: Duration) -> u32 {
     u32::try_from(time.as_nanos().div_ceil(1_000_000_000)).unwrap_or(u32::MAX)
 }
 
 /// Counts a refusal. The problem of it.
-pub(super) fn refusal(class: Class, short: Short) -> Problem {
+pub(crate) fn refusal(class: Class, short: Short) -> Problem {
     metrics::counter!(RATE_LIMITED, "class" => class.name()).increment(1);
     let what = match class {
         Class::Appends => "Too many appends",

@@ -13,18 +13,18 @@ use crate::problem::Problem;
 
 /// The limit (draft-ietf-httpapi-ratelimit-headers-11): the units of a full bucket, and the seconds in which
 /// an empty one is refilled.
-pub const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+pub(crate) const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// What is left of it (same draft): the units of the client's bucket, and the seconds until it is full; in a
 /// refusal, until there is enough.
-pub const LEFT: HeaderName = HeaderName::from_static("ratelimit");
+pub(crate) const LEFT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// Documents that the database only examines for one unit. mongod 6.0.5 reads a page in 0.3 ms, and examines
 /// 1,000 pages of trades in 3 to 14 ms.
 const EXAMINED: usize = 50;
 
 /// The units of pages that are read, and of documents that are only examined.
-pub fn of_search(read: usize, examined: usize) -> usize {
+pub(crate) fn of_search(read: usize, examined: usize) -> usize {
     read + examined / EXAMINED
 }
 

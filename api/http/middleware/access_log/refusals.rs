@@ -22,11 +22,11 @@ struct Counts(Mutex<HashMap<Option<IpAddr>, u64>>);
 
 /// Counts refusals.
 #[derive(Clone, Default)]
-pub struct RefusalCounts(Arc<Counts>);
+pub(crate) struct RefusalCounts(Arc<Counts>);
 
 impl RefusalCounts {
     /// Counts a refusal of this address. Returns whether it has a line of its own.
-    pub fn count(&self, address: IpAddr) -> bool {
+    pub(crate) fn count(&self, address: IpAddr) -> bool {
         let mut counts = self.0.0.lock();
         let begins = counts.is_empty();
         let is_known = counts.len() < ADDRESSES || counts.contains_key(&Some(address));

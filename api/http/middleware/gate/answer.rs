@@ -15,7 +15,7 @@ use crate::problem::{Problem, ProblemKind};
 use crate::request::context::SentBy;
 
 /// The address of the metadata of this server as a resource of OAuth (RFC 9728).
-pub const METADATA: &str = "/.well-known/oauth-protected-resource";
+pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";
 
 /// What a client can do that may not erase.
 const ERASING_IS_OFF: &str = "This server does not authenticate its clients, so none of them may erase. Nothing was erased. \
@@ -25,7 +25,7 @@ const AUTHORIZATION: HeaderValue = HeaderValue::from_static("authorization");
 
 /// Why a request may not pass.
 #[derive(Debug)]
-pub(super) enum Denial {
+pub(crate) enum Denial {
     /// It has no token.
     NoToken,
     /// Its token or key is not valid.
@@ -78,7 +78,7 @@ impl IntoResponse for RefusedRequest {
 }
 
 /// The answer of a guarded route to this client, whom the log finds in it.
-pub fn answer_to(principal: Option<Arc<Principal>>, mut answer: Response) -> Response {
+pub(crate) fn answer_to(principal: Option<Arc<Principal>>, mut answer: Response) -> Response {
     answer.headers_mut().append(header::VARY, AUTHORIZATION);
     if let Some(principal) = principal {
         answer.extensions_mut().insert(SentBy(principal));
@@ -88,17 +88,17 @@ pub fn answer_to(principal: Option<Arc<Principal>>, mut answer: Response) -> Res
 
 impl RefusedRequest {
     /// The refusal of an erasure, by a server whose clients are not authenticated.
-    pub(super) fn erasing_off() -> Self {
+    pub(crate) fn erasing_off() -> Self {
         Self::failed(Problem::new(ProblemKind::ErasingOff, ERASING_IS_OFF), None)
     }
 
     /// The refusal of a request about which nothing was decided.
-    pub(super) fn failed(problem: Problem, principal: Option<Arc<Principal>>) -> Self {
+    pub(crate) fn failed(problem: Problem, principal: Option<Arc<Principal>>) -> Self {
         Self { problem, challenge: None, principal, reason: None }
     }
 
     /// Refuses a request. `audience` is the name of this server in access tokens.
-    pub(super) fn of(denial: Denial, principal: Option<Arc<Principal>>, audience: Option<&str>) -> Self {
+    pub(crate) fn of(denial: Denial, principal: Option<Arc<Principal>>, audience: Option<&str>) -> Self {
         let no_token = "The request has no token. It is sent as `Authorization: Bearer TOKEN`.";
         let mut name = principal.as_ref().map(|principal| Arc::clone(&principal.name));
         let (reason, problem, error) = match denial {

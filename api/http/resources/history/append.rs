@@ -29,7 +29,7 @@ use crate::state::Api;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = SeqRange)]
-pub struct RangeView {
+pub(crate) struct RangeView {
     /// The first one.
     #[schema(value_type = u64, minimum = 1)]
     first_seq: Seq,
@@ -40,7 +40,7 @@ pub struct RangeView {
 
 impl RangeView {
     /// The view of `range`.
-    pub fn new(range: &SeqRange) -> Self {
+    pub(crate) fn new(range: &SeqRange) -> Self {
         Self { first_seq: range.first, last_seq: range.last }
     }
 }
@@ -49,7 +49,7 @@ impl RangeView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AppendedItems)]
-pub struct AppendedView {
+pub(crate) struct AppendedView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     owner: OwnerMember,
@@ -69,11 +69,11 @@ pub struct AppendedView {
 }
 
 /// The total that the client has seen: the items are stored only if the history still has it.
-pub struct ExpectedSeq(Option<Position>);
+pub(crate) struct ExpectedSeq(Option<Position>);
 
 impl ExpectedSeq {
     /// The name of the parameter.
-    pub const NAME: &str = "expectedSeq";
+    pub(crate) const NAME: &str = "expectedSeq";
 }
 
 impl Params for ExpectedSeq {
@@ -134,7 +134,7 @@ type Parse = fn(&Schema, &[u8], usize) -> Result<Vec<Draft>, DraftError>;
         AppendProblems,
     ),
 )]
-pub async fn append(asked: AppendArguments) -> Result<Response, Problem> {
+pub(crate) async fn append(asked: AppendArguments) -> Result<Response, Problem> {
     append_body(asked, Schema::parse_drafts, upload_below).await
 }
 
@@ -169,7 +169,7 @@ pub async fn append(asked: AppendArguments) -> Result<Response, Problem> {
         AppendProblems,
     ),
 )]
-pub async fn append_batch(asked: AppendArguments) -> Result<Response, Problem> {
+pub(crate) async fn append_batch(asked: AppendArguments) -> Result<Response, Problem> {
     append_body(asked, Schema::parse_batch, upload_beside).await
 }
 

@@ -40,7 +40,7 @@ use crate::schemas::{date_time, schema, whole};
 use crate::state::Api;
 
 /// What an export has.
-pub struct ExportParams {
+pub(crate) struct ExportParams {
     after: Position,
     dates: Option<DateRange>,
     /// `None` for all.
@@ -112,7 +112,7 @@ type ExportArguments =
         ExportProblems,
     ),
 )]
-pub async fn ndjson(asked: ExportArguments) -> Result<Response, Problem> {
+pub(crate) async fn ndjson(asked: ExportArguments) -> Result<Response, Problem> {
     export(asked, Format::Ndjson, NDJSON).await
 }
 
@@ -134,7 +134,7 @@ pub async fn ndjson(asked: ExportArguments) -> Result<Response, Problem> {
         ExportProblems,
     ),
 )]
-pub async fn csv(asked: ExportArguments) -> Result<Response, Problem> {
+pub(crate) async fn csv(asked: ExportArguments) -> Result<Response, Problem> {
     export(asked, Format::Csv, "text/csv; charset=utf-8; header=present").await
 }
 

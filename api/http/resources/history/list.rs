@@ -19,9 +19,9 @@
 //! from an earlier item would otherwise miss items without noticing. What is read towards the beginning ends
 //! there.
 
-pub mod filters;
+pub(crate) mod filters;
 mod offset_range;
-pub mod params;
+pub(crate) mod params;
 mod plan;
 mod poll;
 
@@ -57,7 +57,7 @@ use poll::PollLifetime;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemListing)]
-pub struct ListingView {
+pub(crate) struct ListingView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     owner: OwnerMember,
@@ -137,7 +137,7 @@ pub struct ListingView {
         ListProblems,
     ),
 )]
-pub async fn list(
+pub(crate) async fn list(
     State(api): State<Arc<Api>>,
     uri: Uri,
     Address { engine, params: (owner, params) }: Address<(OwnerId, ListParams)>,

@@ -4,9 +4,9 @@
 mod answer;
 mod event;
 mod ids;
-pub mod owners;
+pub(crate) mod owners;
 mod params;
-pub mod several;
+pub(crate) mod several;
 mod stream;
 
 use std::sync::Arc;
@@ -56,7 +56,7 @@ type LiveArguments =
         LiveProblems,
     ),
 )]
-pub async fn live(asked: LiveArguments) -> Result<Response, Problem> {
+pub(crate) async fn live(asked: LiveArguments) -> Result<Response, Problem> {
     let (State(api), address, Granted { deadline, quota }, LivePermit(permit), lifetime, account) = asked;
     let Address { engine, params: (owner, LiveParams { start, resumed }) } = address;
     let renewals = api.store.epoch_renewals();

@@ -41,7 +41,7 @@ use crate::state::Api;
         PageProblems,
     ),
 )]
-pub async fn page(
+pub(crate) async fn page(
     State(api): State<Arc<Api>>,
     Address { engine, params: (owner, page) }: Address<(OwnerId, PageNumber)>,
     mut reading: Reading,
@@ -77,7 +77,7 @@ pub async fn page(
         ItemProblems,
     ),
 )]
-pub async fn item(
+pub(crate) async fn item(
     State(api): State<Arc<Api>>,
     Address { engine, params: (owner, seq) }: Address<(OwnerId, Seq)>,
     mut reading: Reading,

@@ -6,7 +6,7 @@
 //! answer may differ, so tags are weak. What is retired is in no point, so an answer may not be kept for good
 //! either when the history has lost its beginning.
 
-pub mod of_all;
+pub(crate) mod of_all;
 mod params;
 mod view;
 
@@ -73,7 +73,7 @@ const FEW_PAGES: usize = 100;
         SeriesProblems,
     ),
 )]
-pub async fn summary(
+pub(crate) async fn summary(
     State(api): State<Arc<Api>>,
     uri: Uri,
     Address { engine, params: (owner, params) }: Address<(OwnerId, SummaryParams)>,

@@ -61,7 +61,7 @@ use views::{ManyUploadedView, OutcomeView, UploadedView};
         UploadProblems,
     ),
 )]
-pub async fn of_one(upload: Upload) -> Response {
+pub(crate) async fn of_one(upload: Upload) -> Response {
     upload.answer().await
 }
 
@@ -88,7 +88,7 @@ pub async fn of_one(upload: Upload) -> Response {
         OutcomesProblems,
     ),
 )]
-pub async fn of_one_with_outcomes(upload: Upload) -> Response {
+pub(crate) async fn of_one_with_outcomes(upload: Upload) -> Response {
     upload.answer_by_line()
 }
 
@@ -115,7 +115,7 @@ pub async fn of_one_with_outcomes(upload: Upload) -> Response {
         ManyUploadsProblems,
     ),
 )]
-pub async fn of_many(upload: Upload) -> Response {
+pub(crate) async fn of_many(upload: Upload) -> Response {
     upload.answer().await
 }
 
@@ -142,6 +142,6 @@ pub async fn of_many(upload: Upload) -> Response {
         OutcomesProblems,
     ),
 )]
-pub async fn of_many_with_outcomes(upload: Upload) -> Response {
+pub(crate) async fn of_many_with_outcomes(upload: Upload) -> Response {
     upload.answer_by_line()
 }

@@ -17,19 +17,19 @@ use crate::schemas::{date_time, page_path, resolution, whole};
 use crate::state::Api;
 
 /// `/page-views?…`
-pub struct SeriesParams {
+pub(crate) struct SeriesParams {
     pub path: PagePath,
     pub span: SeriesSpan,
 }
 
 /// `/page-views/buckets?…`
-pub struct BucketParams {
+pub(crate) struct BucketParams {
     pub path: PagePath,
     pub minute: Minute,
 }
 
 /// `/page-views/top?…`
-pub struct TopParams {
+pub(crate) struct TopParams {
     /// On a whole minute.
     pub from: Instant,
     /// On a whole minute.

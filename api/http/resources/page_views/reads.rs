@@ -52,7 +52,7 @@ use crate::state::Api;
         ReadProblems,
     ),
 )]
-pub async fn series(
+pub(crate) async fn series(
     State(api): State<Arc<Api>>,
     SeriesParams { path, span }: SeriesParams,
     client: Client,
@@ -112,7 +112,7 @@ fn pieces(
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PageViewSeries)]
-pub struct SeriesView {
+pub(crate) struct SeriesView {
     #[schema(schema_with = page_path)]
     path: PagePath,
     #[schema(schema_with = resolution)]
@@ -136,7 +136,7 @@ pub struct SeriesView {
 /// The views of one unit of time.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[schema(as = PageViewPoint)]
-pub struct PointView {
+pub(crate) struct PointView {
     /// When it begins.
     #[schema(schema_with = instant)]
     at: Instant,
@@ -163,7 +163,7 @@ pub struct PointView {
         BucketProblems,
     ),
 )]
-pub async fn bucket(
+pub(crate) async fn bucket(
     State(api): State<Arc<Api>>,
     BucketParams { path, minute }: BucketParams,
     mut reading: Reading,
@@ -181,7 +181,7 @@ pub async fn bucket(
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PageViewBucket)]
-pub struct BucketView {
+pub(crate) struct BucketView {
     #[schema(schema_with = page_path)]
     path: PagePath,
     /// When the minute begins.
@@ -226,7 +226,7 @@ fn seconds() -> RefOr<Schema> {
         ReadProblems,
     ),
 )]
-pub async fn top(
+pub(crate) async fn top(
     State(api): State<Arc<Api>>,
     TopParams { from, to, limit }: TopParams,
     client: Client,
@@ -245,7 +245,7 @@ pub async fn top(
 /// The pages with the most views in a span of time.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TopPages)]
-pub struct TopView {
+pub(crate) struct TopView {
     /// When the span begins.
     #[schema(schema_with = instant)]
     from: Instant,
@@ -261,7 +261,7 @@ pub struct TopView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PageViewTotal)]
-pub struct PageTotalView {
+pub(crate) struct PageTotalView {
     #[schema(schema_with = page_path)]
     path: PagePath,
     #[schema(minimum = 1)]

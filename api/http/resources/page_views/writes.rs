@@ -55,7 +55,7 @@ type WriteArguments = (State<Arc<Api>>, Granted, Request);
         CountProblems,
     ),
 )]
-pub async fn count(asked: WriteArguments) -> Result<StatusCode, Problem> {
+pub(crate) async fn count(asked: WriteArguments) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| parse_views(body, MOST_VIEWS, now).map_err(invalid);
     count_body(asked, JSON, upload_below, parse).await
 }
@@ -82,7 +82,7 @@ pub async fn count(asked: WriteArguments) -> Result<StatusCode, Problem> {
         CountProblems,
     ),
 )]
-pub async fn count_batch(asked: WriteArguments) -> Result<StatusCode, Problem> {
+pub(crate) async fn count_batch(asked: WriteArguments) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| parse_view_batch(body, MOST_VIEWS, now).map_err(invalid);
     count_body(asked, JSON, upload_beside, parse).await
 }
@@ -108,7 +108,7 @@ fn invalid(error: DraftError) -> Problem {
         CountProblems,
     ),
 )]
-pub async fn upload(asked: WriteArguments) -> Result<StatusCode, Problem> {
+pub(crate) async fn upload(asked: WriteArguments) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| {
         parse_views_by_line(body, now)
             .map_err(|faults| Problem::invalid_body(ProblemKind::InvalidPageView, &faults))
@@ -172,7 +172,9 @@ async fn count_body(
         PreallocationProblems,
     ),
 )]
-pub async fn preallocate(asked: WriteArguments) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
+pub(crate) async fn preallocate(
+    asked: WriteArguments,
+) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
     let (State(api), Granted { deadline, quota }, request) = asked;
     let (parts, body) = request.into_parts();
     ParameterReader::of(&parts).finish()?;
@@ -191,7 +193,7 @@ pub async fn preallocate(asked: WriteArguments) -> Result<(StatusCode, Json<Prea
 /// Result of a preallocation.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Preallocation)]
-pub struct PreallocatedView {
+pub(crate) struct PreallocatedView {
     #[schema(schema_with = page_path)]
     path: PagePath,
     /// When the hour begins.
@@ -211,7 +213,7 @@ pub struct PreallocatedView {
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 })))]
 #[expect(dead_code, reason = "only the schema of a body that is checked by hand")]
-pub struct PageViewInput {
+pub(crate) struct PageViewInput {
     #[schema(schema_with = page_path)]
     path: (),
     #[schema(schema_with = new_date, required = false)]
@@ -225,7 +227,7 @@ fn views() -> ObjectBuilder {
 }
 
 /// An array of 1 to 1,000 page views.
-pub struct PageViewBatch;
+pub(crate) struct PageViewBatch;
 
 impl ToSchema for PageViewBatch {}
 
@@ -240,7 +242,7 @@ impl PartialSchema for PageViewBatch {
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })))]
 #[expect(dead_code, reason = "only the schema of a body that is checked by hand")]
-pub struct PreallocationInput {
+pub(crate) struct PreallocationInput {
     #[schema(schema_with = page_path)]
     path: (),
     #[schema(schema_with = date_time)]

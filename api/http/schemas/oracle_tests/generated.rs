@@ -199,7 +199,7 @@ fn schema() -> BoxedStrategy<Value> {
 }
 
 /// A schema of items: an object with a date.
-pub(super) fn item_schema() -> impl Strategy<Value = Value> {
+pub(crate) fn item_schema() -> impl Strategy<Value = Value> {
     (properties(schema()), others(schema()), scalar(), any::<bool>()).prop_map(|(properties, others, small, required)| {
         let mut schema = object_schema(properties, others);
         schema["properties"]["at"] = json!({ "type": "string", "format": "date-time" });
@@ -215,7 +215,7 @@ pub(super) fn item_schema() -> impl Strategy<Value = Value> {
 }
 
 /// A value that mostly satisfies the schema.
-pub(super) fn candidate(schema: &Value, root: &Value, random: &mut TestRng) -> Value {
+pub(crate) fn candidate(schema: &Value, root: &Value, random: &mut TestRng) -> Value {
     let pick = |random: &mut TestRng, values: &[Value]| values[random.random_range(0..values.len())].clone();
     if random.random_bool(0.04) {
         let text = TEXTS[random.random_range(0..TEXTS.len())];

@@ -24,14 +24,14 @@ use crate::item::value_path::ValuePath;
 /// A compiled schema: what an item may be, and how it is written.
 #[derive(Debug)]
 pub struct Schema {
-    pub(super) root: Arc<Node>,
-    pub(super) noun: Noun,
+    pub(crate) root: Arc<Node>,
+    pub(crate) noun: Noun,
     /// The index of the date.
-    pub(super) date: usize,
-    pub(super) reserved: Vec<String>,
-    pub(super) max_item_bytes: usize,
+    pub(crate) date: usize,
+    pub(crate) reserved: Vec<String>,
+    pub(crate) max_item_bytes: usize,
     /// Bytes of a document, so that it is within `max_item_bytes` wherever it is stored.
-    pub(super) max_document_bytes: usize,
+    pub(crate) max_document_bytes: usize,
 }
 
 impl Schema {
@@ -168,30 +168,30 @@ fn take_owner(
 }
 
 /// Whether no item may have a member of this name on its first level, beside these.
-pub(super) fn is_reserved(reserved: &[String], name: &str) -> bool {
+pub(crate) fn is_reserved(reserved: &[String], name: &str) -> bool {
     name.starts_with('_') || reserved.iter().any(|reserved| reserved == name)
 }
 
 /// The BSON of one item, as far as it is written, and the faults that were found.
-pub(super) struct ItemChecker<'f> {
-    pub(super) out: Vec<u8>,
-    pub(super) faults: &'f mut Faults,
+pub(crate) struct ItemChecker<'f> {
+    pub(crate) out: Vec<u8>,
+    pub(crate) faults: &'f mut Faults,
     /// Beyond this many bytes nothing more is written or checked.
-    pub(super) most_bytes: usize,
+    pub(crate) most_bytes: usize,
     /// What the item's own object may not have, if it may have more than its schema declares.
-    pub(super) reserved: &'f dyn Fn(&str) -> bool,
+    pub(crate) reserved: &'f dyn Fn(&str) -> bool,
     /// "a trade"
-    pub(super) item: &'f str,
+    pub(crate) item: &'f str,
 }
 
 /// Where a member is in the bytes, if it is there.
-pub(super) type Piece = Option<Range<usize>>;
+pub(crate) type Piece = Option<Range<usize>>;
 
 const TWICE: &str = "must not be given more than once";
 const NOT_A_DOUBLE: &str = "must be a number that a double can hold";
 
 impl ItemChecker<'_> {
-    pub(super) fn oversized(&self) -> bool {
+    pub(crate) fn oversized(&self) -> bool {
         self.out.len() > self.most_bytes
     }
 
@@ -220,7 +220,7 @@ impl ItemChecker<'_> {
     }
 
     /// Writes a value. Returns its type in BSON; if a fault is added, the bytes and the type mean nothing.
-    pub(super) fn value(&mut self, node: &Node, raw: &RawValue, place: &ValuePath<'_>) -> ElementType {
+    pub(crate) fn value(&mut self, node: &Node, raw: &RawValue, place: &ValuePath<'_>) -> ElementType {
         let json = Json::read(raw);
         let kind = match json {
             Json::Null => Kinds::NULL,
@@ -345,7 +345,7 @@ impl ItemChecker<'_> {
 
     /// Writes an object, declared members first, in the order of the schema. Returns where they are, one
     /// piece for each property, then the others.
-    pub(super) fn object(
+    pub(crate) fn object(
         &mut self,
         rules: &ObjectRules,
         members: &[Member<'_>],
@@ -445,7 +445,7 @@ fn wrong_kind(node: &Node, json: &Json<'_>) -> BrokenRule {
 }
 
 /// The rule that a value breaks which should be a number, and is none that JSON can write.
-pub(super) fn not_a_number(node: &Node) -> BrokenRule {
+pub(crate) fn not_a_number(node: &Node) -> BrokenRule {
     match &node.one_of {
         _ if !node.kinds.has(Kinds::NUMBER) => wrong_kind(node, &Json::Number("")),
         Some(one_of) => one_of.rule.as_str().into(),
@@ -460,7 +460,7 @@ fn whole_number(rules: &NumberRules) -> BrokenRule {
 }
 
 /// The decimal128 of a text that is within the bounds.
-pub(super) fn decimal(text: &str, bounds: &[Bound]) -> Result<[u8; 16], Invalid> {
+pub(crate) fn decimal(text: &str, bounds: &[Bound]) -> Result<[u8; 16], Invalid> {
     let positive = bounds.iter().any(|bound| bound.side.lower && !bound.admits_decimal(&Decimal::ZERO));
     let number = match Decimal::parse(text) {
         // A sign is of no use where all numbers are positive.

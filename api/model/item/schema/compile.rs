@@ -24,7 +24,7 @@ const NO_EXAMPLES: &str =
 
 /// Compiles the schema of an item. What has a mistake is left out, so that the nodes refuse less. `None` if
 /// it is not an object.
-pub(super) fn compile(source: &SourceValue<'_>) -> Option<Arc<Node>> {
+pub(crate) fn compile(source: &SourceValue<'_>) -> Option<Arc<Node>> {
     let mut keywords = keywords(source)?;
     let definitions = keywords.take("$defs").map(|defs| declared(&defs)).unwrap_or_default();
     // An item is an object with the members of this schema: nothing else is looked at.

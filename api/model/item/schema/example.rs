@@ -16,7 +16,7 @@ const LONGEST_TEXT: usize = 500;
 
 /// A value for the schema, most likely accepted: the caller checks. `None` if none is found. Only with `all`
 /// it has members that are not required.
-pub(super) fn example(node: &Node, all: bool) -> Option<Value> {
+pub(crate) fn example(node: &Node, all: bool) -> Option<Value> {
     Maker { left: MOST_VALUES, all }.value(node, 0, 1)
 }
 

@@ -19,14 +19,14 @@ const LONGEST_LIST: usize = 200;
 ///
 /// # Errors
 /// They are not an array.
-pub(super) fn examples<'a>(source: &SourceValue<'a>) -> SchemaResult<Vec<SourceValue<'a>>> {
+pub(crate) fn examples<'a>(source: &SourceValue<'a>) -> SchemaResult<Vec<SourceValue<'a>>> {
     let value = source.raw.get();
     let hint = if value.len() <= LONGEST_LIST { format!(", such as [{value}]") } else { String::new() };
     source.array().map_err(|mistake| source.mistake(mistake.rule + &hint))
 }
 
 /// The values of `enum`, or that of `const`.
-pub(super) fn one_of(sources: &[SourceValue<'_>], node: &Node) -> OneOf {
+pub(crate) fn one_of(sources: &[SourceValue<'_>], node: &Node) -> OneOf {
     let mut forms = Vec::with_capacity(sources.len());
     for source in sources {
         source.keep(accept(node, source));
@@ -42,7 +42,7 @@ pub(super) fn one_of(sources: &[SourceValue<'_>], node: &Node) -> OneOf {
 }
 
 /// The rule that a value breaks which is none of these.
-pub(super) fn rule_of(texts: &[String]) -> String {
+pub(crate) fn rule_of(texts: &[String]) -> String {
     let words = list(texts, "or");
     match words.len() {
         0..=LONGEST_LIST => format!("must be {words}"),
@@ -52,7 +52,7 @@ pub(super) fn rule_of(texts: &[String]) -> String {
 
 /// # Errors
 /// The schema that has this value refuses it.
-pub(super) fn accept(node: &Node, value: &SourceValue<'_>) -> SchemaResult<()> {
+pub(crate) fn accept(node: &Node, value: &SourceValue<'_>) -> SchemaResult<()> {
     match fault_of(node, value.raw, &value.pointer) {
         None => Ok(()),
         Some(fault) => {
@@ -62,7 +62,7 @@ pub(super) fn accept(node: &Node, value: &SourceValue<'_>) -> SchemaResult<()> {
 }
 
 /// The first fault of a value that is at `pointer`.
-pub(super) fn fault_of(node: &Node, value: &RawValue, pointer: &str) -> Option<Fault> {
+pub(crate) fn fault_of(node: &Node, value: &RawValue, pointer: &str) -> Option<Fault> {
     let mut faults = Faults::default();
     let mut checker = ItemChecker {
         out: Vec::new(),

@@ -104,7 +104,7 @@ const MEMBERS: [(&str, &str); 12] = [
 const IN_ITEM: &str = "it belongs into \"item\"";
 
 /// The rule that a keyword breaks which the subset does not have.
-pub(super) fn unknown_keyword(keyword: &str, known: &[&str]) -> String {
+pub(crate) fn unknown_keyword(keyword: &str, known: &[&str]) -> String {
     unknown("is not a keyword that a definition may use", keyword, &KEYWORDS, known)
 }
 
@@ -120,21 +120,21 @@ fn unknown(rule: &str, name: &str, slips: &[(&str, &str)], known: &[&str]) -> St
 }
 
 /// The end of a sentence about a type that is none.
-pub(super) fn of_type(name: &str) -> String {
+pub(crate) fn of_type(name: &str) -> String {
     let slip = TYPES.iter().find(|(slip, _)| slip.eq_ignore_ascii_case(name));
     let names = ["string", "integer", "number", "boolean", "array", "object", "null"];
     slip.map_or_else(|| did_you_mean(name, names), |(_, hint)| format!(": did you mean {hint}?"))
 }
 
 /// The end of a sentence about a format that is none of `known`.
-pub(super) fn of_format(name: &str, known: &[&str]) -> String {
+pub(crate) fn of_format(name: &str, known: &[&str]) -> String {
     let slip = FORMATS.iter().find(|(slip, _)| slip.eq_ignore_ascii_case(name));
     let nearest = || did_you_mean(name, known.iter().copied());
     slip.map_or_else(nearest, |(_, format)| format!(": did you mean {format:?}?"))
 }
 
 /// The end of a sentence about a keyword that says nothing of these types.
-pub(super) fn of_other_type(keyword: &str, kinds: Kinds) -> String {
+pub(crate) fn of_other_type(keyword: &str, kinds: Kinds) -> String {
     let meant = match keyword {
         "minLength" | "minItems" | "minimum" => ["minimum", "minItems", "minLength"],
         "maxLength" | "maxItems" | "maximum" => ["maximum", "maxItems", "maxLength"],

@@ -32,7 +32,7 @@ impl Mistakes {
     /// How many mistakes are kept in full.
     pub const KEPT: usize = 50;
 
-    pub(super) fn push(&mut self, mistake: Mistake) {
+    pub(crate) fn push(&mut self, mistake: Mistake) {
         if self.kept.len() < Self::KEPT {
             self.kept.push(mistake);
         } else {
@@ -52,7 +52,7 @@ impl Mistakes {
 
     /// Whether the value at this place, or a part of it, has a mistake. Nothing more can be said of such a
     /// value.
-    pub(super) fn are_within(&self, pointer: &str) -> bool {
+    pub(crate) fn are_within(&self, pointer: &str) -> bool {
         let is_within = |mistake: &Mistake| {
             mistake.pointer.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };

@@ -13,39 +13,39 @@ use crate::item::pattern::{Pattern, list, range};
 
 /// What a value may be. What it does not name is free.
 #[derive(Debug, Default)]
-pub(super) struct Node {
-    pub(super) kinds: Kinds,
-    pub(super) numbers: NumberRules,
+pub(crate) struct Node {
+    pub(crate) kinds: Kinds,
+    pub(crate) numbers: NumberRules,
     /// The values of `enum` or `const`, and the sentence for others.
-    pub(super) one_of: Option<OneOf>,
-    pub(super) text: TextRules,
-    pub(super) array: ArrayRules,
-    pub(super) object: ObjectRules,
+    pub(crate) one_of: Option<OneOf>,
+    pub(crate) text: TextRules,
+    pub(crate) array: ArrayRules,
+    pub(crate) object: ObjectRules,
     /// The JSON of the examples, for documentation.
-    pub(super) examples: Vec<String>,
+    pub(crate) examples: Vec<String>,
     /// How deep a value that the schema declares may be nested; 0 for a scalar.
-    pub(super) levels: u32,
+    pub(crate) levels: u32,
 }
 
 /// Any value.
-pub(super) static ANY: LazyLock<Node> = LazyLock::new(Node::default);
+pub(crate) static ANY: LazyLock<Node> = LazyLock::new(Node::default);
 
 /// The values that are accepted, and the sentence for others.
 #[derive(Debug)]
-pub(super) struct OneOf {
+pub(crate) struct OneOf {
     /// Their canonical forms.
-    pub(super) forms: Vec<Vec<u8>>,
+    pub(crate) forms: Vec<Vec<u8>>,
     /// Their JSON, for documentation.
-    pub(super) texts: Vec<String>,
-    pub(super) rule: String,
+    pub(crate) texts: Vec<String>,
+    pub(crate) rule: String,
 }
 
 /// A set of the types of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kinds(u8);
+pub(crate) struct Kinds(u8);
 
 /// The types by their names, `integer` aside, and the same in a sentence.
-pub(super) const TYPES: [(&str, Kinds, &str); 6] = [
+pub(crate) const TYPES: [(&str, Kinds, &str); 6] = [
     ("string", Kinds::STRING, "a string"),
     ("number", Kinds::NUMBER, "a number"),
     ("boolean", Kinds::BOOLEAN, "a boolean"),
@@ -61,27 +61,27 @@ impl Default for Kinds {
 }
 
 impl Kinds {
-    pub(super) const NULL: Self = Self(1);
-    pub(super) const BOOLEAN: Self = Self(2);
-    pub(super) const NUMBER: Self = Self(4);
-    pub(super) const STRING: Self = Self(8);
-    pub(super) const ARRAY: Self = Self(16);
-    pub(super) const OBJECT: Self = Self(32);
-    pub(super) const NUMBER_OR_STRING: Self = Self(4 | 8);
-    pub(super) const NONE: Self = Self(0);
-    pub(super) const ALL: Self = Self(63);
+    pub(crate) const NULL: Self = Self(1);
+    pub(crate) const BOOLEAN: Self = Self(2);
+    pub(crate) const NUMBER: Self = Self(4);
+    pub(crate) const STRING: Self = Self(8);
+    pub(crate) const ARRAY: Self = Self(16);
+    pub(crate) const OBJECT: Self = Self(32);
+    pub(crate) const NUMBER_OR_STRING: Self = Self(4 | 8);
+    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const ALL: Self = Self(63);
 
     /// Whether they have a type in common.
-    pub(super) fn has(self, kind: Self) -> bool {
+    pub(crate) fn has(self, kind: Self) -> bool {
         self.0 & kind.0 != 0
     }
 
-    pub(super) fn with(self, kind: Self) -> Self {
+    pub(crate) fn with(self, kind: Self) -> Self {
         Self(self.0 | kind.0)
     }
 
     /// "a string or null".
-    pub(super) fn words(self) -> String {
+    pub(crate) fn words(self) -> String {
         let named = TYPES.into_iter().filter(|(_, kind, _)| self.has(*kind));
         let words: Vec<_> = named.map(|(.., words)| words).collect();
         list(&words, "or")
@@ -90,7 +90,7 @@ impl Kinds {
 
 /// How numbers are stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum NumberKind {
+pub(crate) enum NumberKind {
     /// As int64: `"type": "integer"`.
     Integer,
     /// As doubles: `"type": "number"`.
@@ -102,15 +102,15 @@ pub(super) enum NumberKind {
 
 /// The rules of numbers, and the bounds of decimals.
 #[derive(Debug, Default)]
-pub(super) struct NumberRules {
-    pub(super) kind: NumberKind,
-    pub(super) bounds: Vec<Bound>,
-    pub(super) multiple_of: Option<f64>,
+pub(crate) struct NumberRules {
+    pub(crate) kind: NumberKind,
+    pub(crate) bounds: Vec<Bound>,
+    pub(crate) multiple_of: Option<f64>,
 }
 
 impl NumberRules {
     /// The least and the greatest integer within the bounds.
-    pub(super) fn integers(&self) -> (i64, i64) {
+    pub(crate) fn integers(&self) -> (i64, i64) {
         let (mut least, mut most) = (-MAX_INTEGER, MAX_INTEGER);
         for Bound { side, double, .. } in &self.bounds {
             let beyond = i64::from(side.open && double.fract() == 0.0);
@@ -126,12 +126,12 @@ impl NumberRules {
 
 /// One of `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`.
 #[derive(Debug)]
-pub(super) struct Bound {
-    pub(super) side: &'static Side,
-    pub(super) double: f64,
-    pub(super) decimal: Option<Decimal>,
+pub(crate) struct Bound {
+    pub(crate) side: &'static Side,
+    pub(crate) double: f64,
+    pub(crate) decimal: Option<Decimal>,
     /// As the schema has it, for sentences.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// On which side of a bound the values are.
@@ -167,52 +167,52 @@ impl Side {
 }
 
 impl Bound {
-    pub(super) fn admits(&self, number: f64) -> bool {
+    pub(crate) fn admits(&self, number: f64) -> bool {
         number.partial_cmp(&self.double).is_some_and(|order| self.side.has(order))
     }
 
     /// By value, without rounding.
-    pub(super) fn admits_decimal(&self, number: &Decimal) -> bool {
+    pub(crate) fn admits_decimal(&self, number: &Decimal) -> bool {
         self.decimal.is_none_or(|bound| self.side.has(number.compare(&bound)))
     }
 
-    pub(super) fn rule(&self) -> String {
+    pub(crate) fn rule(&self) -> String {
         format!("must be {} {}", self.side.words, self.text)
     }
 }
 
 /// The rules of strings.
 #[derive(Debug, Default)]
-pub(super) struct TextRules {
+pub(crate) struct TextRules {
     /// Of characters.
-    pub(super) count: Count,
-    pub(super) pattern: Option<Pattern>,
-    pub(super) format: Option<StringFormat>,
+    pub(crate) count: Count,
+    pub(crate) pattern: Option<Pattern>,
+    pub(crate) format: Option<StringFormat>,
 }
 
 /// The rules of arrays.
 #[derive(Debug, Default)]
-pub(super) struct ArrayRules {
+pub(crate) struct ArrayRules {
     /// `None`: they are free.
-    pub(super) items: Option<Arc<Node>>,
-    pub(super) count: Count,
-    pub(super) unique: bool,
+    pub(crate) items: Option<Arc<Node>>,
+    pub(crate) count: Count,
+    pub(crate) unique: bool,
 }
 
 /// How many characters or items there may be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Count {
-    pub(super) least: usize,
-    pub(super) most: Option<usize>,
+pub(crate) struct Count {
+    pub(crate) least: usize,
+    pub(crate) most: Option<usize>,
 }
 
 impl Count {
-    pub(super) fn admits(self, count: usize) -> bool {
+    pub(crate) fn admits(self, count: usize) -> bool {
         count >= self.least && self.most.is_none_or(|most| count <= most)
     }
 
     /// "must have 1 to 64 characters", "must have at most 10 items".
-    pub(super) fn rule(self, what: &str) -> String {
+    pub(crate) fn rule(self, what: &str) -> String {
         let (count, last) = match (self.least, self.most) {
             (0, Some(most)) => (format!("at most {most}"), most),
             (least, Some(most)) => (range(least, most), most),
@@ -225,35 +225,35 @@ impl Count {
 
 /// The rules of objects.
 #[derive(Debug, Default)]
-pub(super) struct ObjectRules {
+pub(crate) struct ObjectRules {
     /// In the order in which they are written.
-    pub(super) properties: Vec<Property>,
+    pub(crate) properties: Vec<Property>,
     /// Their indices.
-    pub(super) by_name: BTreeMap<String, usize>,
+    pub(crate) by_name: BTreeMap<String, usize>,
     /// Whether there must be no other members.
-    pub(super) closed: bool,
+    pub(crate) closed: bool,
     /// What other members are. `None`: they are free.
-    pub(super) others: Option<Arc<Node>>,
+    pub(crate) others: Option<Arc<Node>>,
 }
 
 /// A declared member of an object.
 #[derive(Debug)]
-pub(super) struct Property {
-    pub(super) name: String,
-    pub(super) node: Arc<Node>,
-    pub(super) required: bool,
+pub(crate) struct Property {
+    pub(crate) name: String,
+    pub(crate) node: Arc<Node>,
+    pub(crate) required: bool,
     /// The value of a missing one. The node accepts it.
-    pub(super) default: Option<Box<RawValue>>,
+    pub(crate) default: Option<Box<RawValue>>,
 }
 
 impl ObjectRules {
     /// What the members are that are not declared; `None` if there must be none.
-    pub(super) fn other(&self) -> Option<&Node> {
+    pub(crate) fn other(&self) -> Option<&Node> {
         (!self.closed).then(|| self.others.as_deref().unwrap_or(&ANY))
     }
 
     /// The index of a property. `expected` is looked at first: clients mostly send an order.
-    pub(super) fn find(&self, name: &str, expected: usize) -> Option<usize> {
+    pub(crate) fn find(&self, name: &str, expected: usize) -> Option<usize> {
         match self.properties.get(expected) {
             Some(property) if property.name == name => Some(expected),
             _ => self.by_name.get(name).copied(),

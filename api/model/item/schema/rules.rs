@@ -10,7 +10,7 @@ use crate::item::number::{MAX_INTEGER, double};
 use crate::item::pattern::{Pattern, list};
 
 /// The kinds that `type` names, and how their numbers are stored.
-pub(super) fn kinds(source: &SourceValue<'_>) -> SchemaResult<(Kinds, NumberKind)> {
+pub(crate) fn kinds(source: &SourceValue<'_>) -> SchemaResult<(Kinds, NumberKind)> {
     let names = match Json::read(source.raw) {
         Json::Array(_) => source.array()?,
         _ => vec![source.clone()],
@@ -41,7 +41,7 @@ pub(super) fn kinds(source: &SourceValue<'_>) -> SchemaResult<(Kinds, NumberKind
     Ok((kinds, numbers))
 }
 
-pub(super) fn text(keywords: &mut Members<'_>) -> TextRules {
+pub(crate) fn text(keywords: &mut Members<'_>) -> TextRules {
     let count = count(keywords, "minLength", "maxLength");
     let pattern = keywords.read("pattern", |source| {
         Pattern::new(&source.text()?).map_err(|Invalid(rule)| source.mistake(rule))
@@ -56,7 +56,7 @@ pub(super) fn text(keywords: &mut Members<'_>) -> TextRules {
     TextRules { count, pattern, format }
 }
 
-pub(super) fn count(keywords: &mut Members<'_>, least: &str, most: &str) -> Count {
+pub(crate) fn count(keywords: &mut Members<'_>, least: &str, most: &str) -> Count {
     let lower = keywords.read(least, SourceValue::count).unwrap_or_default();
     let most = keywords.read(most, |source| match source.count()? {
         upper if upper < lower => Err(source.mistake(format!("must not be less than {least}"))),
@@ -65,7 +65,7 @@ pub(super) fn count(keywords: &mut Members<'_>, least: &str, most: &str) -> Coun
     Count { least: lower, most }
 }
 
-pub(super) fn numbers(
+pub(crate) fn numbers(
     keywords: &mut Members<'_>,
     kind: NumberKind,
     kinds: Kinds,

@@ -12,7 +12,7 @@ use crate::domain::Json;
 use crate::item::value_path::escaped;
 
 /// What reading a part of a definition leads to.
-pub(super) type SchemaResult<T, E = Mistake> = std::result::Result<T, E>;
+pub(crate) type SchemaResult<T, E = Mistake> = std::result::Result<T, E>;
 
 /// A value of a definition, and where it stands.
 #[derive(Clone)]

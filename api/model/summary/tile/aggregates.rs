@@ -32,13 +32,13 @@ const SAME_WEIGHTS: u8 = 1 << (2 * SUMS + 1);
 const WEIGHTS: usize = 2;
 
 /// Writes aggregates one after the other.
-pub(super) struct AggregateWriter {
+pub(crate) struct AggregateWriter {
     values: Vec<ValueState>,
     context: Context,
 }
 
 /// Reads what an [`AggregateWriter`] has written.
-pub(super) struct AggregateReader {
+pub(crate) struct AggregateReader {
     values: Vec<ValueState>,
     context: Context,
 }
@@ -75,7 +75,7 @@ type LastNumber = (i128, u32);
 
 /// The greatest unit in which all dates of a summary are whole, counted from the begin of their span, and so
 /// is the length of all spans.
-pub(super) fn unit_of(summary: &PartialSummary, span: i64) -> i64 {
+pub(crate) fn unit_of(summary: &PartialSummary, span: i64) -> i64 {
     let mut unit = span;
     for (span, groups) in summary.spans() {
         for value in groups.values().flat_map(|aggregate| &aggregate.values) {
@@ -97,12 +97,12 @@ fn dated(value: &ValueAggregate) -> [Option<DatedNumber>; 4] {
 }
 
 impl AggregateWriter {
-    pub(super) fn new(values: &[SummaryValue], unit: i64, first: Seq) -> Self {
+    pub(crate) fn new(values: &[SummaryValue], unit: i64, first: Seq) -> Self {
         Self { values: ValueState::of_all(values), context: Context { unit, first } }
     }
 
     /// Writes an aggregate of the quarter that begins at `start`, and of the group with this index.
-    pub(super) fn write(&mut self, writer: &mut TileWriter, start: i64, group: usize, aggregate: &Aggregate) {
+    pub(crate) fn write(&mut self, writer: &mut TileWriter, start: i64, group: usize, aggregate: &Aggregate) {
         let SeqRange { first, last } = aggregate.seqs;
         let flags: Vec<u8> = self
             .values
@@ -143,13 +143,13 @@ fn sums(value: &ValueAggregate) -> [&ExactSum; SUMS] {
 }
 
 impl AggregateReader {
-    pub(super) fn new(values: &[SummaryValue], unit: i64, first: Seq) -> Self {
+    pub(crate) fn new(values: &[SummaryValue], unit: i64, first: Seq) -> Self {
         Self { values: ValueState::of_all(values), context: Context { unit, first } }
     }
 
     /// Reads the next aggregate, of the quarter that begins at `start`, and of the group with this index.
     /// `None` if it is damaged.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         reader: &mut TileReader<'_>,
         start: i64,

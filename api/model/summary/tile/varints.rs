@@ -16,14 +16,14 @@ const FEW_BYTES: usize = 9;
 
 /// Writes numbers one after the other.
 #[derive(Debug, Default)]
-pub(super) struct TileWriter(pub(super) Vec<u8>);
+pub(crate) struct TileWriter(pub(crate) Vec<u8>);
 
 /// Reads what a [`TileWriter`] has written. `None` is damage.
 #[derive(Debug)]
-pub(super) struct TileReader<'a>(pub(super) &'a [u8]);
+pub(crate) struct TileReader<'a>(pub(crate) &'a [u8]);
 
 impl TileWriter {
-    pub(super) fn whole(&mut self, number: impl Into<u128>) {
+    pub(crate) fn whole(&mut self, number: impl Into<u128>) {
         let mut rest = number.into();
         while rest >= 0x80 {
             self.0.push(rest as u8 | 0x80);
@@ -33,12 +33,12 @@ impl TileWriter {
     }
 
     /// A number of less than 127 bits.
-    pub(super) fn signed(&mut self, number: i128) {
+    pub(crate) fn signed(&mut self, number: i128) {
         self.whole(zigzag(number));
     }
 
     /// A number of any length: twice its magnitude, and 1 if it is negative.
-    pub(super) fn big(&mut self, number: &WholeNumber) {
+    pub(crate) fn big(&mut self, number: &WholeNumber) {
         match number {
             // Twice the magnitude of any other fits into 128 bits.
             WholeNumber::Short(number) if *number != i128::MIN => {
@@ -64,7 +64,7 @@ impl<'a> TileReader<'a> {
         self.bytes(end + 1)
     }
 
-    pub(super) fn whole(&mut self) -> Option<u128> {
+    pub(crate) fn whole(&mut self) -> Option<u128> {
         let bytes = self.number().filter(|bytes| bytes.len() <= MOST_BYTES)?;
         if bytes.len() <= FEW_BYTES {
             return Some(few(bytes).into());
@@ -76,7 +76,7 @@ impl<'a> TileReader<'a> {
             .try_fold(0, |number: u128, byte| (number <= most).then(|| number << 7 | u128::from(byte & 0x7f)))
     }
 
-    pub(super) fn small(&mut self) -> Option<u64> {
+    pub(crate) fn small(&mut self) -> Option<u64> {
         if let [byte @ ..0x80, rest @ ..] = self.0 {
             self.0 = rest;
             return Some((*byte).into());
@@ -84,11 +84,11 @@ impl<'a> TileReader<'a> {
         self.whole()?.try_into().ok()
     }
 
-    pub(super) fn signed(&mut self) -> Option<i128> {
+    pub(crate) fn signed(&mut self) -> Option<i128> {
         self.whole().map(unzigzag)
     }
 
-    pub(super) fn big(&mut self) -> Option<WholeNumber> {
+    pub(crate) fn big(&mut self) -> Option<WholeNumber> {
         let bytes = self.number()?;
         if bytes.len() <= SHORT {
             let number = match bytes.len() {
@@ -104,7 +104,7 @@ impl<'a> TileReader<'a> {
         Some(BigInt::from_biguint(sign, number >> 1_u32).into())
     }
 
-    pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+    pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(bytes)
@@ -117,11 +117,11 @@ fn few(bytes: &[u8]) -> u64 {
 }
 
 /// Numbers near zero become small ones: 0, -1, 1, -2, 2 are 0 to 4.
-pub(super) fn zigzag(number: i128) -> u128 {
+pub(crate) fn zigzag(number: i128) -> u128 {
     ((number << 1) ^ (number >> 127)) as u128
 }
 
-pub(super) fn unzigzag(number: u128) -> i128 {
+pub(crate) fn unzigzag(number: u128) -> i128 {
     (number >> 1) as i128 ^ -((number & 1) as i128)
 }
 

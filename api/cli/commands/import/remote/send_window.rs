@@ -15,7 +15,7 @@ const MOST: usize = 16_000;
 const COUNTED: Duration = Duration::from_secs(1);
 
 /// How many rows may be without an outcome.
-pub(super) struct SendWindow {
+pub(crate) struct SendWindow {
     most: usize,
     /// The outcomes since `since`.
     answered: usize,
@@ -24,17 +24,17 @@ pub(super) struct SendWindow {
 
 impl SendWindow {
     /// Before the server has answered.
-    pub(super) fn from(now: Instant) -> Self {
+    pub(crate) fn from(now: Instant) -> Self {
         Self { most: LEAST, answered: 0, since: now }
     }
 
     /// The greatest number of rows without an outcome.
-    pub(super) fn most(&self) -> usize {
+    pub(crate) fn most(&self) -> usize {
         self.most
     }
 
     /// An outcome has come.
-    pub(super) fn answered(&mut self, now: Instant) {
+    pub(crate) fn answered(&mut self, now: Instant) {
         self.answered += 1;
         let counted = now - self.since;
         if counted >= COUNTED {

@@ -72,7 +72,7 @@ impl Token {
 ///
 /// # Errors
 /// It cannot be made: how the import ends.
-pub(super) fn uploader(server: &Url, token: Option<HeaderValue>) -> Result<Client, End> {
+pub(crate) fn uploader(server: &Url, token: Option<HeaderValue>) -> Result<Client, End> {
     let direct = token.is_some() && server.scheme() == "http" && is_local(server);
     let headers = token.map(|token| (AUTHORIZATION, token)).into_iter().collect();
     let made = client(|builder| {
@@ -83,29 +83,29 @@ pub(super) fn uploader(server: &Url, token: Option<HeaderValue>) -> Result<Clien
 }
 
 /// The address of the uploads of a history.
-pub(super) fn uploads(server: &Url, history: &str) -> Url {
+pub(crate) fn uploads(server: &Url, history: &str) -> Url {
     let mut url = server.clone();
     url.set_path(&format!("{}/v1/{history}/upload.ndjson", url.path().trim_end_matches('/')));
     url
 }
 
 /// Why there are no more outcomes.
-pub(super) struct Broken {
+pub(crate) struct Broken {
     /// For the user.
-    pub(super) words: String,
+    pub(crate) words: String,
     /// Whether rows without an outcome are certainly not stored.
-    pub(super) known: bool,
+    pub(crate) known: bool,
     /// Whether another upload may succeed.
-    pub(super) passing: bool,
+    pub(crate) passing: bool,
     /// Whether something at the address has answered.
-    pub(super) answered: bool,
+    pub(crate) answered: bool,
     /// How long the server asks to wait.
-    pub(super) wait: Duration,
+    pub(crate) wait: Duration,
 }
 
 impl Broken {
     /// The server has ended an upload with this problem, and every outcome has been sent.
-    pub(super) fn ended(problem: &Value) -> Self {
+    pub(crate) fn ended(problem: &Value) -> Self {
         let Some(kind) = kind(problem) else {
             return Self::off("the answer ends with a line that is not a pagebucket server's".to_owned());
         };
@@ -114,7 +114,7 @@ impl Broken {
     }
 
     /// The answer has stopped before its end.
-    pub(super) fn off(words: String) -> Self {
+    pub(crate) fn off(words: String) -> Self {
         Self { words, known: false, passing: true, answered: true, wait: Duration::ZERO }
     }
 
@@ -139,7 +139,7 @@ impl Broken {
 }
 
 /// The kind of a problem, if it is one of a pagebucket server.
-pub(super) fn kind(problem: &Value) -> Option<ProblemKind> {
+pub(crate) fn kind(problem: &Value) -> Option<ProblemKind> {
     problem["type"].as_str().and_then(ProblemKind::of_type)
 }
 
@@ -170,7 +170,7 @@ fn wait(headers: &HeaderMap) -> Duration {
 }
 
 /// Begins an upload to this address, and waits for the head of its answer.
-pub(super) async fn begin(
+pub(crate) async fn begin(
     client: &Client,
     url: Url,
     key: Option<&IdempotencyKey>,
@@ -195,7 +195,7 @@ pub(super) async fn begin(
 }
 
 /// What a problem says, in one sentence.
-pub(super) fn words(problem: &Value) -> String {
+pub(crate) fn words(problem: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().trim_end_matches('.').to_owned();
     let error = |error: &Value| format!("{} {}", text(&error["pointer"]), text(&error["detail"]));
     let errors: Vec<_> = problem["errors"].as_array().into_iter().flatten().map(error).collect();

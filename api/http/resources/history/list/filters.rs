@@ -6,15 +6,15 @@ use crate::request::params::ParameterReader;
 use crate::resources::links::{MOST_FILTER_BYTES, MOST_FILTER_VALUES};
 
 /// A property, and the values of which an item must have one there: at least one, in ascending order.
-pub type Filter = (String, Vec<String>);
+pub(crate) type Filter = (String, Vec<String>);
 
 /// Reads the filters of a request, in the order of the definition.
-pub fn filters(reader: &mut ParameterReader<'_>, definition: &Definition) -> Vec<Filter> {
+pub(crate) fn filters(reader: &mut ParameterReader<'_>, definition: &Definition) -> Vec<Filter> {
     filters_by(reader, definition, &definition.filters)
 }
 
 /// Reads filters by these properties.
-pub fn filters_by(
+pub(crate) fn filters_by(
     reader: &mut ParameterReader<'_>,
     definition: &Definition,
     names: &[String],

@@ -12,7 +12,7 @@ use crate::middleware::cors::TOTAL_COUNT;
 
 /// At most `limit` items after the first `offset` in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OffsetRange {
+pub(crate) struct OffsetRange {
     pub offset: u64,
     pub limit: Limit,
     /// Whether the header `Range` asks for them. Such an answer is a part: 206, or 416 if there are none.
@@ -22,7 +22,7 @@ pub struct OffsetRange {
 /// The items that the header `Range` asks for (RFC 9110, section 14.2). `None` if there is no such header, or
 /// if it is to be ignored: in a request other than GET, in another unit, or with `If-Range`, whose condition
 /// would have to be evaluated first.
-pub fn requested(parts: &Parts) -> Option<Result<OffsetRange, Invalid>> {
+pub(super) fn requested(parts: &Parts) -> Option<Result<OffsetRange, Invalid>> {
     if parts.method != Method::GET || parts.headers.contains_key(IF_RANGE) {
         return None;
     }
@@ -44,7 +44,7 @@ fn only(ranges: &str) -> Option<OffsetRange> {
 }
 
 /// Adds the headers that say which items an answer shows, and of how many.
-pub fn with_headers(
+pub(super) fn with_headers(
     mut response: Response,
     shown: Option<SeqRange>,
     order: Order,

@@ -16,7 +16,7 @@ use crate::request::params::{ParameterReader, Params, WAIT, dates, in_header, in
 use crate::schemas::{date_time, ordinal, schema, whole};
 
 /// What a listing shows.
-pub struct ListParams {
+pub(crate) struct ListParams {
     /// Repeated in links only if the client gave it.
     pub order: Option<Order>,
     pub selection: Selection,
@@ -28,7 +28,7 @@ pub struct ListParams {
 
 /// What a window waits for before it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Poll {
+pub(crate) struct Poll {
     /// An item after this position.
     pub after: Position,
     /// Not for longer.
@@ -37,11 +37,11 @@ pub struct Poll {
 
 /// What is asked for begins with an item that the history no longer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StartsRetired;
+pub(crate) struct StartsRetired;
 
 /// The items that a listing shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Selection {
+pub(crate) enum Selection {
     /// A page; `None` is the first one in the order.
     Page(Option<PageNumber>),
     /// A window; with a `Seq`, as of the moment when the history ended with that item.
@@ -53,7 +53,7 @@ pub enum Selection {
 }
 
 /// The order in which a history is read.
-pub fn order(text: &str) -> Result<Order, Invalid> {
+pub(crate) fn order(text: &str) -> Result<Order, Invalid> {
     match text {
         "asc" => Ok(Order::Ascending),
         "desc" => Ok(Order::Descending),
@@ -206,7 +206,7 @@ fn refuse_waiting<'n>(reader: &mut ParameterReader<'_>, filter_names: impl Itera
 
 impl Selection {
     /// The last item of the moment that is asked for.
-    pub fn as_of(self) -> Option<Seq> {
+    pub(crate) fn as_of(self) -> Option<Seq> {
         match self {
             Self::Window(_, as_of) | Self::Rows(_, as_of) => as_of,
             Self::Page(_) | Self::Search(..) => None,
@@ -214,7 +214,7 @@ impl Selection {
     }
 
     /// The part of the listing that the header `Range` asks for.
-    pub fn part(self) -> Option<OffsetRange> {
+    pub(crate) fn part(self) -> Option<OffsetRange> {
         match self {
             Self::Rows(rows, _) => Some(rows).filter(|rows| rows.part),
             _ => None,
@@ -223,7 +223,7 @@ impl Selection {
 
     /// The same of a history that begins with `first`: what begins at the beginning begins there.
     #[must_use]
-    pub fn beginning_at(self, first: Seq, order: Order, totals: Totals) -> Self {
+    pub(crate) fn beginning_at(self, first: Seq, order: Order, totals: Totals) -> Self {
         if first == Seq::FIRST {
             return self;
         }
@@ -250,7 +250,12 @@ impl Selection {
     ///
     /// # Errors
     /// It begins with an item that the history no longer has.
-    pub fn kept(self, order: Order, totals: Totals, first: Seq) -> Result<Option<SeqRange>, StartsRetired> {
+    pub(crate) fn kept(
+        self,
+        order: Order,
+        totals: Totals,
+        first: Seq,
+    ) -> Result<Option<SeqRange>, StartsRetired> {
         let range = self.seqs(order, totals);
         if first == Seq::FIRST {
             return Ok(range);
@@ -281,7 +286,7 @@ impl Selection {
     }
 
     /// The items that are shown of a history with these totals, before they are chosen by date or value.
-    pub fn seqs(self, order: Order, totals: Totals) -> Option<SeqRange> {
+    pub(crate) fn seqs(self, order: Order, totals: Totals) -> Option<SeqRange> {
         let window = match self {
             Self::Page(_) => return totals.on_page(self.page(order, totals)?),
             Self::Window(window, _) | Self::Search(_, window) => window,
@@ -293,7 +298,7 @@ impl Selection {
     }
 
     /// The number of the page that is shown; `None` for a window.
-    pub fn page(self, order: Order, totals: Totals) -> Option<PageNumber> {
+    pub(crate) fn page(self, order: Order, totals: Totals) -> Option<PageNumber> {
         let Self::Page(number) = self else { return None };
         let last = totals.last_page().filter(|_| order == Order::Descending);
         number.or(last).or(Some(PageNumber::FIRST))

@@ -25,7 +25,7 @@ use crate::request::params::{WAIT, gives};
 use crate::state::Api;
 
 /// How long a request may wait: as long as its client may send another one.
-pub struct PollLifetime(Option<Lifetime>);
+pub(crate) struct PollLifetime(Option<Lifetime>);
 
 impl FromRequestParts<Arc<Api>> for PollLifetime {
     type Rejection = Infallible;
@@ -57,7 +57,7 @@ impl Drop for WaitingPoll {
 ///
 /// # Errors
 /// The database does not answer in time, or a bucket is corrupt.
-pub async fn ready(
+pub(super) async fn ready(
     Poll { after, wait }: Poll,
     listing: &Listing<'_>,
     api: &Api,

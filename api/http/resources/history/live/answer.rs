@@ -21,7 +21,7 @@ use crate::request::context::RequestContext;
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The permit of a live stream, which admission has taken.
-pub struct LivePermit(pub LongPermit);
+pub(crate) struct LivePermit(pub LongPermit);
 
 impl<S: Sync> FromRequestParts<S> for LivePermit {
     type Rejection = Infallible;
@@ -33,7 +33,7 @@ impl<S: Sync> FromRequestParts<S> for LivePermit {
 }
 
 /// The answer that has the events of a stream, which a client may have resumed.
-pub fn answer(stream: LiveStream, resumed: bool) -> Response {
+pub(super) fn answer(stream: LiveStream, resumed: bool) -> Response {
     if resumed {
         metrics::counter!(LIVE_RESUMES).increment(1);
     }

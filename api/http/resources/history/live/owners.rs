@@ -20,7 +20,7 @@ use crate::request::params::{Address, ParameterReader, Params};
 use crate::state::Api;
 
 /// Where a live stream of all owners begins.
-pub struct OwnersLiveParams {
+pub(crate) struct OwnersLiveParams {
     /// The parameter that has the place, and the place. `None` for now.
     after: Option<(&'static str, LogPlace)>,
 }
@@ -71,7 +71,7 @@ type OwnersArguments = (State<Arc<Api>>, Address<OwnersLiveParams>, Granted, Liv
         OwnersLiveProblems,
     ),
 )]
-pub async fn owners(asked: OwnersArguments) -> Result<Response, Problem> {
+pub(crate) async fn owners(asked: OwnersArguments) -> Result<Response, Problem> {
     let (State(api), address, Granted { deadline, quota }, LivePermit(permit), lifetime, account) = asked;
     let Address { engine, params: OwnersLiveParams { after } } = address;
     let renewals = api.store.epoch_renewals();

@@ -37,7 +37,7 @@ const MOST: usize = 32;
 const AT_ONCE: usize = 4;
 
 /// What a stream of several histories is to show.
-pub struct WatchList {
+pub(crate) struct WatchList {
     histories: Vec<WatchedHistory>,
     /// Whether the client resumes a stream.
     resumed: bool,
@@ -127,7 +127,7 @@ type SeveralArguments = (State<Arc<Api>>, WatchList, Granted, LivePermit, Lifeti
         ReadProblems,
     ),
 )]
-pub async fn several(asked: SeveralArguments) -> Result<Response, Problem> {
+pub(crate) async fn several(asked: SeveralArguments) -> Result<Response, Problem> {
     let (State(api), list, Granted { deadline, quota }, LivePermit(permit), lifetime, account) = asked;
     let WatchList { histories, resumed } = list;
     let renewals = api.store.epoch_renewals();

@@ -37,7 +37,7 @@ use crate::state::Api;
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// A history that a stream begins to show.
-pub struct StreamPart {
+pub(super) struct StreamPart {
     /// Its reader, unless what comes next is deleted.
     pub reader: Result<LiveReader, Gone>,
     /// Whether the client named no position, and is told where the end is.
@@ -45,7 +45,7 @@ pub struct StreamPart {
 }
 
 /// What a stream has of its client until it ends.
-pub struct StreamClient {
+pub(super) struct StreamClient {
     pub quota: ClientQuota,
     pub lifetime: Lifetime,
     pub account: Account,
@@ -55,7 +55,7 @@ pub struct StreamClient {
 }
 
 /// A live stream. It ends when it is dropped, because a client may disconnect at any time.
-pub struct LiveStream {
+pub(super) struct LiveStream {
     /// What it shows, except histories that are gone.
     waiting: FuturesUnordered<BoxFuture<'static, Awaited>>,
     ids: EventIds,
@@ -126,7 +126,12 @@ enum Next {
 
 impl LiveStream {
     /// A stream of these histories, at least one.
-    pub fn of_histories(parts: Vec<StreamPart>, mut ids: EventIds, api: &Api, client: StreamClient) -> Self {
+    pub(super) fn of_histories(
+        parts: Vec<StreamPart>,
+        mut ids: EventIds,
+        api: &Api,
+        client: StreamClient,
+    ) -> Self {
         let (waiting, mut head, readers) = (FuturesUnordered::new(), event::head(), parts.len());
         let (bare, turns) = (head.len(), Arc::new(Semaphore::new(1)));
         // First all positions, so that each `id` has them.
@@ -156,7 +161,7 @@ impl LiveStream {
     }
 
     /// A stream of the owners of a history that have something new.
-    pub fn of_owners(
+    pub(super) fn of_owners(
         reader: OwnersReader,
         definition: Arc<Definition>,
         api: &Api,
@@ -197,7 +202,7 @@ impl LiveStream {
     }
 
     /// Its events, as bytes.
-    pub fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    pub(super) fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         unfold(self, async |mut stream| stream.next().await.map(|event| (Ok(event), stream)))
     }
 

@@ -40,7 +40,7 @@ const MOST_SPANS: i64 = 10_000;
 const OF_A_PAGE: usize = 100;
 
 /// What a client wants to be summarised.
-pub struct AllSummaryParams {
+pub(crate) struct AllSummaryParams {
     query: SeriesQuery,
 }
 
@@ -134,7 +134,7 @@ impl Params for AllSummaryParams {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemSeriesOfAll)]
-pub struct AllSummaryView {
+pub(crate) struct AllSummaryView {
     /// The length of the spans.
     #[schema(max_length = 3, pattern = "^(1m|5m|15m|30m|1h|4h|1d|1w|1M)$")]
     pub by: String,
@@ -179,7 +179,7 @@ pub struct AllSummaryView {
         AllSeriesProblems,
     ),
 )]
-pub async fn of_all(
+pub(crate) async fn of_all(
     State(api): State<Arc<Api>>,
     uri: Uri,
     Address { engine, params: AllSummaryParams { query } }: Address<AllSummaryParams>,

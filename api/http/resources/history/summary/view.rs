@@ -17,7 +17,7 @@ use crate::schemas::{instant, owner_member};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemSeries)]
-pub struct SummaryPageView {
+pub(super) struct SummaryPageView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     pub owner: OwnerMember,
@@ -48,7 +48,7 @@ const _: () = assert!(MOST_POINTS == 1_000, "the schema states it");
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemSeriesPoint)]
-pub struct SummaryPointView {
+pub(crate) struct SummaryPointView {
     /// When the span begins.
     #[schema(schema_with = instant)]
     start: Instant,
@@ -93,7 +93,7 @@ pub struct SummaryPointView {
     as = SeriesFault,
     examples(json!({ "value": "price", "measure": "vwap", "detail": "has more than 34 significant digits" }))
 )]
-pub struct SummaryFault {
+pub(super) struct SummaryFault {
     /// The property.
     #[schema(max_length = 64)]
     value: String,
@@ -107,7 +107,7 @@ pub struct SummaryFault {
 
 impl SummaryPointView {
     /// A point. `now`: the time by which it is complete or not; `None` with `asOf`.
-    pub fn new(point: &SummaryPoint, shape: &SummaryShape, now: Option<Instant>) -> Self {
+    pub(crate) fn new(point: &SummaryPoint, shape: &SummaryShape, now: Option<Instant>) -> Self {
         let SummaryPoint { span, group, aggregate, previous } = point;
         let [start, end] = span.ends();
         let measured = aggregate.as_ref().map(|aggregate| aggregate.measured(&shape.values));
@@ -138,7 +138,7 @@ impl SummaryPointView {
 
 impl SummaryPointView {
     /// A point of all owners, by what is complete at this time: sequence numbers are those of one owner.
-    pub fn of_all(point: &SummaryPoint, shape: &SummaryShape, now: Instant) -> Self {
+    pub(crate) fn of_all(point: &SummaryPoint, shape: &SummaryShape, now: Instant) -> Self {
         Self { first_seq: None, last_seq: None, ..Self::new(point, shape, Some(now)) }
     }
 }
@@ -158,7 +158,7 @@ fn faults(values: &[SummaryValue], measured: &[Measurements]) -> Vec<SummaryFaul
 
 impl SummaryPageView {
     /// The answer with these points.
-    pub fn new(
+    pub(super) fn new(
         owner: OwnerMember,
         shape: &SummaryShape,
         total_items: u64,
@@ -173,6 +173,6 @@ impl SummaryPageView {
 }
 
 /// Why a history has no summaries.
-pub fn not_declared(definition: &Definition) -> String {
+pub(super) fn not_declared(definition: &Definition) -> String {
     format!("The definition of {} has no `summaries`.", definition.name)
 }

@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 128 * 1024;
 
 /// The faults of the first refused lines.
 #[derive(Debug, Default)]
-pub(super) struct Summary {
+pub(crate) struct Summary {
     problems: Vec<LineProblemView>,
     omitted: u64,
     bytes: usize,
@@ -61,7 +61,7 @@ impl Summary {
 
     /// The summary of an upload to one history, or to many; or the problem that ended it, with all that is
     /// known of its lines.
-    pub(super) fn end(
+    pub(crate) fn end(
         mut self,
         definition: &Arc<Definition>,
         report: Report,

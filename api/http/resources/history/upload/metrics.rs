@@ -9,7 +9,7 @@ use super::read::{BadLine, Unsettled};
 use crate::middleware::access_log::ItemCount;
 
 /// Counts an upload and its lines, and passes every event on. The upload is under way until this is dropped.
-pub(super) struct MeasuredUpload<'a, W> {
+pub(crate) struct MeasuredUpload<'a, W> {
     inner: &'a mut W,
     items: ItemCount,
     unsettled: Unsettled,
@@ -20,7 +20,7 @@ pub(super) struct MeasuredUpload<'a, W> {
 
 impl<'a, W> MeasuredUpload<'a, W> {
     /// `items` are those that are stored.
-    pub(super) fn new(inner: &'a mut W, items: ItemCount, unsettled: Unsettled) -> Self {
+    pub(crate) fn new(inner: &'a mut W, items: ItemCount, unsettled: Unsettled) -> Self {
         metrics::gauge!(UPLOADS_UNDER_WAY).increment(1);
         let lines = |result| metrics::counter!(UPLOADED_LINES, "result" => result);
         let read = metrics::counter!(LINES_READ);
@@ -28,7 +28,7 @@ impl<'a, W> MeasuredUpload<'a, W> {
     }
 
     /// Counts the result of the upload.
-    pub(super) fn ended(self, report: &Report) {
+    pub(crate) fn ended(self, report: &Report) {
         let unknown: u64 = report.unknown.iter().map(|unknown| unknown.rows).sum();
         for (result, lines) in [("unknown", unknown), ("not_stored", report.left())] {
             metrics::counter!(UPLOADED_LINES, "result" => result).increment(lines);

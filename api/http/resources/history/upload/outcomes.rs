@@ -18,7 +18,7 @@ use super::views::OutcomeView;
 use crate::problem::{Problem, ProblemKind};
 
 /// A part of the answer, on its way to the connection.
-pub(super) enum AnswerPiece {
+pub(crate) enum AnswerPiece {
     /// Some bytes of its lines.
     Lines(Bytes),
     /// All lines were sent. Without it the answer is cut off, so that no client takes it for complete.
@@ -35,7 +35,7 @@ const MOST_OF_A_PIECE: usize = 32 * 1024;
 const FEW: usize = 64;
 
 /// Outcomes on their way to the client. A line waits for the outcomes of all before it.
-pub(super) struct Outcomes {
+pub(crate) struct Outcomes {
     definition: Arc<Definition>,
     /// The lines from the first one without a sent outcome, in order.
     lines: VecDeque<WaitingLine>,
@@ -65,7 +65,7 @@ fn size(outcome: &Result<Seq, Box<[u8]>>) -> usize {
 
 impl Outcomes {
     /// For a client that must take something within `limit`.
-    pub(super) fn new(
+    pub(crate) fn new(
         definition: &Arc<Definition>,
         client: mpsc::Sender<AnswerPiece>,
         many: bool,
@@ -85,7 +85,7 @@ impl Outcomes {
 
     /// Sends the rest and, if the upload ended early, the reason, for at most `limit`. Returns whether the
     /// client has taken everything.
-    pub(super) async fn finish(&mut self, ended: Option<Problem>, limit: Duration) -> bool {
+    pub(crate) async fn finish(&mut self, ended: Option<Problem>, limit: Duration) -> bool {
         if let Some(problem) = ended {
             let left = "The upload ended before this line was stored: the last line of the answer says why.";
             let left = Problem::new(ProblemKind::NotStored, left);
@@ -105,7 +105,7 @@ impl Outcomes {
     }
 
     /// Marks the answer as complete.
-    pub(super) async fn end(self) {
+    pub(crate) async fn end(self) {
         // It fails only if the client has disconnected.
         let _ = self.client.send(AnswerPiece::End).await;
     }

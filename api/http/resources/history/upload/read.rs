@@ -23,14 +23,14 @@ const MOST_FAULTS: usize = 10;
 const CHUNK: usize = 16 * 1024;
 
 /// Bytes, without white space, that a client must send in each span in which no item ends.
-pub(super) const LEAST: usize = 1024;
+pub(crate) const LEAST: usize = 1024;
 
 /// A line that is no item.
 #[derive(Debug)]
-pub(super) struct BadLine {
-    pub(super) faults: Faults,
+pub(crate) struct BadLine {
+    pub(crate) faults: Faults,
     /// Whether it is JSON.
-    pub(super) json: bool,
+    pub(crate) json: bool,
 }
 
 impl BadLine {
@@ -101,7 +101,7 @@ impl Filling {
 }
 
 /// Reads a body, piece by piece, and hands on its lines.
-pub(super) struct LineReader {
+pub(crate) struct LineReader {
     chunks: mpsc::Sender<Result<Chunk<BadLine>, Unreadable>>,
     /// The items that were handed on and have no outcome yet.
     unsettled: Unsettled,
@@ -126,13 +126,13 @@ pub(super) struct LineReader {
 }
 
 /// Number of items of an upload that were read and have no outcome yet.
-pub(super) type Unsettled = Arc<watch::Sender<usize>>;
+pub(crate) type Unsettled = Arc<watch::Sender<usize>>;
 
 /// No more lines are wanted, although the body may continue.
 struct Enough;
 
 impl LineReader {
-    pub(super) fn new(
+    pub(crate) fn new(
         (chunks, unsettled): (mpsc::Sender<Result<Chunk<BadLine>, Unreadable>>, Unsettled),
         definition: Arc<Definition>,
         owner: Option<OwnerId>,
@@ -160,7 +160,7 @@ impl LineReader {
     }
 
     /// Reads to the end, or as long as lines are wanted. Returns the body if it may continue.
-    pub(super) async fn run(mut self, mut body: Body) -> Option<Body> {
+    pub(crate) async fn run(mut self, mut body: Body) -> Option<Body> {
         let rest = self.read(&mut body).await.err().map(|Enough| body);
         self.quota.owe_of(Class::Appends, self.pages);
         rest

@@ -63,7 +63,7 @@ const WAITING_OF_ONE: usize = 2 * ingest::BATCH;
 const MOST_OWNERS: usize = 10_000;
 
 /// An upload that is about to begin.
-pub struct Upload {
+pub(crate) struct Upload {
     api: Arc<Api>,
     /// The engine of the history, or of the histories.
     engine: Engine,
@@ -111,7 +111,7 @@ impl FromRequest<Arc<Api>> for Upload {
 
 impl Upload {
     /// Stores the lines, and answers with a summary.
-    pub async fn answer(self) -> Response {
+    pub(crate) async fn answer(self) -> Response {
         let items = ItemCount::default();
         let answered = Extension(items.clone());
         // A task, because the handler is cancelled when its client disconnects.
@@ -134,7 +134,7 @@ impl Upload {
     }
 
     /// Answers at once, and stores the lines meanwhile.
-    pub fn answer_by_line(self) -> Response {
+    pub(crate) fn answer_by_line(self) -> Response {
         let (send, receive) = mpsc::channel(1);
         let items = ItemCount::default();
         let answered = Extension(items.clone());

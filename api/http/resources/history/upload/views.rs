@@ -16,7 +16,7 @@ use crate::schemas::{owner_id, owner_member};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UploadedItems)]
-pub struct UploadedView {
+pub(super) struct UploadedView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     pub owner: OwnerMember,
@@ -36,7 +36,7 @@ pub struct UploadedView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UploadSummary)]
-pub struct ManyUploadedView {
+pub(super) struct ManyUploadedView {
     /// Number of owners with at least one stored item.
     #[schema(minimum = 0, maximum = 10_000)]
     pub owners: usize,
@@ -53,7 +53,7 @@ pub struct ManyUploadedView {
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CountsView {
+pub(super) struct CountsView {
     /// Number of stored lines.
     #[schema(minimum = 0)]
     pub stored: u64,
@@ -73,7 +73,7 @@ pub struct CountsView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = LineProblem, examples(json!({ "line": 3, "errors": [{ "pointer": "", "detail": "must not be empty" }] })))]
-pub struct LineProblemView {
+pub(super) struct LineProblemView {
     /// Line number, counted from 1, blank lines included.
     #[schema(minimum = 1)]
     pub line: u64,
@@ -86,7 +86,7 @@ pub struct LineProblemView {
 
 impl LineProblemView {
     /// The faults of a line.
-    pub fn new(line: u64, faults: &Faults) -> Self {
+    pub(super) fn new(line: u64, faults: &Faults) -> Self {
         let view = |Fault { pointer, rule, line: _ }: &Fault| FaultView {
             pointer: pointer.clone(),
             detail: rule.to_string(),
@@ -99,7 +99,7 @@ impl LineProblemView {
 /// One fault of a line.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LineFault)]
-pub struct FaultView {
+pub(super) struct FaultView {
     /// JSON Pointer (RFC 6901) into the line; empty for the whole line.
     #[schema(max_length = 131_072)]
     pub pointer: String,
@@ -113,7 +113,7 @@ pub struct FaultView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemLineOutcome)]
-pub struct OutcomeView {
+pub(super) struct OutcomeView {
     /// Line number, counted from 1, blank lines included. Absent in a last outcome that says why the upload
     /// ended early.
     #[schema(minimum = 1, required = false)]
@@ -136,7 +136,7 @@ fn maybe_owner() -> RefOr<Schema> {
 }
 
 /// A problem without the address and the id of the request, which the whole answer shares.
-pub struct ProblemOfLine;
+pub(super) struct ProblemOfLine;
 
 impl utoipa::PartialSchema for ProblemOfLine {
     fn schema() -> RefOr<Schema> {
