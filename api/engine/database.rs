@@ -95,7 +95,7 @@ impl Store {
             definitions.iter().map(|definition| Engine::new(Arc::clone(definition), &context)).collect();
         let tasks = KeptTasks::default();
         let poll = marker_poll::start(&tasks, reads.clone(), histories.clone(), capacity.ages).await;
-        let sources = histories.iter().map(|engine| Arc::clone(&engine.reads().source)).collect();
+        let sources = histories.iter().map(|engine| engine.live_history().clone()).collect();
         let epoch_renewals = watch::Sender::default();
         let feed = feed::start(&tasks, database.clone(), topology, sources, epoch_renewals.clone());
         Ok(Self {

@@ -39,7 +39,7 @@ use crate::care::deletion::erased_late::LateErasures;
 use crate::care::deletion::retire::Retirement;
 use crate::care::verify::verifier::Verifier;
 use crate::care::verify::{Finding, Records, lost};
-use crate::live::{FollowError, Followers, LiveReader, LiveStart, OwnersReader, Rooms};
+use crate::live::{FollowError, Followers, LiveHistory, LiveReader, LiveStart, OwnersReader, Rooms};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Result};
 use crate::projections::series::build::Rebuild;
@@ -92,7 +92,8 @@ impl Engine {
     pub(crate) fn new(definition: Arc<Definition>, context: &StoreContext) -> Self {
         let source = Arc::new(HistoryCollection::new(definition, context.access.clone()));
         let queue = context.appends.clone();
-        let appender = Arc::new(Appender::new(Arc::clone(&source), queue, context.catalog_owners));
+        let live = LiveHistory { source: Arc::clone(&source), watched: Arc::default() };
+        let appender = Arc::new(Appender::new(live.clone(), queue, context.catalog_owners));
         let erasures = Erasures::new(Arc::clone(&source), context.scan_turn.clone());
         let reader = HistoryReader::new(source);
         let (late_erasures, retirement) = (LateErasures::default(), Retirement::new(reader.clone()));
@@ -104,8 +105,8 @@ impl Engine {
             tile_makers: TileMakers::default(),
             tile_walk: TileWalk::default(),
             known_tiles: Arc::default(),
-            live: Rooms::default(),
-            followers: Followers::default(),
+            live: Rooms::new(live.clone()),
+            followers: Followers::new(live),
         };
         Self { reader, shared: Arc::new(shared), client: None }
     }
@@ -118,6 +119,11 @@ impl Engine {
     /// The totals of a history that ends with `last`, or of an empty one.
     pub fn totals(&self, last: Option<Seq>) -> Totals {
         self.reader.source.totals(last)
+    }
+
+    /// What live readers read.
+    pub(crate) fn live_history(&self) -> &LiveHistory {
+        &self.shared.live.history
     }
 
     /// What reads pages, windows, owners and exports.
@@ -220,7 +226,7 @@ impl Engine {
         after: Option<LogPlace>,
         deadline: Deadline,
     ) -> Result<OwnersReader, FollowError> {
-        self.shared.followers.follow(&self.reader.source, after, deadline).await
+        self.shared.followers.follow(after, deadline).await
     }
 
     /// The same histories, with full pages read from the preferred members.

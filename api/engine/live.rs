@@ -4,7 +4,7 @@
 //! # What wakes a reader
 //!
 //! - A commit of this process *wakes* the readers of its owner after the majority has it
-//!   ([`watched`](mod@crate::store::collection::watched)). Without readers this costs one relaxed load of a
+//!   ([`watched`](mod@crate::live::watched)). Without readers this costs one relaxed load of a
 //!   counter.
 //! - The appends of other processes wake by one change stream for each database and instance
 //!   ([`feed`](mod@feed)), which is open while there are readers. It is limited to the collections of the
@@ -67,14 +67,17 @@
 //! - Queueing changes for a room that is busy. One read finds all of them.
 
 mod bulletin;
+mod changed;
 pub(crate) mod changes;
 pub(crate) mod feed;
 mod followers;
 mod reader;
 mod room;
+pub(crate) mod watched;
 
 pub use crate::mongo::log_place::LogPlace;
 pub(crate) use followers::Followers;
 pub use followers::{FollowError, OwnersNews, OwnersReader};
 pub use reader::{LivePage, LiveReader, LiveStart};
 pub(crate) use room::Rooms;
+pub(crate) use watched::LiveHistory;

@@ -25,6 +25,7 @@ use crate::append::keys::{
     KeySearch, Record, Registered, Registration, query, registrar, search_to_end, set_outcome, updates,
 };
 use crate::append::placed::Placed;
+use crate::live::LiveHistory;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::catalog::{self, Catalog};
 use crate::store::buckets::identity::{Fingerprint, ItemKey, RecordId};
@@ -58,12 +59,12 @@ pub(crate) struct Appender {
 
 impl Appender {
     /// The committers together remember the tails of about this many `owners`.
-    pub(crate) fn new(source: Arc<HistoryCollection>, queue: AppendQueue, owners: usize) -> Self {
+    pub(crate) fn new(history: LiveHistory, queue: AppendQueue, owners: usize) -> Self {
         let catalogs: [_; COMMITTERS] = std::array::from_fn(|_| catalog::new(owners.div_ceil(COMMITTERS)));
-        let policy = |number: usize| AppendPolicy::new(Arc::clone(&source), catalogs[number].clone(), number);
+        let policy = |number: usize| AppendPolicy::new(history.clone(), catalogs[number].clone(), number);
         let committers = Committers::start(policy);
-        let registrars = catalogs.clone().map(|catalog| registrar(Arc::clone(&source), catalog));
-        Self { source, queue, catalogs, committers, registrars }
+        let registrars = catalogs.clone().map(|catalog| registrar(Arc::clone(&history.source), catalog));
+        Self { source: history.source, queue, catalogs, committers, registrars }
     }
 
     /// Forgets the tails: pages may have been deleted.

@@ -16,6 +16,8 @@ use super::commit;
 use super::request::{AppendCause, Request};
 use crate::append::group_commit::{BatchPolicy, Handle};
 use crate::append::keys::Recent;
+use crate::live::LiveHistory;
+use crate::live::watched::WatchedOwners;
 use crate::store::buckets::bucket_id::Tail;
 use crate::store::buckets::catalog::Catalog;
 use crate::store::collection::HistoryCollection;
@@ -24,6 +26,7 @@ use crate::store::collection::fence::ReadTime;
 /// The memory of one committer of items.
 pub(crate) struct AppendPolicy {
     source: Arc<HistoryCollection>,
+    watched: Arc<WatchedOwners>,
     catalog: Catalog,
     /// Of the owners whose appends have keys. `None` before the first.
     recent: Option<Recent>,
@@ -32,11 +35,12 @@ pub(crate) struct AppendPolicy {
 
 impl AppendPolicy {
     /// `number` identifies the committer in metrics.
-    pub(crate) fn new(source: Arc<HistoryCollection>, catalog: Catalog, number: usize) -> Self {
+    pub(crate) fn new(history: LiveHistory, catalog: Catalog, number: usize) -> Self {
+        let LiveHistory { source, watched } = history;
         let (collection, committer) = (source.collection().to_owned(), number.to_string());
         let remembered =
             metrics::gauge!(CATALOG_OWNERS, "collection" => collection, "committer" => committer);
-        Self { source, catalog, recent: None, remembered }
+        Self { source, watched, catalog, recent: None, remembered }
     }
 }
 
@@ -108,7 +112,7 @@ impl BatchPolicy<Appends> for AppendPolicy {
             self.recent.get_or_insert_default().put(owner.clone(), run);
         }
         if let Some(known) = tail {
-            self.source.watched.appended(&owner, known.tail.last_seq());
+            self.watched.appended(&owner, known.tail.last_seq());
         }
         let mut catalog = self.catalog.lock();
         match tail {

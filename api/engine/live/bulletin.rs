@@ -14,11 +14,12 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::changed::NotedChanges;
+use super::watched::LiveHistory;
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Error, NO_PRIMARY, Result};
 use crate::store::buckets::tails::{self, Tails};
 use crate::store::collection::HistoryCollection;
-use crate::store::collection::changed::NotedChanges;
 use crate::tasks;
 
 /// How often what has changed is published.
@@ -83,7 +84,7 @@ pub(crate) struct SharedBulletin(Arc<Mutex<Option<watch::Sender<Bulletin>>>>);
 
 impl SharedBulletin {
     /// Begins to read the bulletin, and begins it for the first reader.
-    pub(crate) fn subscribe(&self, source: &Arc<HistoryCollection>) -> watch::Receiver<Bulletin> {
+    pub(crate) fn subscribe(&self, history: &LiveHistory) -> watch::Receiver<Bulletin> {
         let mut shared = self.0.lock();
         if let Some(bulletin) = &*shared {
             return bulletin.subscribe();
@@ -92,7 +93,7 @@ impl SharedBulletin {
         let reader = bulletin.subscribe();
         *shared = Some(bulletin.clone());
         let publisher = Publisher { shared: self.clone(), bulletin };
-        tasks::start("live-owners", publisher.run(Arc::clone(source)));
+        tasks::start("live-owners", publisher.run(history.clone()));
         reader
     }
 }
@@ -106,7 +107,7 @@ struct Publisher {
 
 impl Publisher {
     /// Publishes what has changed until there are no readers.
-    async fn run(self, source: Arc<HistoryCollection>) {
+    async fn run(self, history: LiveHistory) {
         loop {
             // Soon for the first reader, which waits for a place.
             let begins = self.bulletin.borrow().reached.is_none();
@@ -120,7 +121,7 @@ impl Publisher {
                     }
                 }
                 () = sleep(if begins { ROUND / 10 } else { ROUND }) => {
-                    publish_round(&source, &self.bulletin).await;
+                    publish_round(&history, &self.bulletin).await;
                 }
             }
         }
@@ -136,17 +137,17 @@ impl Drop for Publisher {
 
 /// Reads what was noted, and publishes it part by part, so that readers go on meanwhile. The place up to
 /// which the bulletin has all changes comes with the last part.
-async fn publish_round(source: &HistoryCollection, bulletin: &watch::Sender<Bulletin>) {
-    let NotedChanges { owners, reached, misses } = source.watched.changed.take();
+async fn publish_round(history: &LiveHistory, bulletin: &watch::Sender<Bulletin>) {
+    let NotedChanges { owners, reached, misses } = history.watched.changed.take();
     let owners: Vec<_> = owners.into_iter().collect();
     let mut rest = &*owners;
     loop {
         let (part, others) = rest.split_at(rest.len().min(tails::AT_ONCE));
-        let found = match totals_of(source, part).await {
+        let found = match totals_of(&history.source, part).await {
             Ok(found) => found,
             Err(error) => {
                 tracing::debug!(%error, "the tails of changed owners were not read");
-                return source.watched.changed.give_back(rest.iter().cloned());
+                return history.watched.changed.give_back(rest.iter().cloned());
             }
         };
         bulletin.send_if_modified(|bulletin| {

@@ -1,6 +1,5 @@
 //! What a change in the database says of a watched owner.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::Database;
@@ -9,11 +8,11 @@ use mongodb::bson::{Document, RawDocumentBuf, Timestamp, doc};
 use pagebucket_model::domain::{Clock, OwnerId, OwnerType};
 use tokio::time::Instant;
 
+use super::watched::Growth;
 use crate::mongo::change_log::{LogScope, LogStart};
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
 use crate::store::buckets::bucket_id::{self, BucketId};
 use crate::store::collection::HistoryCollection;
-use crate::store::collection::watched::Growth;
 use crate::store::epoch;
 
 /// The most changes in one answer.
@@ -57,11 +56,10 @@ pub(crate) fn written_if_small() -> Document {
     doc! { "written": { "$cond": [is_small, written, "$$REMOVE"] } }
 }
 
-/// Where a log of the changes of these histories begins: at a time that a majority has. Later reads of all of
-/// them show at least its state.
-pub(crate) async fn from_now(histories: &[Arc<HistoryCollection>]) -> Result<LogStart> {
-    // They share what is known of the database's time.
-    let Some(history) = histories.first() else { return Err(Error::internal("a log of no history")) };
+/// Where a log of the changes of these histories begins, by one of them: at a time that a majority has. Later
+/// reads of all of them show at least its state, because they share what is known of the database's time.
+pub(crate) async fn from_now(history: Option<&HistoryCollection>) -> Result<LogStart> {
+    let Some(history) = history else { return Err(Error::internal("a log of no history")) };
     history.look_at_clock(Deadline::within(NO_PRIMARY)).await?;
     history
         .reads

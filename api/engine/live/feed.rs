@@ -25,15 +25,15 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::changed::ChangeSource;
 use super::changes::{
     Told, collection, committed, from_now, is_of_epoch, scope, time, told, written, written_if_small,
 };
+use super::watched::LiveHistory;
 use crate::mongo::change_log::{ChangeLog, LogNews};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result, Topology};
 use crate::store::buckets::tails::Tails;
-use crate::store::collection::HistoryCollection;
-use crate::store::collection::changed::ChangeSource;
 use crate::store::epoch::{self, Epoch};
 use crate::tasks::KeptTasks;
 
@@ -54,7 +54,7 @@ const SILENT: Duration = Duration::from_secs(4);
 struct Feed {
     database: Database,
     topology: Topology,
-    histories: Vec<Arc<HistoryCollection>>,
+    histories: Vec<LiveHistory>,
     /// How often the database got another epoch.
     renewals: watch::Sender<u64>,
     /// The epoch as it was last read.
@@ -80,7 +80,7 @@ pub(crate) fn start(
     tasks: &KeptTasks,
     database: Database,
     topology: Topology,
-    histories: Vec<Arc<HistoryCollection>>,
+    histories: Vec<LiveHistory>,
     renewals: watch::Sender<u64>,
 ) -> AbortOnDropHandle<()> {
     let feed = Arc::new(Feed { database, topology, histories, renewals, epoch: Mutex::default() });
@@ -142,7 +142,8 @@ impl Feed {
             Some(_) => ChangeSource::Interrupted,
             None => ChangeSource::None,
         });
-        let mut deletions: Vec<_> = self.histories.iter().map(|history| history.markers.changes()).collect();
+        let mut deletions: Vec<_> =
+            self.histories.iter().map(|history| history.source.markers.changes()).collect();
         let mut feeding =
             Feeding { fed: false, has_begun: false, polled: None, is_silent: false, why: String::new() };
         loop {
@@ -183,12 +184,12 @@ impl Feed {
     }
 
     fn log(&self) -> ChangeLog {
-        let names: Vec<&str> = self.histories.iter().map(|history| history.collection()).collect();
+        let names: Vec<&str> = self.histories.iter().map(|history| history.source.collection()).collect();
         let scope = scope(&self.database, &names, written_if_small(), AWAIT);
-        let histories = self.histories.clone();
+        let first = self.histories.first().map(|history| Arc::clone(&history.source));
         ChangeLog::new(scope, None, move || {
-            let histories = histories.clone();
-            Box::pin(async move { from_now(&histories).await })
+            let first = first.clone();
+            Box::pin(async move { from_now(first.as_deref()).await })
         })
     }
 
@@ -292,18 +293,19 @@ impl Feed {
 
     fn wake(&self, change: &RawDocumentBuf) {
         let name = collection(change);
-        let Some(history) = self.histories.iter().find(|history| Some(history.collection()) == name) else {
+        let Some(history) = self.histories.iter().find(|history| Some(history.source.collection()) == name)
+        else {
             return;
         };
         // What is read after this shows the change.
-        history.reads.time.learn(time(change));
-        let told = told(change, history.definition.owner.kind);
+        history.source.reads.time.learn(time(change));
+        let told = told(change, history.source.definition.owner.kind);
         if let Some(owner) = told.appended() {
             history.watched.changed.note(owner);
         }
         match told {
             Told::Grown(owner, bucket) => {
-                let committed = committed(change, &history.clock);
+                let committed = committed(change, &history.source.clock);
                 history.watched.grown(&owner, bucket, committed, || written(change));
             }
             Told::Deleted(owner, second) => history.watched.deleted(&owner, second),
@@ -352,8 +354,8 @@ impl Feed {
 }
 
 /// Reads the tails of the watched owners of a history, and wakes their readers if there is something new.
-async fn read_tails(history: &HistoryCollection) -> Result<()> {
-    Tails::read_each(history, &history.watched.owners(), NO_PRIMARY, |owner, tail| {
+async fn read_tails(history: &LiveHistory) -> Result<()> {
+    Tails::read_each(&history.source, &history.watched.owners(), NO_PRIMARY, |owner, tail| {
         match tail {
             Ok(Some(tail)) => history.watched.seen(owner, (tail.second, tail.count)),
             Ok(None) => {}

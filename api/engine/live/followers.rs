@@ -14,13 +14,13 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use super::bulletin::{self, Bulletin, SharedBulletin, totals_of};
+use super::changed::ChangeSource;
 use super::changes::{scope, time, told};
+use super::watched::{LiveHistory, WatchedAll};
 use crate::mongo::change_log::{ChangeLog, LogNews, LogStart};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
 use crate::store::collection::HistoryCollection;
-use crate::store::collection::changed::ChangeSource;
-use crate::store::collection::watched::WatchedAll;
 
 /// The most owners that a reader gets at once.
 const MOST: usize = 100;
@@ -75,31 +75,30 @@ pub struct OwnersReader {
 /// The readers of all owners of one history. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Followers {
+    history: LiveHistory,
     bulletin: SharedBulletin,
     missed: Arc<Semaphore>,
 }
 
-impl Default for Followers {
-    fn default() -> Self {
-        Self { bulletin: SharedBulletin::default(), missed: Arc::new(Semaphore::new(MOST_MISSED)) }
-    }
-}
-
 impl Followers {
+    pub(crate) fn new(history: LiveHistory) -> Self {
+        let missed = Arc::new(Semaphore::new(MOST_MISSED));
+        Self { history, bulletin: SharedBulletin::default(), missed }
+    }
+
     /// Begins to read which owners have something new, from a place on, or from now on.
     ///
     /// # Errors
     /// See [`FollowError`].
     pub(crate) async fn follow(
         &self,
-        source: &Arc<HistoryCollection>,
         after: Option<LogPlace>,
         deadline: Deadline,
     ) -> Result<OwnersReader, FollowError> {
         // In this order nothing is missed: what happens from then on is noted.
-        let watched = source.watched.watch_all();
-        source.watched.until_fed(deadline).await?;
-        match source.watched.changed.source(deadline.or_within(NO_PRIMARY)).await {
+        let watched = self.history.watched.watch_all();
+        self.history.watched.until_fed(deadline).await?;
+        match self.history.watched.changed.source(deadline.or_within(NO_PRIMARY)).await {
             ChangeSource::Stream => {}
             ChangeSource::None => return Err(FollowError::NotAvailable),
             ChangeSource::Interrupted => {
@@ -107,8 +106,8 @@ impl Followers {
             }
         }
         // Between a bulletin of earlier readers and what is noted now, changes may be missing.
-        let since = source.watched.changed.misses();
-        let mut bulletin = self.bulletin.subscribe(source);
+        let since = self.history.watched.changed.misses();
+        let mut bulletin = self.bulletin.subscribe(&self.history);
         let begun = async {
             let is_begun = |bulletin: &Bulletin| bulletin.reached.is_some() && bulletin.misses >= since;
             let begun = bulletin.wait_for(is_begun).await;
@@ -119,9 +118,10 @@ impl Followers {
         let missed = match (&after, reached) {
             // If the reader followed another process before, it may have some of these changes, and gets them
             // twice.
-            (Some(after), Some(reached)) if *after < reached => {
-                Some(Missed::read(source, after, reached, Arc::clone(&self.missed), deadline).await?)
-            }
+            (Some(after), Some(reached)) if *after < reached => Some(
+                Missed::read(&self.history.source, after, reached, Arc::clone(&self.missed), deadline)
+                    .await?,
+            ),
             _ => None,
         };
         Ok(OwnersReader { bulletin, at, misses, told: after, missed, _watched: watched })
@@ -202,13 +202,9 @@ impl Missed {
             .ok_or_else(Error::no_answer)?;
         let first = first?;
         let (sender, parts) = mpsc::channel(1);
-        let (source, end) = (Arc::clone(source), until.clone());
+        let missed = MissedLog { source: Arc::clone(source), log, until: until.clone(), sender, places };
         // It ends by itself when the reader is gone.
-        tokio::spawn(async move {
-            if let Err(error) = send_missed(&source, log, first, &end, &sender, &places).await {
-                sender.send(Err(error)).await.ok();
-            }
-        });
+        tokio::spawn(missed.send(first));
         Ok(Self { parts, until })
     }
 }
@@ -234,40 +230,53 @@ fn lost() -> Error {
     Error::unavailable("a reader of all owners has lost its place")
 }
 
-/// Sends what a log has up to a place. Each owner comes once, unless there are more than a bulletin has.
-async fn send_missed(
-    source: &HistoryCollection,
-    mut log: ChangeLog,
-    mut changes: Vec<RawDocumentBuf>,
-    until: &LogPlace,
-    sender: &mpsc::Sender<Result<OwnersNews>>,
-    places: &Semaphore,
-) -> Result<()> {
-    let (kind, mut owners) = (source.definition.owner.kind, HashSet::new());
-    while !sender.is_closed() {
-        for change in &changes {
-            // What is read after this shows the change.
-            source.reads.time.learn(time(change));
-            owners.extend(told(change, kind).appended().cloned());
+/// What a log has up to a place, for one reader.
+struct MissedLog {
+    source: Arc<HistoryCollection>,
+    log: ChangeLog,
+    until: LogPlace,
+    sender: mpsc::Sender<Result<OwnersNews>>,
+    places: Arc<Semaphore>,
+}
+
+impl MissedLog {
+    async fn send(self, first: Vec<RawDocumentBuf>) {
+        let sender = self.sender.clone();
+        if let Err(error) = self.send_owners(first).await {
+            sender.send(Err(error)).await.ok();
         }
-        if let Some(place) = log.place().and_then(LogPlace::of) {
-            if place >= *until {
-                drop(log);
-                return send(source, owners, until, sender).await;
-            }
-            if owners.len() >= bulletin::MOST {
-                send(source, std::mem::take(&mut owners), &place, sender).await?;
-            }
-        }
-        // Others read the log while this client takes its part, however slowly.
-        let _permit = places.acquire().await;
-        changes = match log.next().await? {
-            LogNews::Changes(changes) => changes,
-            LogNews::Quiet | LogNews::Opened { .. } => Vec::new(),
-            LogNews::PlaceLost | LogNews::Ended | LogNews::Refused(_) => return Err(lost()),
-        };
     }
-    Ok(())
+
+    /// Sends which owners these changes and the later ones are of. Each owner comes once, unless there are more
+    /// than a bulletin has.
+    async fn send_owners(self, mut changes: Vec<RawDocumentBuf>) -> Result<()> {
+        let Self { source, mut log, until, sender, places } = self;
+        let (kind, mut owners) = (source.definition.owner.kind, HashSet::new());
+        while !sender.is_closed() {
+            for change in &changes {
+                // What is read after this shows the change.
+                source.reads.time.learn(time(change));
+                owners.extend(told(change, kind).appended().cloned());
+            }
+            if let Some(place) = log.place().and_then(LogPlace::of) {
+                if place >= until {
+                    drop(log);
+                    return send(&source, owners, &until, &sender).await;
+                }
+                if owners.len() >= bulletin::MOST {
+                    send(&source, std::mem::take(&mut owners), &place, &sender).await?;
+                }
+            }
+            // Others read the log while this client takes its part, however slowly.
+            let _permit = places.acquire().await;
+            changes = match log.next().await? {
+                LogNews::Changes(changes) => changes,
+                LogNews::Quiet | LogNews::Opened { .. } => Vec::new(),
+                LogNews::PlaceLost | LogNews::Ended | LogNews::Refused(_) => return Err(lost()),
+            };
+        }
+        Ok(())
+    }
 }
 
 /// Sends these owners part by part, and with the last part the place up to which they are all.

@@ -93,10 +93,9 @@ impl Rooms {
         start: LiveStart,
         deadline: Deadline,
     ) -> Result<LiveReader> {
-        let source = &reader.source;
         // In this order nothing is missed: what is appended after the read wakes.
-        let watched = source.watched.watch(owner.clone());
-        source.watched.until_fed(deadline).await?;
+        let watched = self.history.watched.watch(owner.clone());
+        self.history.watched.until_fed(deadline).await?;
         let history = reader.history(owner.clone(), deadline).await?;
         let (totals, end) = (history.totals(), Position::end_of(history.totals()));
         let at = match start {
@@ -104,7 +103,7 @@ impl Rooms {
             LiveStart::First => history.from(Position::BEGINNING)?,
             LiveStart::After(after) => history.after(after)?,
         };
-        let room = self.enter(source, watched, &history);
+        let room = self.enter(watched, &history);
         let behind = (at < end).then(|| Export::of(history, at, start == LiveStart::First));
         let (reader, ready) = (reader.clone(), VecDeque::new());
         let (at_once, turns, turn, committed) = (AT_ONCE, None, None, None);

@@ -17,11 +17,10 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use super::watched::{AppendChange, Growth, LiveHistory, News, WakeReasons, WatchedOwner};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 use crate::store::buckets::document::Bucket;
 use crate::store::buckets::marker;
-use crate::store::collection::HistoryCollection;
-use crate::store::collection::watched::{AppendChange, Growth, News, WakeReasons, WatchedOwner};
 use crate::store::reads::find::find;
 use crate::store::reads::reader::History;
 use crate::tasks;
@@ -58,35 +57,43 @@ pub(crate) struct Published {
     pub(crate) ended: Option<Error>,
 }
 
+/// Rooms that have readers, by their owners.
+type OpenRooms = Arc<Mutex<HashMap<OwnerId, watch::Sender<Published>>>>;
+
 /// The rooms of the histories of one definition. Clones share them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Rooms(Arc<Mutex<HashMap<OwnerId, watch::Sender<Published>>>>);
+#[derive(Debug, Clone)]
+pub(crate) struct Rooms {
+    pub(crate) history: LiveHistory,
+    open: OpenRooms,
+}
 
 impl Rooms {
+    pub(crate) fn new(history: LiveHistory) -> Self {
+        Self { history, open: Arc::default() }
+    }
+
     /// Enters the room of an owner, and opens it for the first reader. The history was read after the owner
     /// was watched.
-    pub(crate) fn enter(
-        &self,
-        source: &Arc<HistoryCollection>,
-        watched: WatchedOwner,
-        history: &History,
-    ) -> watch::Receiver<Published> {
-        let mut rooms = self.0.lock();
+    pub(crate) fn enter(&self, watched: WatchedOwner, history: &History) -> watch::Receiver<Published> {
+        let mut rooms = self.open.lock();
         match rooms.entry(watched.owner.clone()) {
             Entry::Occupied(room) => room.get().subscribe(),
             Entry::Vacant(place) => {
                 let end = Position::end_of(history.totals());
                 let pages =
-                    history.last().filter(|last| is_kept(source, last)).cloned().into_iter().collect();
+                    history.last().filter(|last| self.history.keeps(last)).cloned().into_iter().collect();
                 let published = watch::Sender::new(Published { end, pages, committed: None, ended: None });
                 let entered = published.subscribe();
                 place.insert(published.clone());
                 // The room examines news that came while the history was read.
                 let looked = Looked { bucket: history.last().map(growth), reasons: watched.reasons };
                 // So that the deletion of an older bucket does not wake the room.
-                looked.bucket.inspect(|last| source.watched.seen(&watched.owner, *last));
-                let door = Door { rooms: self.clone(), owner: watched.owner.clone(), published };
-                tasks::start("live-room", Room { source: Arc::clone(source), watched, door, looked }.run());
+                looked.bucket.inspect(|last| self.history.watched.seen(&watched.owner, *last));
+                let door = Door { rooms: Arc::clone(&self.open), owner: watched.owner.clone(), published };
+                tasks::start(
+                    "live-room",
+                    Room { history: self.history.clone(), watched, door, looked }.run(),
+                );
                 entered
             }
         }
@@ -103,9 +110,11 @@ fn growth(bucket: &Bucket) -> Growth {
     (bucket.id().second, bucket.count() as u16)
 }
 
-/// Whether a last page stays in memory. Without changes it would be of no use.
-fn is_kept(source: &HistoryCollection, page: &Bucket) -> bool {
-    page.bytes() <= SMALL && source.watched.changed.is_followed()
+impl LiveHistory {
+    /// Whether a last page stays in memory. Without changes it would be of no use.
+    fn keeps(&self, page: &Bucket) -> bool {
+        page.bytes() <= SMALL && self.watched.changed.is_followed()
+    }
 }
 
 /// What a room has looked at.
@@ -118,7 +127,7 @@ struct Looked {
 /// The way into a room. It closes when this is dropped, also by a panic: then its readers end with an error,
 /// and the next reader opens another room.
 struct Door {
-    rooms: Rooms,
+    rooms: OpenRooms,
     owner: OwnerId,
     published: watch::Sender<Published>,
 }
@@ -126,7 +135,7 @@ struct Door {
 impl Door {
     /// Whether the last reader has left. The door is closed then.
     fn is_left(&self) -> bool {
-        let mut rooms = self.rooms.0.lock();
+        let mut rooms = self.rooms.lock();
         // Another reader may have entered meanwhile.
         let left = self.published.receiver_count() == 0;
         if left {
@@ -137,7 +146,7 @@ impl Door {
 
     /// Closes the door, and says why.
     fn close(&self, why: Error) {
-        let mut rooms = self.rooms.0.lock();
+        let mut rooms = self.rooms.lock();
         rooms.remove(&self.owner);
         self.published.send_modify(|published| published.ended = Some(why));
     }
@@ -147,7 +156,7 @@ impl Drop for Door {
     fn drop(&mut self) {
         // After it was closed there may be another room.
         let is_mine = |room: &watch::Sender<_>| room.same_channel(&self.published);
-        let mut rooms = self.rooms.0.lock();
+        let mut rooms = self.rooms.lock();
         if rooms.get(&self.owner).is_some_and(is_mine) {
             rooms.remove(&self.owner);
         }
@@ -156,7 +165,7 @@ impl Drop for Door {
 
 /// The room of one owner, which runs in a task of its own.
 struct Room {
-    source: Arc<HistoryCollection>,
+    history: LiveHistory,
     watched: WatchedOwner,
     door: Door,
     looked: Looked,
@@ -180,7 +189,7 @@ impl Room {
                     }
                 }
                 () = sleep(QUIET), if has_more => {
-                    self.keep(|pages| pages.last().filter(|last| is_kept(&self.source, last)));
+                    self.keep(|pages| pages.last().filter(|last| self.history.keeps(last)));
                 }
             }
         }
@@ -188,7 +197,7 @@ impl Room {
 
     fn has_more_than_it_keeps(&self) -> bool {
         let published = self.door.published.borrow();
-        published.pages.len() > 1 || published.pages.iter().any(|page| !is_kept(&self.source, page))
+        published.pages.len() > 1 || published.pages.iter().any(|page| !self.history.keeps(page))
     }
 
     /// Keeps one of the pages in memory, or none. Waiting readers have the items of the others already.
@@ -242,7 +251,7 @@ impl Room {
         }
         let published = self.door.published.borrow();
         if written.get("_id").is_ok_and(|id| id.is_some()) {
-            let opened = Bucket::read(&written, &self.watched.owner, &self.source.definition).ok()?;
+            let opened = Bucket::read(&written, &self.watched.owner, &self.history.source.definition).ok()?;
             return (Position::before(opened.first_seq()) == published.end).then_some(opened);
         }
         // No second of an owner is used again.
@@ -275,15 +284,16 @@ impl Room {
     async fn read_on(&mut self, committed: Option<Instant>) -> Result<()> {
         let mut most = FEW;
         loop {
-            most = most.min(self.source.most_buckets());
+            most = most.min(self.history.source.most_buckets());
             let known = self.door.published.borrow().end;
             let Some(next) = known.next_seq() else { return Ok(()) };
-            let size = self.source.page_size();
+            let size = self.history.source.page_size();
             let page = size.page_of(next);
             let found = self.pages_from(page, most).await?;
             let stored = found.last().map_or(Position::before(size.first_seq(page)), end_of);
             if stored < known {
-                marker::check(self.source.of(&self.watched.owner, Deadline::within(COMMAND)), page).await?;
+                marker::check(self.history.source.of(&self.watched.owner, Deadline::within(COMMAND)), page)
+                    .await?;
                 return Err(Error::OtherEpoch);
             }
             let is_last = found.len() < most;
@@ -298,7 +308,7 @@ impl Room {
     /// The page with this number and those after it, at most `most`: adjacent, and full except the last page
     /// of the history.
     async fn pages_from(&self, first: PageNumber, most: usize) -> Result<Vec<Bucket>> {
-        let of = self.source.of(&self.watched.owner, Deadline::within(COMMAND));
+        let of = self.history.source.of(&self.watched.owner, Deadline::within(COMMAND));
         let command = of.at_most(doc! { "page": { "$gte": first } }, most);
         let found = find(of, command, None).await?;
         let mut expected = first;
@@ -360,18 +370,18 @@ mod tests {
     use super::*;
 
     /// An empty room with a door, and its first reader.
-    fn open(rooms: &Rooms) -> (Door, watch::Receiver<Published>) {
+    fn open(rooms: &OpenRooms) -> (Door, watch::Receiver<Published>) {
         let end = Position::end_of(Totals::ending_with(PageSize::DEFAULT, None));
         let (published, reader) =
             watch::channel(Published { end, pages: [].into(), committed: None, ended: None });
         let owner = OwnerId::Integer(7);
-        rooms.0.lock().insert(owner.clone(), published.clone());
-        (Door { rooms: rooms.clone(), owner, published }, reader)
+        rooms.lock().insert(owner.clone(), published.clone());
+        (Door { rooms: Arc::clone(rooms), owner, published }, reader)
     }
 
     #[tokio::test]
     async fn a_task_that_panics_closes_its_door() {
-        let rooms = Rooms::default();
+        let rooms = OpenRooms::default();
         let (door, mut reader) = open(&rooms);
         tasks::start("live-room", async move {
             let _door = door;
@@ -379,20 +389,20 @@ mod tests {
         });
         let told = timeout(Duration::from_secs(60), reader.changed()).await.expect("an end");
         assert!(told.is_err(), "its readers are told");
-        assert!(rooms.0.lock().is_empty(), "the next one opens another room");
+        assert!(rooms.lock().is_empty(), "the next one opens another room");
     }
 
     #[tokio::test]
     async fn a_door_that_was_closed_leaves_the_next_room_open() {
-        let rooms = Rooms::default();
+        let rooms = OpenRooms::default();
         let (first, mut reader) = open(&rooms);
         first.close(Error::OtherEpoch);
         let (second, _reader) = open(&rooms);
         drop(first);
         assert!(reader.changed().await.is_ok() && reader.borrow().ended.is_some());
-        assert_eq!(rooms.0.lock().len(), 1);
+        assert_eq!(rooms.lock().len(), 1);
         assert!(!second.is_left());
         drop(second);
-        assert!(rooms.0.lock().is_empty());
+        assert!(rooms.lock().is_empty());
     }
 }

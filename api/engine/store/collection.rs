@@ -1,11 +1,9 @@
 //! The collection of the histories of one definition: how it is read and written, and what this process has
 //! learned of it.
 
-pub(crate) mod changed;
 pub(crate) mod fence;
 pub(crate) mod markers;
 pub(crate) mod moment;
-pub(crate) mod watched;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +16,6 @@ use pagebucket_model::domain::{Clock, OwnerId, OwnerType, PageNumber, PageSize, 
 use self::fence::{ReadTime, ServerClock};
 use self::markers::Markers;
 use self::moment::Moment;
-use self::watched::WatchedOwners;
 use crate::capacity::Ages;
 use crate::mongo::error::tells_of_full_disk;
 use crate::mongo::majority::{MonotonicReads, Query, at_most};
@@ -54,8 +51,6 @@ pub(crate) struct HistoryCollection {
     pub(crate) markers: Markers,
     /// What the database says that an item may take: another instance may have raised it.
     pub(crate) known_item_bytes: AtomicUsize,
-    /// Owners that have live readers.
-    pub(crate) watched: Arc<WatchedOwners>,
 }
 
 impl HistoryCollection {
@@ -69,7 +64,6 @@ impl HistoryCollection {
             server_clock,
             markers: Markers::new(ages),
             known_item_bytes: AtomicUsize::default(),
-            watched: Arc::default(),
         }
     }
 

@@ -69,10 +69,10 @@ impl FeedStream {
         place: Option<&LogPlace>,
     ) -> Result<(Self, bool)> {
         let scope = scope(&source.reads.database, &[source.collection()], Document::new(), AWAIT);
-        let histories = [Arc::clone(source)];
+        let history = Arc::clone(source);
         let mut log = ChangeLog::new(scope, place.and_then(LogPlace::token), move || {
-            let histories = histories.clone();
-            Box::pin(async move { from_now(&histories).await })
+            let history = Arc::clone(&history);
+            Box::pin(async move { from_now(Some(&history)).await })
         });
         let resumed = loop {
             match log.next().await? {

@@ -16,6 +16,14 @@ use tokio::time::Instant;
 
 use super::changed::ChangedOwners;
 use crate::mongo::{Deadline, Error, Result};
+use crate::store::collection::HistoryCollection;
+
+/// The histories of one definition, and their owners that have live readers. Clones share both.
+#[derive(Debug, Clone)]
+pub(crate) struct LiveHistory {
+    pub(crate) source: Arc<HistoryCollection>,
+    pub(crate) watched: Arc<WatchedOwners>,
+}
 
 /// A bucket by its second, and how many items it has. Later states of a history have greater ones, unless its
 /// last bucket is deleted.
