@@ -26,7 +26,7 @@ mod whole_number;
 
 pub use aggregate::{Aggregate, Measurements};
 pub use partial::{GroupKey, PartialSummary, SummaryShape};
-pub use points::{Fill, PointPage, SummaryPoint, TooManyPoints, page_of_points};
+pub use points::{Fill, PointBounds, PointPage, SummaryPoint, TooManyPoints, page_of_points};
 pub use quantity::Quantity;
 pub use spans::{SpanLength, Spans, TimeSpan, Zone, within_years};
 pub use tile::{TILE_FORMAT, read_tile, tile_shape, write_tile};

@@ -36,9 +36,9 @@ mod store_rows;
 mod watch;
 
 pub use adoption::{Adopting, Ended, Stop, adopt, adopt_rejects};
-pub use check::{Checked, check};
+pub use check::{Checked, Comparison, check};
 pub use dry_run::{Plan, plan};
-pub use item::{DocumentReader, MapError};
+pub use item::{DocumentReader, MapError, ReadingRules};
 pub use shape::Shape;
 pub use source::{Source, SourceError};
 pub use watch::{AdoptionCounts, AdoptionWatch, Lag, NotStored, RefusedItem};

@@ -31,7 +31,7 @@ mod value;
 
 pub use columns::{ColumnName, Columns, OpenError};
 pub use row_faults::RowFaults;
-pub use rows::{RowReader, read_ahead};
+pub use rows::{RowReader, RowRules, read_ahead};
 pub use value::uuid_text;
 
 pub use crate::format::Format;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Instant, OwnerId};
-use pagebucket_streams::import::{Format, RowReader};
+use pagebucket_streams::import::{Format, RowReader, RowRules};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -62,7 +62,8 @@ impl Trades {
     pub fn rows(&self) -> Result<RowReader> {
         let customer = self.customer.map(OwnerId::Integer);
         let file = Box::new(File::open(&self.path)?);
-        Ok(RowReader::open(file, Format::Ndjson, &Arc::new(Definition::trades()), &[], customer, 1)?)
+        let rules = RowRules { format: Format::Ndjson, names: &[], owner: customer, from_line: 1 };
+        Ok(RowReader::open(file, &Arc::new(Definition::trades()), rules)?)
     }
 }
 

@@ -11,7 +11,9 @@ use pagebucket_engine::{ConnectionSettings, Engine};
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::ReadPreference;
 use pagebucket_streams::adopt::rejects::Rejects;
-use pagebucket_streams::adopt::{self, Adopting, DocumentReader, Ended, Shape, Source, Stop};
+use pagebucket_streams::adopt::{
+    self, Adopting, Comparison, DocumentReader, Ended, ReadingRules, Shape, Source, Stop,
+};
 use pagebucket_streams::import::ColumnName;
 use pagebucket_streams::ingest::{End, Phase};
 
@@ -199,7 +201,8 @@ pub(crate) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
             let strict = known.is_some_and(|known| known.runs == 1 && !known.followed);
             let mut progress = AdoptionProgress::start(&definition, size, "compared");
             let interrupts = &mut signals.channel(());
-            let checked = adopt::check(&source, &reader, engine, strict, interrupts, &mut progress).await;
+            let comparison = Comparison { source: &source, reader: &reader, engine, strict };
+            let checked = adopt::check(comparison, interrupts, &mut progress).await;
             let (took, checked) = (progress.finish(), checked?);
             print(format_args!("{}", found(&checked, &definition, took)));
             let differs = u8::from(checked.differences > 0);
@@ -271,9 +274,14 @@ impl AdoptArgs {
     }
 
     fn reader(&self, definition: &Arc<Definition>, shape: Shape) -> Result<DocumentReader, Failure> {
-        let (order, ignored) = (self.order.as_deref(), &self.ignore);
-        DocumentReader::new(definition, shape, self.name(), &self.map, order, ignored)
-            .map_err(|error| Failure::Usage(error.to_string()))
+        let rules = ReadingRules {
+            shape,
+            source: self.name(),
+            map: &self.map,
+            order: self.order.as_deref(),
+            ignored: &self.ignore,
+        };
+        DocumentReader::new(definition, rules).map_err(|error| Failure::Usage(error.to_string()))
     }
 
     async fn source(&self, definition: &Definition) -> Result<(Arc<Source>, Shape), Failure> {

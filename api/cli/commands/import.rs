@@ -12,13 +12,13 @@ use std::sync::Arc;
 use clap::Args;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Clock, IdempotencyKey, Invalid};
-use pagebucket_streams::import::{self, ColumnName, Format, OpenError, RowReader};
+use pagebucket_streams::import::{self, ColumnName, Format, OpenError, RowReader, RowRules};
 use pagebucket_streams::ingest::{self, Budget, Destination, End, Phase, Report, StreamOptions};
 use pagebucket_streams::patience::OUTAGE;
 use reqwest::Url;
 
 use self::progress::ImportProgress;
-use self::remote::{MOST_OWNERS, Token};
+use self::remote::{MOST_OWNERS, RemoteHistory, Token};
 use super::database::{self, HistoryArgs, Opened, Unready, parse_owner};
 use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::print;
@@ -134,10 +134,8 @@ pub(crate) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
         let (mut interrupts, mut progress) =
             (Signals::new()?.channel(Phase::Finishing), ImportProgress::start(size));
         let rows = import::read_ahead(rows, args.strict);
-        let key = args.key.as_ref();
-        let report =
-            remote::run(rows, (server, token), definition, key, args.strict, &mut interrupts, &mut progress)
-                .await;
+        let to = RemoteHistory { server, token, definition, key: args.key.as_ref() };
+        let report = remote::run(rows, to, args.strict, &mut interrupts, &mut progress).await;
         return Ok(args.tell(&report, definition, progress));
     }
     let work = async |opened: &Opened, mut signals: Signals| {
@@ -194,7 +192,11 @@ impl ImportArgs {
             let size = file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
             (Box::new(file), size)
         };
-        let rows = RowReader::open(input, format, definition, &self.columns, owner, self.from_line);
+        let rows = RowReader::open(
+            input,
+            definition,
+            RowRules { format, names: &self.columns, owner, from_line: self.from_line },
+        );
         let rows = rows.map_err(|error| {
             Failure::Usage(match error {
                 OpenError::Column { property, rule } => format!("--column {property}=… {rule}"),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::aggregate::Measurements;
 use super::partial::{PartialSummary, SummaryShape};
-use super::points::{Fill, TooManyPoints, page_of_points};
+use super::points::{Fill, PointBounds, TooManyPoints, page_of_points};
 use super::spans::{SpanLength, Spans, Zone};
 use super::tile::{read_tile, write_tile};
 use crate::definition::{Measure, StoredNumber, SummaryValue};
@@ -198,7 +198,7 @@ proptest! {
         for (item, seq) in items.iter().zip(1..) {
             model.entry((start_of(item.millis, length, zone), item.ticker)).or_default().push((seq, item));
         }
-        let page = page_of_points(&summary(&items, &shape, &order), [None, None], None, Fill::None, Order::Ascending, 1_000);
+        let page = page_of_points(&summary(&items, &shape, &order), PointBounds::default(), Fill::None, Order::Ascending, 1_000);
         let mut shown = BTreeMap::new();
         for point in page.unwrap().points {
             let aggregate = point.aggregate.unwrap();
@@ -254,7 +254,7 @@ proptest! {
                 merged.merge_finer(tile, |_, _| true);
             }
         }
-        let all = |summary: &PartialSummary| page_of_points(summary, [None, None], None, Fill::None, Order::Ascending, 1_000).unwrap();
+        let all = |summary: &PartialSummary| page_of_points(summary, PointBounds::default(), Fill::None, Order::Ascending, 1_000).unwrap();
         let direct = summary(&items, &shape, &[0, 1, 2, 3, 4]);
         prop_assert_eq!(format!("{:?}", all(&merged)), format!("{:?}", all(&direct)));
         prop_assert_eq!(merged.points(), all(&merged).points.len());
@@ -276,7 +276,7 @@ proptest! {
         let from = shape.spans.at(1_711_800_000_000).start;
         let to = shape.spans.at(1_712_100_000_000).end;
         let page = |[from, to]: [i64; 2], order, limit| {
-            page_of_points(&summary, [Some(from), Some(to)], None, fill, order, limit)
+            page_of_points(&summary, PointBounds { ends: [Some(from), Some(to)], until: None }, fill, order, limit)
         };
         let mut all = page([from, to], Order::Ascending, 1_000).unwrap();
         prop_assert_eq!(all.next, None);
@@ -317,8 +317,7 @@ fn a_page_ends_where_more_items_are_to_be_read() {
     let page = |to: Option<i64>, until: i64, fill| {
         let page = page_of_points(
             &summary,
-            [Some(0), to.map(|day| day * 86_400_000)],
-            Some(until * 86_400_000),
+            PointBounds { ends: [Some(0), to.map(|day| day * 86_400_000)], until: Some(until * 86_400_000) },
             fill,
             Order::Ascending,
             9,
@@ -341,8 +340,14 @@ fn a_descending_page_ends_where_more_items_are_to_be_read() {
     let summary = summary(&[item(1), item(3)], &shape, &[0]);
     let page = |from: Option<i64>, until: i64, fill| {
         let ends = [from.map(|day| day * 86_400_000), Some(5 * 86_400_000)];
-        let page =
-            page_of_points(&summary, ends, Some(until * 86_400_000), fill, Order::Descending, 9).unwrap();
+        let page = page_of_points(
+            &summary,
+            PointBounds { ends, until: Some(until * 86_400_000) },
+            fill,
+            Order::Descending,
+            9,
+        )
+        .unwrap();
         let days: Vec<_> = page.points.iter().map(|point| point.span.start / 86_400_000).collect();
         (days, page.next.map(|next| next / 86_400_000))
     };
@@ -362,7 +367,8 @@ fn numbers_are_carried_over_empty_spans() {
     let summary = summary(&items, &shape, &[0]);
     for order in [Order::Ascending, Order::Descending] {
         let ends = [Some(0), Some(5 * 86_400_000)];
-        let mut page = page_of_points(&summary, ends, None, Fill::Previous, order, 9).unwrap();
+        let mut page =
+            page_of_points(&summary, PointBounds { ends, until: None }, Fill::Previous, order, 9).unwrap();
         page.carry(order, vec![None, None]);
         let closes: BTreeMap<_, _> = page
             .points
@@ -388,7 +394,7 @@ fn what_does_not_fit_is_named() {
         let document = rawdoc! { "qty": 1_i64, "price": price.parse::<bson::Decimal128>().unwrap() };
         all.add(Seq::new(seq).unwrap(), Instant::from_millis(0).unwrap(), &document);
     }
-    let page = page_of_points(&all, [None, None], None, Fill::None, Order::Ascending, 1).unwrap();
+    let page = page_of_points(&all, PointBounds::default(), Fill::None, Order::Ascending, 1).unwrap();
     let measured = page.points[0].aggregate.as_ref().unwrap().measured(&shape.values);
     assert_eq!(measured[1].too_long, ["sum"]);
     let price = json!({
@@ -409,7 +415,14 @@ fn long_numbers_end_a_page_of_points() {
     }
     let (mut from, mut points) = (None, 0);
     loop {
-        let page = page_of_points(&all, [from, None], None, Fill::None, Order::Ascending, 1_000).unwrap();
+        let page = page_of_points(
+            &all,
+            PointBounds { ends: [from, None], until: None },
+            Fill::None,
+            Order::Ascending,
+            1_000,
+        )
+        .unwrap();
         let texts = page.points.iter().map(|point| point.aggregate.as_ref().unwrap().measured(&shape.values));
         let bytes: usize = texts.map(|values| serde_json::to_string(&values).unwrap().len()).sum();
         assert!(bytes < 3 << 20, "{bytes}");

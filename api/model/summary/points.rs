@@ -64,16 +64,23 @@ impl PointPage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyPoints(pub TimeSpan);
 
-/// The points from `from` to `to`, which begin and end with spans: at most `limit` of them, and only of
-/// complete spans, because more items of others are still to be read: those that end by `until`, or in
-/// descending order begin with it or later. `None` has no end.
+/// Of which spans a page of points may be.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PointBounds {
+    /// From which time on and up to which time, where spans begin and end. `None` has no end.
+    pub ends: [Option<i64>; 2],
+    /// Only complete spans, because more items of others are still to be read: those that end by this time,
+    /// or in descending order begin with it or later.
+    pub until: Option<i64>,
+}
+
+/// The points within these bounds, at most `limit` of them.
 ///
 /// # Errors
 /// The first span has more points.
 pub fn page_of_points(
     summary: &PartialSummary,
-    [from, to]: [Option<i64>; 2],
-    until: Option<i64>,
+    PointBounds { ends: [from, to], until }: PointBounds,
     fill: Fill,
     order: Order,
     limit: usize,

@@ -70,19 +70,29 @@ struct Compared {
     lines: Vec<String>,
 }
 
-/// Compares all owners of the source. Where `strict`, every item must be stored in the order of the source.
-/// Differences are told as lines.
+/// What is compared, and how.
+#[derive(Debug)]
+pub struct Comparison<'a> {
+    /// The collection.
+    pub source: &'a Arc<Source>,
+    /// How its documents become items.
+    pub reader: &'a Arc<DocumentReader>,
+    /// The histories that have them.
+    pub engine: &'a Engine,
+    /// Whether every item must be stored in the order of the source.
+    pub strict: bool,
+}
+
+/// Compares all owners of the source. Differences are told as lines.
 ///
 /// # Errors
 /// One of the databases does not answer.
 pub async fn check(
-    source: &Arc<Source>,
-    reader: &Arc<DocumentReader>,
-    engine: &Engine,
-    strict: bool,
+    comparison: Comparison<'_>,
     interrupts: &mut mpsc::Receiver<()>,
     watch: &mut impl AdoptionWatch,
 ) -> Result<Checked, Stop> {
+    let Comparison { source, reader, engine, strict } = comparison;
     // Read again from an owner on, some items would be counted twice.
     let outage = Duration::ZERO;
     let mut parts = rows::read(Arc::clone(source), Arc::clone(reader), source.now().await?, outage);

@@ -93,20 +93,26 @@ impl Adopted {
     }
 }
 
+/// How the documents of a source become items.
+#[derive(Debug)]
+pub struct ReadingRules<'a> {
+    /// What a document is.
+    pub shape: Shape,
+    /// The name of the source.
+    pub source: String,
+    /// Properties, or the owner, that have another name in the source.
+    pub map: &'a [ColumnName],
+    /// The member by which the items of an owner are in order, if it is not the date.
+    pub order: Option<&'a str>,
+    /// Members of the source that are left out.
+    pub ignored: &'a [String],
+}
+
 impl DocumentReader {
-    /// `map`: properties, or the owner, that have another name in the source. `ignored`: members of the
-    /// source that are left out.
-    ///
     /// # Errors
     /// A name is given twice, or for a property that no item has.
-    pub fn new(
-        definition: &Arc<Definition>,
-        shape: Shape,
-        source: String,
-        map: &[ColumnName],
-        order: Option<&str>,
-        ignored: &[String],
-    ) -> Result<Self, MapError> {
+    pub fn new(definition: &Arc<Definition>, rules: ReadingRules<'_>) -> Result<Self, MapError> {
+        let ReadingRules { shape, source, map, order, ignored } = rules;
         let of = |property: &str| {
             let given = map.iter().find(|given| given.property == property);
             given.map_or(property, |given| &given.name).to_owned()

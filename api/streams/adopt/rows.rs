@@ -28,12 +28,13 @@ pub(crate) fn read(
     after: Option<Timestamp>,
     outage: Duration,
 ) -> Parts {
+    let at = SourceAt { source, reader, after };
     task(async move |send| {
         // A path into a document is the server's to follow.
-        let mut start = Start { owner: None, by_server: reader.order.contains('.') };
+        let mut start = Start { owner: None, by_server: at.reader.order.contains('.') };
         let mut patience = Patience::of(outage);
         loop {
-            match read_from(&source, &reader, after, &mut start, &mut patience, &send).await {
+            match read_from(&at, &mut start, &mut patience, &send).await {
                 Err(SourceError::Database(error)) => {
                     if let Err(error) = patience.after(error).await {
                         return drop(send.send(Err(error.into())).await);
@@ -79,6 +80,13 @@ where
     receive
 }
 
+/// A source as it is at a time, or later.
+struct SourceAt {
+    source: Arc<Source>,
+    reader: Arc<DocumentReader>,
+    after: Option<Timestamp>,
+}
+
 /// How far a reading has come.
 enum ReadTo {
     /// All is read, or nothing more is wanted.
@@ -89,9 +97,7 @@ enum ReadTo {
 
 /// Reads from an owner on. Notes how far it has come.
 async fn read_from(
-    source: &Source,
-    reader: &DocumentReader,
-    after: Option<Timestamp>,
+    SourceAt { source, reader, after }: &SourceAt,
     start: &mut Start,
     patience: &mut Patience,
     send: &mpsc::Sender<Result<Vec<SizedItem>, SourceError>>,
@@ -99,7 +105,7 @@ async fn read_from(
     let order = start.by_server.then_some(&*reader.order);
     let pipeline = sorted(reader.shape, &reader.owner, order, start.owner.clone());
     let options = doc! { "allowDiskUse": true, "collation": { "locale": "simple" } };
-    let mut batches = source.aggregate(pipeline, after, options).await?;
+    let mut batches = source.aggregate(pipeline, *after, options).await?;
     let mut sorter = Sorter::new(reader, start);
     let mut identities = (!source.has_unique_ids()).then(Identities::default);
     loop {

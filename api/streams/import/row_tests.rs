@@ -7,7 +7,7 @@ use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::OwnerId;
 use pagebucket_model::item::write_members;
 
-use crate::import::{ColumnName, Format, OpenError, RowReader};
+use crate::import::{ColumnName, Format, OpenError, RowReader, RowRules};
 use crate::ingest::{Bad, Row};
 
 fn open(
@@ -17,7 +17,8 @@ fn open(
     names: &[&str],
 ) -> Result<RowReader, OpenError> {
     let names: Vec<ColumnName> = names.iter().map(|name| name.parse().unwrap()).collect();
-    RowReader::open(Box::new(Cursor::new(text.to_owned())), format, definition, &names, None, 1)
+    let rules = RowRules { format, names: &names, owner: None, from_line: 1 };
+    RowReader::open(Box::new(Cursor::new(text.to_owned())), definition, rules)
 }
 
 /// The rows of a file, each as the JSON of its owner and its item, or what is wrong with it.
@@ -362,7 +363,10 @@ fn few_faults_are_told() {
 fn one_owner_of_all_rows() {
     let text = "name,at,deviceId\nx,2004-01-09,no_id\n";
     let owner = OwnerId::Text("room".into());
-    let rows =
-        RowReader::open(Box::new(Cursor::new(text)), Format::Csv, &flat(), &[], Some(owner.clone()), 1);
+    let rows = RowReader::open(
+        Box::new(Cursor::new(text)),
+        &flat(),
+        RowRules { format: Format::Csv, names: &[], owner: Some(owner.clone()), from_line: 1 },
+    );
     assert_eq!(rows.unwrap().read().unwrap().unwrap().unwrap().owner, owner);
 }

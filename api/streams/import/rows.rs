@@ -24,22 +24,30 @@ pub struct RowReader {
     from_line: u64,
 }
 
+/// How the rows of a file become items.
+#[derive(Debug)]
+pub struct RowRules<'a> {
+    /// What the file is.
+    pub format: Format,
+    /// The columns that have names of the user's.
+    pub names: &'a [ColumnName],
+    /// The owner of all rows, unless each names its own.
+    pub owner: Option<OwnerId>,
+    /// Rows that begin before this line are skipped.
+    pub from_line: u64,
+}
+
 impl RowReader {
     /// Reads the beginning of a file, and waits for it if it must; for CSV that is the header.
-    ///
-    /// `names`: the columns that have names of the user's. `owner`: the owner of all rows, unless each names
-    /// its own.
     ///
     /// # Errors
     /// See [`OpenError`].
     pub fn open(
         input: Box<dyn Read + Send>,
-        format: Format,
         definition: &Arc<Definition>,
-        names: &[ColumnName],
-        owner: Option<OwnerId>,
-        from_line: u64,
+        rules: RowRules<'_>,
     ) -> Result<Self, OpenError> {
+        let RowRules { format, names, owner, from_line } = rules;
         let columns = Columns::new(definition, names, owner)?;
         let file = |sentence: &str| OpenError::File(sentence.to_owned());
         let mut lines = FileLines::new(input);
@@ -159,7 +167,8 @@ mod tests {
         from_line: u64,
     ) -> Result<RowReader, OpenError> {
         let (input, trades) = (Box::new(io::Cursor::new(text.to_vec())), Arc::new(Definition::trades()));
-        RowReader::open(input, format, &trades, &[], customer.map(OwnerId::Integer), from_line)
+        let owner = customer.map(OwnerId::Integer);
+        RowReader::open(input, &trades, RowRules { format, names: &[], owner, from_line })
     }
 
     fn lines(mut rows: RowReader) -> Vec<Result<u64, u64>> {

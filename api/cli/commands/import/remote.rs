@@ -79,19 +79,26 @@ struct RemoteImport<'a> {
     answered: bool,
 }
 
+/// Where rows are sent.
+pub(crate) struct RemoteHistory<'a> {
+    pub(crate) server: &'a Url,
+    pub(crate) token: Option<HeaderValue>,
+    pub(crate) definition: &'a Definition,
+    pub(crate) key: Option<&'a IdempotencyKey>,
+}
+
 /// Sends all the rows, and reports their outcomes. With a key, an upload that was cut off is followed by
 /// another with the rows that have no outcome yet, until too many in a row have failed. After the first
 /// message from `interrupts` rows are not read or sent any more; after the second their outcomes are not
 /// awaited.
 pub(crate) async fn run(
     rows: IncomingRows<String>,
-    (server, token): (&Url, Option<HeaderValue>),
-    definition: &Definition,
-    key: Option<&IdempotencyKey>,
+    to: RemoteHistory<'_>,
     strict: bool,
     interrupts: &mut mpsc::Receiver<Phase>,
     watch: &mut ImportProgress,
 ) -> Report {
+    let RemoteHistory { server, token, definition, key } = to;
     let client = match uploader(server, token) {
         Ok(client) => client,
         Err(end) => return Report { end: Some(end), ..Report::default() },

@@ -14,7 +14,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::definition::Measure;
 use pagebucket_model::domain::{Instant, Order, OwnerId, Seq};
 use pagebucket_model::summary::{
-    Fill, PartialSummary, PointPage, SummaryShape, TooManyPoints, page_of_points,
+    Fill, PartialSummary, PointBounds, PointPage, SummaryShape, TooManyPoints, page_of_points,
 };
 use parking_lot::Mutex;
 
@@ -308,7 +308,13 @@ async fn read_windows(
     }
     let reading = reading.lock();
     let (summary, read) = (&reading.summary, reading.read);
-    let page = page_of_points(summary, [Some(from), Some(to)], until, query.fill, *order, *limit);
+    let page = page_of_points(
+        summary,
+        PointBounds { ends: [Some(from), Some(to)], until },
+        query.fill,
+        *order,
+        *limit,
+    );
     let page = page.map_err(|TooManyPoints(_)| SeriesError::TooManyGroups)?;
     let up_to = snapshot.up_to.and_then(|up_to| Instant::from_millis(up_to).ok());
     Ok(SeriesPage { page, up_to, read })

@@ -17,8 +17,8 @@ use pagebucket_model::definition::{Measure, SummaryValue};
 use pagebucket_model::domain::{DateRange, Instant, Order, Seq};
 use pagebucket_model::metric::TILES;
 use pagebucket_model::summary::{
-    Fill, GroupKey, PartialSummary, PointPage, Quantity, SpanLength, SummaryPoint, SummaryShape, TimeSpan,
-    TooManyPoints, page_of_points,
+    Fill, GroupKey, PartialSummary, PointBounds, PointPage, Quantity, SpanLength, SummaryPoint, SummaryShape,
+    TimeSpan, TooManyPoints, page_of_points,
 };
 
 use super::choice::{ChosenStretches, Stretch, UsableTiles, are_groups};
@@ -221,7 +221,13 @@ impl SummaryScan {
         let SummaryReading { scan: SummaryScan { history, query, choice, .. }, summary, read, .. } = reading;
         // A search does not notice that a page is missing.
         history.still_has(history.first_page(), deadline).await?;
-        let page = page_of_points(&summary, query.ends, until, query.fill, query.order, query.limit);
+        let page = page_of_points(
+            &summary,
+            PointBounds { ends: query.ends, until },
+            query.fill,
+            query.order,
+            query.limit,
+        );
         let page = page.map_err(|TooManyPoints(_)| SummaryError::TooManyGroups(read))?;
         let lacks_tiles = choice.lacks_tiles;
         let is_behind = until

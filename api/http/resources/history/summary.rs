@@ -188,9 +188,16 @@ impl Asked<'_> {
         let next = page.next.map(|next| next_query(uri, params.order, within_years(next)));
         let (links, count) = (Links::to_points(uri, next), Extension(ItemCount::of(points.len())));
         let owner = OwnerMember::new(&self.engine.definition().owner.field, self.owner);
-        let total = as_of.map_or(totals.items(), Seq::get);
-        let (header, view) =
-            (links.header(), SummaryPageView::new(owner, &params.shape, total, first, points, links));
+        let (header, spans) = (links.header(), &params.shape.spans);
+        let view = SummaryPageView {
+            owner,
+            by: spans.length.to_string(),
+            tz: spans.zone.name().to_owned(),
+            total_items: as_of.map_or(totals.items(), Seq::get),
+            first_seq: Some(first).filter(|first| *first > Seq::FIRST),
+            points,
+            links,
+        };
         let mut answer = reading.answer(&caching, (header, count, Json(view)));
         // How many points are in one answer depends on what tiles there are.
         weaken(answer.headers_mut());

@@ -156,22 +156,6 @@ fn faults(values: &[SummaryValue], measured: &[Measurements]) -> Vec<SummaryFaul
     values.iter().zip(measured).flat_map(of_value).collect()
 }
 
-impl SummaryPageView {
-    /// The answer with these points.
-    pub(super) fn new(
-        owner: OwnerMember,
-        shape: &SummaryShape,
-        total_items: u64,
-        first: Seq,
-        points: Vec<SummaryPointView>,
-        links: Links,
-    ) -> Self {
-        let (by, tz) = (shape.spans.length.to_string(), shape.spans.zone.name().to_owned());
-        let first_seq = Some(first).filter(|first| *first > Seq::FIRST);
-        Self { owner, by, tz, total_items, first_seq, points, links }
-    }
-}
-
 /// Why a history has no summaries.
 pub(super) fn not_declared(definition: &Definition) -> String {
     format!("The definition of {} has no `summaries`.", definition.name)
