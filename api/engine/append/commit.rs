@@ -37,37 +37,40 @@ pub(crate) async fn run(source: Arc<HistoryCollection>, batches: Vec<Batch>, com
     };
     let planned = plan(&source, batches, &committer, &report).await;
     let planned = planned.into_iter().filter_map(|batch| fenced(&source, batch, &report));
-    let (single, longer): (Vec<_>, Vec<_>) = planned.partition(|(batch, _)| batch.statements.len() == 1);
+    let (single, longer): (Vec<_>, Vec<_>) = planned.partition(|fenced| fenced.batch.statements.len() == 1);
     let mut commands: Vec<Vec<Fenced>> = Vec::new();
     let mut bytes = 0;
-    for batch in single {
-        let size = batch.0.size();
+    for fenced in single {
+        let size = fenced.batch.size();
         match commands.last_mut() {
             Some(command) if command.len() < MOST_STATEMENTS && bytes + size <= MOST_OF_A_COMMAND => {
                 bytes += size;
-                command.push(batch);
+                command.push(fenced);
             }
             _ => {
                 bytes = size;
-                commands.push(vec![batch]);
+                commands.push(vec![fenced]);
             }
         }
     }
-    commands.extend(longer.into_iter().map(|batch| vec![batch]));
+    commands.extend(longer.into_iter().map(|fenced| vec![fenced]));
     join_all(commands.into_iter().map(|batches| send(&source, batches, &report))).await;
 }
 
 /// A batch, and the fence of the pages that it opens.
-type Fenced = (Batch, Fence);
+struct Fenced {
+    batch: Batch,
+    fence: Fence,
+}
 
 /// The batch with its fence. If what was known is too old by now, it is placed again, and its tail is read.
 fn fenced(source: &HistoryCollection, batch: Batch, report: &impl Fn(Settled)) -> Option<Fenced> {
     let topology = source.sessions.topology();
     if !batch.opens() {
-        return Some((batch, Fence::closed(topology)));
+        return Some(Fenced { batch, fence: Fence::closed(topology) });
     }
     match batch.read.and_then(|read| source.markers.open_until(read, &source.clock)) {
-        Some(until) => Some((batch, Fence::until(topology, until))),
+        Some(until) => Some(Fenced { batch, fence: Fence::until(topology, until) }),
         None => {
             report(batch.again());
             None
@@ -217,7 +220,8 @@ async fn catch_up(
 /// Sends one command: an unordered one for many owners with one statement each, or an ordered one for one
 /// owner, which stops at its first failure.
 async fn send(source: &HistoryCollection, fenced: Vec<Fenced>, report: &impl Fn(Settled)) {
-    let (batches, fences): (Vec<Batch>, Vec<Fence>) = fenced.into_iter().unzip();
+    let (batches, fences): (Vec<Batch>, Vec<Fence>) =
+        fenced.into_iter().map(|Fenced { batch, fence }| (batch, fence)).unzip();
     let ordered = batches.len() == 1;
     let deadline = deadline(&batches);
     let definition = &source.definition;

@@ -115,7 +115,7 @@ pub(crate) fn told(change: &RawDocument, kind: OwnerType) -> Told {
         _ => change.get_i32("count").ok().and_then(|count| u16::try_from(count).ok()),
     };
     match count {
-        Some(count) => Told::Grown(owner, (bucket.second, count)),
+        Some(count) => Told::Grown(owner, Growth { second: bucket.second, count }),
         // For example a repair of its dates: it is no append.
         None => Told::Marked(owner),
     }
@@ -165,12 +165,12 @@ mod tests {
             (
                 change("7_0000001000", "update", doc! { "count": 3 }),
                 OwnerType::Integer,
-                Told::Grown(seven(), (1_000, 3)),
+                Told::Grown(seven(), Growth { second: 1_000, count: 3 }),
             ),
             (
                 change("7_0000001000", "insert", doc! { "count": 1 }),
                 OwnerType::Integer,
-                Told::Grown(seven(), (1_000, 1)),
+                Told::Grown(seven(), Growth { second: 1_000, count: 1 }),
             ),
             (change("7_0000001000", "update", doc! {}), OwnerType::Integer, Told::Marked(seven())),
             (
@@ -183,7 +183,7 @@ mod tests {
             (
                 change("a-b_0000000001", "insert", doc! { "count": 2 }),
                 OwnerType::String,
-                Told::Grown(OwnerId::Text("a-b".into()), (1, 2)),
+                Told::Grown(OwnerId::Text("a-b".into()), Growth { second: 1, count: 2 }),
             ),
             (change("a_0000000001", "insert", doc! {}), OwnerType::Integer, Told::Else),
             (change("nothing", "insert", doc! {}), OwnerType::Integer, Told::Else),

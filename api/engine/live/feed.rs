@@ -29,7 +29,7 @@ use super::changed::ChangeSource;
 use super::changes::{
     Told, collection, committed, from_now, is_of_epoch, scope, time, told, written, written_if_small,
 };
-use super::watched::LiveHistory;
+use super::watched::{Growth, LiveHistory};
 use crate::mongo::change_log::{ChangeLog, LogNews};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result, Topology};
@@ -357,7 +357,7 @@ impl Feed {
 async fn read_tails(history: &LiveHistory) -> Result<()> {
     Tails::read_each(&history.source, &history.watched.owners(), NO_PRIMARY, |owner, tail| {
         match tail {
-            Ok(Some(tail)) => history.watched.seen(owner, (tail.second, tail.count)),
+            Ok(Some(tail)) => history.watched.seen(owner, Growth { second: tail.second, count: tail.count }),
             Ok(None) => {}
             Err(error @ Error::Unavailable(_)) => return Err(error),
             Err(_) => history.watched.look(owner),

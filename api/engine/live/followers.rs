@@ -247,8 +247,8 @@ impl MissedLog {
         }
     }
 
-    /// Sends which owners these changes and the later ones are of. Each owner comes once, unless there are more
-    /// than a bulletin has.
+    /// Sends which owners these changes and the later ones are of. Each owner comes once, unless there are
+    /// more than a bulletin has.
     async fn send_owners(self, mut changes: Vec<RawDocumentBuf>) -> Result<()> {
         let Self { source, mut log, until, sender, places } = self;
         let (kind, mut owners) = (source.definition.owner.kind, HashSet::new());

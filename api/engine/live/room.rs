@@ -107,7 +107,7 @@ fn end_of(bucket: &Bucket) -> Position {
 
 /// The last bucket of a history.
 fn growth(bucket: &Bucket) -> Growth {
-    (bucket.id().second, bucket.count() as u16)
+    Growth { second: bucket.id().second, count: bucket.count() as u16 }
 }
 
 impl LiveHistory {
@@ -255,7 +255,7 @@ impl Room {
             return (Position::before(opened.first_seq()) == published.end).then_some(opened);
         }
         // No second of an owner is used again.
-        published.pages.last().filter(|last| last.id().second == bucket.0)?.grown_by(&written)
+        published.pages.last().filter(|last| last.id().second == bucket.second)?.grown_by(&written)
     }
 
     /// Reads to the end of the history, as often as that needs. Returns whether the room stays open.

@@ -27,7 +27,11 @@ pub(crate) struct LiveHistory {
 
 /// A bucket by its second, and how many items it has. Later states of a history have greater ones, unless its
 /// last bucket is deleted.
-pub(crate) type Growth = (u64, u16);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Growth {
+    pub(crate) second: u64,
+    pub(crate) count: u16,
+}
 
 /// What was learned of the end of a history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -224,7 +228,7 @@ impl WatchedOwners {
     pub(crate) fn deleted(&self, owner: &OwnerId, second: u64) {
         self.tell(owner, None, |news, _| {
             news.reasons.forgets += 1;
-            if news.bucket.is_none_or(|(last, _)| second >= last) {
+            if news.bucket.is_none_or(|last| second >= last.second) {
                 news.bucket = None;
                 news.reasons.looks += 1;
             }
@@ -328,6 +332,10 @@ mod tests {
 
     const SEVEN: OwnerId = OwnerId::Integer(7);
 
+    fn growth(second: u64, count: u16) -> Growth {
+        Growth { second, count }
+    }
+
     fn seq(seq: u64) -> Seq {
         Seq::new(seq).unwrap()
     }
@@ -386,9 +394,12 @@ mod tests {
         };
         assert!(is_news(&|| all.appended(&SEVEN, seq(3))));
         assert!(!is_news(&|| all.appended(&SEVEN, seq(3))) && !is_news(&|| all.appended(&SEVEN, seq(2))));
-        assert!(is_news(&|| all.seen(&SEVEN, (1_000, 3))));
-        assert!(!is_news(&|| all.seen(&SEVEN, (1_000, 3))) && !is_news(&|| all.seen(&SEVEN, (999, 10))));
-        assert!(is_news(&|| all.seen(&SEVEN, (1_001, 1))));
+        assert!(is_news(&|| all.seen(&SEVEN, growth(1_000, 3))));
+        assert!(
+            !is_news(&|| all.seen(&SEVEN, growth(1_000, 3)))
+                && !is_news(&|| all.seen(&SEVEN, growth(999, 10)))
+        );
+        assert!(is_news(&|| all.seen(&SEVEN, growth(1_001, 1))));
         assert!(is_news(&|| all.look(&SEVEN)) && is_news(&|| all.look_at_all()));
     }
 
@@ -399,7 +410,7 @@ mod tests {
         let mut second = 1_000;
         let mut grow = || {
             second += 1;
-            all.grown(&SEVEN, (second, 1), None, || Some(RawDocumentBuf::new()));
+            all.grown(&SEVEN, growth(second, 1), None, || Some(RawDocumentBuf::new()));
         };
         let forgets = || watched.news.borrow().reasons.forgets;
         grow();

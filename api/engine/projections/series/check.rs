@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
-use pagebucket_model::domain::{Instant, Limit, OwnerId, Seq};
+use pagebucket_model::domain::{Instant, Limit, OwnerId, Seq, SeqRange};
 use pagebucket_model::summary::{
     Aggregate, GroupKey, PartialSummary, SpanLength, Spans, SummaryShape, TimeSpan, Zone,
 };
@@ -29,14 +29,12 @@ const LOOK: Duration = Duration::from_millis(500);
 
 const MILLIS_OF_DAY: i64 = 86_400_000;
 
-/// The items of an owner that were read: the first and the last `seq`.
-type ReadOwners = HashMap<OwnerId, (u64, u64)>;
-
 /// What is compared.
 struct ComparedPages {
     /// What the pages add up to.
     pages: PartialSummary,
-    owners: ReadOwners,
+    /// Which items of them were read.
+    owners: HashMap<OwnerId, SeqRange>,
 }
 
 /// A line for each day and group in which a time series has other items than the pages. `read` is told how
@@ -86,7 +84,7 @@ pub(crate) async fn check(
     let take = move |owner: OwnerId, seq: Seq, date: Instant, document: &RawDocument| {
         let (summary, strangers) = &mut *adding.lock();
         match owners.get(&owner) {
-            Some((first, last)) if (*first..=*last).contains(&seq.get()) => summary.add(seq, date, document),
+            Some(read) if read.contains(seq) => summary.add(seq, date, document),
             // Retired, or later than what was read.
             Some(_) => {}
             None => drop(strangers.insert(owner)),
@@ -129,7 +127,7 @@ impl ComparedPages {
             let buckets = of.find(command, bucket).await?;
             for bucket in &buckets {
                 for item in bucket.items().filter(|item| item.seq <= last) {
-                    first.get_or_insert(item.seq.get());
+                    first.get_or_insert(item.seq);
                     self.pages.add(item.seq, item.date(), item.document());
                 }
                 from = bucket.page().get() as i64 + 1;
@@ -140,7 +138,7 @@ impl ComparedPages {
             }
         }
         if let Some(first) = first {
-            self.owners.insert(owner.clone(), (first, last.get()));
+            self.owners.insert(owner.clone(), SeqRange { first, last });
         }
         Ok(())
     }

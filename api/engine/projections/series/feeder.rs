@@ -6,6 +6,7 @@
 //! it takes the lease again, under another term, and settles again.
 
 use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use super::control::{BuildName, BuildState, Builds, FeedProgress, LEASE_MILLIS};
 use super::feed_stream::{FeedNews, FeedStream};
 use super::former::drop_late;
 use super::generations::Generations;
-use super::round::{Positions, Round, most_owners};
+use super::round::{FedTo, Round, most_owners};
 use super::settle::settle;
 use crate::mongo::{COMMAND, Deadline, NO_PRIMARY, Result, Topology};
 use crate::store::collection::HistoryCollection;
@@ -119,7 +120,7 @@ pub(crate) struct Feeder {
     build: BuildName,
     state: BuildState,
     stream: FeedStream,
-    positions: Positions,
+    positions: HashMap<OwnerId, FedTo>,
     /// Owners that may have something which is not fed.
     todo: BTreeSet<OwnerId>,
     /// How far it is when there is nothing to do.
@@ -164,7 +165,7 @@ impl Feeder {
             build,
             state,
             stream,
-            positions: Positions::new(),
+            positions: HashMap::new(),
             todo,
             reached: progress.clone(),
             progress,

@@ -42,15 +42,21 @@ pub(crate) fn most_owners(source: &HistoryCollection) -> usize {
     (source.most_buckets() / 2).clamp(1, MOST_OWNERS)
 }
 
-/// How far owners are fed: the generation for which this holds, and the last `seq`.
-pub(crate) type Positions = HashMap<OwnerId, (i64, u64)>;
+/// How far an owner is fed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FedTo {
+    /// Of this generation.
+    generation: i64,
+    /// The last `seq`; 0 if it has none.
+    last: u64,
+}
 
 /// What a round is about.
 pub(crate) struct Round<'a> {
     pub(crate) source: &'a HistoryCollection,
     pub(crate) build: &'a BuildName,
     pub(crate) state: &'a BuildState,
-    pub(crate) positions: &'a mut Positions,
+    pub(crate) positions: &'a mut HashMap<OwnerId, FedTo>,
 }
 
 /// What a round is to insert.
@@ -65,6 +71,11 @@ pub(crate) struct FeedBatch {
 }
 
 impl Round<'_> {
+    /// The last `seq` up to which an owner is fed.
+    fn position(&self, owner: &OwnerId) -> u64 {
+        self.positions.get(owner).map_or(0, |fed| fed.last)
+    }
+
     /// Reads what these owners have after their positions, a bounded part of it.
     ///
     /// # Errors
@@ -79,7 +90,9 @@ impl Round<'_> {
         let generation = |owner: &OwnerId| generations.get(owner).copied().unwrap_or_default();
         let unknown: Vec<_> = owners
             .iter()
-            .filter(|owner| self.positions.get(*owner).is_none_or(|(of, _)| *of != generation(owner).current))
+            .filter(|owner| {
+                self.positions.get(*owner).is_none_or(|fed| fed.generation != generation(owner).current)
+            })
             .map(|owner| (owner.clone(), generation(owner).current))
             .collect();
         for owners in unknown.chunks(POSITIONS_AT_ONCE) {
@@ -91,7 +104,7 @@ impl Round<'_> {
         let pages = MOST_PAGES.min(source.most_buckets()) / owners.len().max(1);
         for owner in owners {
             let current = generation(owner);
-            let position = self.positions.get(owner).map_or(0, |(_, last)| *last);
+            let position = self.position(owner);
             match tails.of(owner) {
                 Ok(Some(tail)) if tail.last_seq().get() > position => {
                     let first = source.page_size().page_of(Seq::new(position + 1).unwrap_or(Seq::FIRST));
@@ -116,7 +129,8 @@ impl Round<'_> {
                 match self.first_page(&owner, first, deadline).await? {
                     Some(page) if page > first => {
                         let before = source.page_size().first_seq(page).get() - 1;
-                        self.positions.insert(owner.clone(), (current.current, before));
+                        let fed = FedTo { generation: current.current, last: before };
+                        self.positions.insert(owner.clone(), fed);
                         batch.unfinished.push(owner);
                     }
                     // Erased meanwhile, or damaged.
@@ -124,7 +138,7 @@ impl Round<'_> {
                 }
                 continue;
             }
-            let position = self.positions.get(&owner).map_or(0, |(_, last)| *last);
+            let position = self.position(&owner);
             let last = self.add(&mut batch, &owner, current.current, &found);
             match position < last && last < tail.last_seq().get() {
                 true => batch.unfinished.push(owner),
@@ -136,7 +150,7 @@ impl Round<'_> {
 
     /// Adds what these pages have after the position of the owner. Returns the last `seq`.
     fn add(&self, batch: &mut FeedBatch, owner: &OwnerId, generation: i64, buckets: &[Bucket]) -> u64 {
-        let position = self.positions.get(owner).map_or(0, |(_, last)| *last);
+        let position = self.position(owner);
         let (definition, meta) = (&self.source.definition, &self.state.meta);
         let writer = MeasurementWriter { definition, meta, owner, generation };
         let (mut from, mut to) = (None, position);
@@ -184,12 +198,11 @@ impl Round<'_> {
             Ok(owner.zip(last).map(|(owner, last)| (owner, generation, last)))
         };
         let found = self.source.reads.find(Query::new(command, deadline), read).await?;
-        self.positions.extend(owners.iter().map(|(owner, current)| (owner.clone(), (*current, 0))));
+        let unfed = |current: &i64| FedTo { generation: *current, last: 0 };
+        self.positions.extend(owners.iter().map(|(owner, current)| (owner.clone(), unfed(current))));
         for (owner, generation, last) in found.into_iter().flatten() {
-            if let Some((of, position)) = self.positions.get_mut(&owner)
-                && *of == generation
-            {
-                *position = last.max(*position);
+            if let Some(fed) = self.positions.get_mut(&owner).filter(|fed| fed.generation == generation) {
+                fed.last = fed.last.max(last);
             }
         }
         Ok(())
@@ -268,7 +281,7 @@ impl Round<'_> {
         insert(self.source, self.build, batch.measurements).await?;
         metrics::counter!(SERIES_ITEMS, "collection" => self.build.history.clone()).increment(count);
         for Announced { owner, generation, to, .. } in batch.announced {
-            self.positions.insert(owner, (generation, to));
+            self.positions.insert(owner, FedTo { generation, last: to });
         }
         Ok((batch.unfinished, batch.fed))
     }

@@ -136,7 +136,7 @@ impl History {
                 Some((tiled, bound)) => search.first_pages((first, last), tiled, bound, is_open).await?,
                 None => None,
             };
-            let (chosen, horizon) = match found {
+            let FoundPages { pages: chosen, horizon } = match found {
                 Some(found) => found,
                 None => search.pages(None).await?,
             };
@@ -219,8 +219,13 @@ fn earliest(mut tiles: Vec<(i64, i64)>) -> Option<DateBound> {
     Some(DateBound { until, last: last(&tiles[..near])? })
 }
 
-/// The keys and the numbers of pages, and the least key that others may have, if there may be others.
-type FoundPages = (Vec<(i64, PageNumber)>, Option<i64>);
+/// Pages that a search has found.
+struct FoundPages {
+    /// Their keys and numbers.
+    pages: Vec<(i64, PageNumber)>,
+    /// The least key that others may have, if there may be others.
+    horizon: Option<i64>,
+}
 
 /// A search for pages that may have items of these dates, in the order of their keys.
 #[derive(Clone, Copy)]
@@ -259,7 +264,7 @@ impl DateSearch<'_> {
         };
         let found = of.find(command, place(of, order)).await?;
         let horizon = horizon(&found, most);
-        Ok((found, horizon))
+        Ok(FoundPages { pages: found, horizon })
     }
 
     /// Finds the first pages within a bound that the tiles set. The pages from `first` to `last` that are in
@@ -278,7 +283,7 @@ impl DateSearch<'_> {
         if ends.len() > MOST_EXAMINED {
             return Ok(None);
         }
-        let (mut found, horizon) = self.pages(Some(bound.last)).await?;
+        let FoundPages { pages: mut found, horizon } = self.pages(Some(bound.last)).await?;
         let is_tiled = |page: PageNumber| (before..=after).contains(&page) && is_other(page);
         found.retain(|(first, page)| *first <= bound.until && is_tiled(*page));
         if found.len() <= MOST_EXAMINED {
@@ -286,7 +291,8 @@ impl DateSearch<'_> {
         }
         found.extend(pages_by_number(self.of, self.dates, self.order, &ends).await?);
         // Of later pages not all are found.
-        Ok(Some((found, Some(horizon.unwrap_or(i64::MAX).min(bound.until + 1)))))
+        let horizon = horizon.unwrap_or(i64::MAX).min(bound.until + 1);
+        Ok(Some(FoundPages { pages: found, horizon: Some(horizon) }))
     }
 }
 
