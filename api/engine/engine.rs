@@ -43,7 +43,7 @@ use crate::live::{FollowError, Followers, LiveHistory, LiveReader, LiveStart, Ow
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Result};
 use crate::projections::series::build::Rebuild;
-use crate::projections::series::scan::{self, SeriesError, SeriesPage, SeriesQuery};
+use crate::projections::series::query::{self, SeriesError, SeriesPage, SeriesQuery};
 use crate::projections::series::{build, check, feeder};
 use crate::projections::summaries::kept::forget_unretired;
 use crate::projections::summaries::known::KnownTiles;
@@ -251,7 +251,7 @@ impl Engine {
         query: &SeriesQuery,
         deadline: Deadline,
     ) -> Result<SeriesPage, SeriesError> {
-        scan::summarise(&self.reader.source, query, deadline).await
+        query::summarise(&self.reader.source, query, deadline).await
     }
 
     /// Feeds the native time series as long as the handle is kept, if the definition has one. One instance at

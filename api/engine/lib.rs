@@ -84,7 +84,7 @@ pub mod summaries {
 /// What the items of all owners add up to, from a native time-series collection.
 pub mod series {
     pub use crate::projections::series::build::Rebuild as SeriesRebuild;
-    pub use crate::projections::series::scan::{SeriesError, SeriesPage, SeriesQuery};
+    pub use crate::projections::series::query::{SeriesError, SeriesPage, SeriesQuery};
 }
 
 /// Erasures of owners.

@@ -15,7 +15,7 @@ use crate::mongo::Error;
 use crate::mongo::reply::Verdict;
 use crate::store::buckets::bucket_id::Tail;
 use crate::store::buckets::catalog::KnownTail;
-use crate::store::buckets::document::Marked;
+use crate::store::buckets::document::KeyedItem;
 use crate::store::collection::fence::ReadTime;
 
 /// After this many refusals a request fails. If `n` processes append to one owner, an attempt succeeds about
@@ -145,7 +145,7 @@ impl Batch {
             let tail = self.tail.zip(self.read).map(|(tail, read)| KnownTail { tail, read });
             return Err(Box::new(Settled { tail, ..Settled::ended(self.owner) }));
         }
-        let items: Vec<_> = self.marked().collect();
+        let items: Vec<_> = self.keyed_items().collect();
         match statement::plan(definition.page_size, self.tail, &items, now) {
             Ok(mut statements) => {
                 statements.truncate(fit(&statements, &items));
@@ -163,13 +163,13 @@ impl Batch {
 
     /// The size of the batch's statements as parts of a command, in bytes, at most.
     pub(crate) fn size(&self) -> usize {
-        let items: Vec<_> = self.marked().collect();
+        let items: Vec<_> = self.keyed_items().collect();
         self.statements.iter().map(|statement| size(statement, &items)).sum()
     }
 
     /// All items still to be placed, in order. The statements' ranges are indexes into them.
-    pub(crate) fn marked(&self) -> impl Iterator<Item = Marked<'_>> {
-        self.requests.iter().flat_map(Request::marked)
+    pub(crate) fn keyed_items(&self) -> impl Iterator<Item = KeyedItem<'_>> {
+        self.requests.iter().flat_map(Request::keyed_items)
     }
 
     /// Settles the batch after the server has answered with a verdict for each statement.
@@ -217,7 +217,7 @@ impl Batch {
     fn run(&self, ranges: &[SeqRange]) -> Option<Run> {
         let first = ranges.first().filter(|_| self.keyed)?.first.get();
         let count = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
-        Some(Run { first, keys: self.marked().take(count).map(|item| item.key).collect() })
+        Some(Run { first, keys: self.keyed_items().take(count).map(|item| item.key).collect() })
     }
 
     /// Settles the batch after the deadline has passed without a final answer.
@@ -253,7 +253,7 @@ pub(crate) fn are_expected(requests: &[Request], total: u64) -> bool {
 }
 
 /// How many of the statements fit into one command, at least one.
-fn fit(statements: &[Statement], items: &[Marked<'_>]) -> usize {
+fn fit(statements: &[Statement], items: &[KeyedItem<'_>]) -> usize {
     let mut bytes = 0;
     let fits = statements.iter().take_while(|statement| {
         bytes += size(statement, items);
@@ -263,7 +263,7 @@ fn fit(statements: &[Statement], items: &[Marked<'_>]) -> usize {
 }
 
 /// The size of a statement as a part of a command, in bytes, at most.
-fn size(statement: &Statement, items: &[Marked<'_>]) -> usize {
+fn size(statement: &Statement, items: &[KeyedItem<'_>]) -> usize {
     /// The key of an item in an array, with its type, and the key of its append.
     const EACH: usize = 5 + 30;
     STATEMENT + items[statement.items.clone()].iter().map(|item| item.item.size() + EACH).sum::<usize>()

@@ -227,7 +227,7 @@ async fn send(source: &HistoryCollection, fenced: Vec<Fenced>, report: &impl Fn(
     let definition = &source.definition;
     // Lazily, one after the other, because statements take much memory as documents.
     let updates = batches.iter().zip(&fences).flat_map(|(batch, fence)| {
-        let items: Vec<_> = batch.marked().collect();
+        let items: Vec<_> = batch.keyed_items().collect();
         let each = batch.statements.iter();
         each.map(move |statement| Ok(update(definition, &batch.owner, statement, &items, *fence).into()))
     });

@@ -10,7 +10,7 @@
 //!    record ([`mod@register`]). The record expires some time after its last touch, by the server's clock. If
 //!    it was inserted with an old time, it is touched again before any item is sent ([`mod@record`]).
 //! 3. Before an item is appended at `seq` s, its hash has been searched for, at majority, in all of `(from,
-//!    s)` ([`key_search`], [`mod@scan`]). Two attempts of one request never share a command, so the earlier
+//!    s)` ([`key_search`], [`page_search`]). Two attempts of one request never share a command, so the earlier
 //!    items in the same command belong to other requests or to this attempt. After a refusal, the items added
 //!    since are searched too.
 //!
@@ -31,8 +31,8 @@
 //! A long search is never part of a commit: its request leaves the commit and returns later
 //! ([`commit`](super::commit)).
 //!
-//! An upload also has a record, and a key for each line. [`lines`] describes the differences;
-//! [`append_lines`](super::lines) appends the lines.
+//! An upload also has a record, and a key for each line. [`line_keys`] describes the differences;
+//! [`append_lines`](super::line_keys) appends the lines.
 //!
 //! The answer to a request depends only on the addresses of its items and on the record's `date`, so each
 //! attempt gets the same answer. `outcome` in the record only saves later repeats the search; it is durable
@@ -42,18 +42,18 @@
 //! failovers and late commands, and shows that each relaxation of these rules doubles or loses an item.
 
 mod key_search;
-mod lines;
+mod line_keys;
 #[cfg(test)]
 mod model;
+mod page_search;
 mod recent_keys;
 mod record;
 mod register;
-mod scan;
 
 pub(crate) use key_search::KeySearch;
-pub(crate) use lines::{NumberedItem, Tag};
+pub(crate) use line_keys::{NumberedItem, Tag};
+pub(crate) use page_search::{Goal, near, scan, search_to_end};
 pub(crate) use recent_keys::{Recent, Run};
 pub(crate) use record::{COLLECTION as RECORDS, keep_for};
 pub(crate) use record::{Record, confirm, keep_looked, query, read as read_record, set_outcome};
 pub(crate) use register::{Registered, Registration, registrar, updates};
-pub(crate) use scan::{Goal, near, scan, search_to_end};

@@ -10,7 +10,7 @@ use crate::append::group_commit::{Full, Ticket};
 use crate::append::keys::{KeySearch, Registered};
 use crate::append::placed::{LineRefusal, Placed};
 use crate::mongo::{Deadline, Error};
-use crate::store::buckets::document::Marked;
+use crate::store::buckets::document::KeyedItem;
 use crate::store::buckets::identity::RecordId;
 use crate::store::collection::fence::ReadTime;
 
@@ -61,7 +61,7 @@ pub(crate) enum Placement {
 pub(crate) struct Once {
     /// Which of the items are placed, and how far the history is searched for the others.
     pub(crate) search: KeySearch,
-    /// With an `Idempotency-Key`. Marked items have none.
+    /// With an `Idempotency-Key`. Items with identities of their own have none.
     pub(crate) keyed: Option<Keyed>,
 }
 
@@ -133,10 +133,10 @@ impl Request {
     }
 
     /// The items still to be placed, with their hashes if they have any.
-    pub(crate) fn marked(&self) -> impl Iterator<Item = Marked<'_>> {
+    pub(crate) fn keyed_items(&self) -> impl Iterator<Item = KeyedItem<'_>> {
         let (once, first) = (self.once(), self.stage.placed().count);
         let key = move |index| once.and_then(|once| once.search.key(index));
-        self.rest().iter().enumerate().map(move |(index, item)| Marked { item, key: key(first + index) })
+        self.rest().iter().enumerate().map(move |(index, item)| KeyedItem { item, key: key(first + index) })
     }
 
     pub(crate) fn is_placed(&self) -> bool {

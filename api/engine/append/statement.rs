@@ -8,7 +8,7 @@ use pagebucket_model::domain::{Instant, OwnerId, PageNumber, PageSize, SeqRange}
 
 use crate::mongo::values::{DocumentWriter, document};
 use crate::store::buckets::bucket_id::{BucketId, Tail};
-use crate::store::buckets::document::Marked;
+use crate::store::buckets::document::KeyedItem;
 use crate::store::collection::fence::Fence;
 
 /// One conditional upsert: appends items to a bucket that holds exactly as many as it expects.
@@ -61,7 +61,7 @@ pub fn next_second(previous: Option<u64>, item: i64, now: i64) -> Result<u64, Se
 pub(crate) fn plan(
     page_size: PageSize,
     mut tail: Option<Tail>,
-    items: &[Marked<'_>],
+    items: &[KeyedItem<'_>],
     now: Instant,
 ) -> Result<Vec<Statement>, SecondsExhausted> {
     let mut statements = Vec::with_capacity(items.len().div_ceil(page_size.get()) + 1);
@@ -91,7 +91,7 @@ pub(crate) fn update(
     definition: &Definition,
     owner: &OwnerId,
     statement: &Statement,
-    items: &[Marked<'_>],
+    items: &[KeyedItem<'_>],
     fence: Fence,
 ) -> RawDocumentBuf {
     match statement.opens() {
@@ -108,7 +108,7 @@ fn push(
     definition: &Definition,
     owner: &OwnerId,
     statement: &Statement,
-    items: &[Marked<'_>],
+    items: &[KeyedItem<'_>],
 ) -> RawDocumentBuf {
     let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
     let (first, last) = dates(items);
@@ -135,14 +135,14 @@ fn open(
     definition: &Definition,
     owner: &OwnerId,
     statement: &Statement,
-    items: &[Marked<'_>],
+    items: &[KeyedItem<'_>],
     fence: Fence,
 ) -> RawDocumentBuf {
     let in_time = RawDocumentBuf::try_from(&fence.is_open()).expect("no NUL in it");
     let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
     let (first, last) = dates(items);
     let id = bucket.id(owner).to_string();
-    let stored = |bucket_of: &mut DocumentWriter<'_>, name: &str, held: &[Marked<'_>]| {
+    let stored = |bucket_of: &mut DocumentWriter<'_>, name: &str, held: &[KeyedItem<'_>]| {
         bucket_of.document(name, |literal| {
             literal.document("$literal", |stored| {
                 stored.text("_id", &id);
@@ -189,7 +189,7 @@ fn upsert(update: &mut DocumentWriter<'_>) {
     update.document("hint", |hint| hint.i32("_id", 1));
 }
 
-fn history(of: &mut DocumentWriter<'_>, name: &str, definition: &Definition, items: &[Marked<'_>]) {
+fn history(of: &mut DocumentWriter<'_>, name: &str, definition: &Definition, items: &[KeyedItem<'_>]) {
     of.array(name, items, |history, name, marked| match marked.key {
         None => history.copy(name, marked.item.document()),
         Some(key) => history.copy_with(name, marked.item.document(), |item| {
@@ -199,7 +199,7 @@ fn history(of: &mut DocumentWriter<'_>, name: &str, definition: &Definition, ite
 }
 
 /// The least and the greatest date of the items.
-fn dates(items: &[Marked<'_>]) -> (Instant, Instant) {
+fn dates(items: &[KeyedItem<'_>]) -> (Instant, Instant) {
     let dates = || items.iter().map(|item| item.item.date());
     dates().min().zip(dates().max()).expect("a statement has an item")
 }
@@ -276,7 +276,7 @@ mod tests {
                 second: 1_000_000_000, page: PageNumber::new(page).unwrap(), count: held, page_size,
             });
             let item = item(millis);
-            let items = vec![Marked { item: &item, key: None }; count];
+            let items = vec![KeyedItem { item: &item, key: None }; count];
             let plan = plan(page_size, tail, &items, Instant::from_millis(1_500_000_000_000).unwrap()).unwrap();
             let mut expected = Tail::items(tail) + 1;
             let mut place = 0;

@@ -12,7 +12,7 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::Error as DriverError;
 use pagebucket_model::definition::Definitions;
 
-use super::migrations::histories::commands;
+use super::migrations::creation::commands;
 use crate::append::keys::RECORDS;
 use crate::mongo::connection::{ConnectError, describe};
 use crate::mongo::error::{NAMESPACE_NOT_FOUND, code};

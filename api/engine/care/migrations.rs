@@ -4,9 +4,9 @@
 //! each applied file, with the checksum of the file's text. Every command may be run again, so an interrupted
 //! migration is applied from its beginning. A lock with a lease ([`lock`]) lets one instance apply at a time.
 
+pub(crate) mod creation;
 mod error;
 mod files;
-pub(crate) mod histories;
 mod lock;
 mod run;
 
@@ -27,7 +27,7 @@ pub(crate) use lock::Lock;
 use run::run;
 
 /// The migrations that made the collection of trades and its indexes before a database remembered
-/// definitions. They are recorded and not run: [`histories`] makes the same for every history.
+/// definitions. They are recorded and not run: [`creation`] makes the same for every history.
 const OF_TRADES: [&str; 2] = ["0001_trades", "0004_dates"];
 
 /// The migration that assigns the epoch. If the epoch is missing later, it is not run again but named
@@ -53,7 +53,7 @@ pub(crate) async fn apply(
         applied = apply_all(database, files, definitions).await;
         lock.release().await;
     }
-    histories::note(database, definitions).await?;
+    creation::note(database, definitions).await?;
     applied
 }
 
@@ -81,7 +81,7 @@ async fn apply_all(
         tracing::info!(migration = EPOCH, why = "the database had no epoch", "applied a migration");
         applied.push(EPOCH.to_owned());
     }
-    applied.extend(histories::create(database, definitions, !applied.is_empty()).await?);
+    applied.extend(creation::create(database, definitions, !applied.is_empty()).await?);
     Ok(applied)
 }
 
@@ -99,8 +99,8 @@ pub(crate) async fn pending_names(
     if has_lost_epoch(database, &files, &pending).await? {
         names.push(EPOCH.to_owned());
     }
-    let histories = histories::pending(database, definitions).await?;
-    names.extend(histories.iter().map(|history| histories::pending_name(history)));
+    let histories = creation::pending(database, definitions).await?;
+    names.extend(histories.iter().map(|history| creation::pending_name(history)));
     Ok(names)
 }
 

@@ -21,20 +21,20 @@ const BATCH: u32 = 1_000;
 /// The most bytes that a change has of what was written.
 const MOST_WRITTEN: i32 = 4 * 1024;
 
-/// What a change tells.
+/// What a change says of an owner.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum OwnerChange {
     /// A bucket of this owner was written.
     Grown(OwnerId, Growth),
     /// The bucket of this owner with this second was deleted.
     Deleted(OwnerId, u64),
     /// A marker of this owner was written or deleted, or something of a bucket that is no append.
-    Marked(OwnerId),
+    Other(OwnerId),
     /// The collection was dropped, or renamed, or something that is not ours was written.
-    Else,
+    NoOwner,
 }
 
-/// The changes of these collections and of the epoch, with nothing but what [`collection`] and [`told`] read,
+/// The changes of these collections and of the epoch, with nothing but what [`collection`] and [`owner_change`] read,
 /// and the token; and with `more`. The server waits so long for a change.
 pub(crate) fn scope(database: &Database, collections: &[&str], more: Document, wait: Duration) -> LogScope {
     let epoch = doc! { "ns.coll": epoch::COLLECTION, "documentKey._id": epoch::ID };
@@ -103,25 +103,25 @@ pub(crate) fn is_of_epoch(change: &RawDocument) -> bool {
 }
 
 /// What a change of a collection says.
-pub(crate) fn told(change: &RawDocument, kind: OwnerType) -> Told {
+pub(crate) fn owner_change(change: &RawDocument, kind: OwnerType) -> OwnerChange {
     let id = change.get_document("documentKey").ok().and_then(|key| key.get_str("_id").ok());
     let Some((id, owner)) = id.and_then(|id| Some((id, bucket_id::owner_of(id, kind)?))) else {
-        return Told::Else;
+        return OwnerChange::NoOwner;
     };
-    let Some(bucket) = BucketId::parse(id, &owner) else { return Told::Marked(owner) };
+    let Some(bucket) = BucketId::parse(id, &owner) else { return OwnerChange::Other(owner) };
     let count = match change.get_str("operationType") {
-        Ok("delete") => return Told::Deleted(owner, bucket.second),
+        Ok("delete") => return OwnerChange::Deleted(owner, bucket.second),
         Ok("replace") => None,
         _ => change.get_i32("count").ok().and_then(|count| u16::try_from(count).ok()),
     };
     match count {
-        Some(count) => Told::Grown(owner, Growth { second: bucket.second, count }),
+        Some(count) => OwnerChange::Grown(owner, Growth { second: bucket.second, count }),
         // For example a repair of its dates: it is no append.
-        None => Told::Marked(owner),
+        None => OwnerChange::Other(owner),
     }
 }
 
-impl Told {
+impl OwnerChange {
     /// The owner to whose history the change has appended.
     pub(crate) fn appended(&self) -> Option<&OwnerId> {
         match self {
@@ -165,33 +165,37 @@ mod tests {
             (
                 change("7_0000001000", "update", doc! { "count": 3 }),
                 OwnerType::Integer,
-                Told::Grown(seven(), Growth { second: 1_000, count: 3 }),
+                OwnerChange::Grown(seven(), Growth { second: 1_000, count: 3 }),
             ),
             (
                 change("7_0000001000", "insert", doc! { "count": 1 }),
                 OwnerType::Integer,
-                Told::Grown(seven(), Growth { second: 1_000, count: 1 }),
+                OwnerChange::Grown(seven(), Growth { second: 1_000, count: 1 }),
             ),
-            (change("7_0000001000", "update", doc! {}), OwnerType::Integer, Told::Marked(seven())),
+            (change("7_0000001000", "update", doc! {}), OwnerType::Integer, OwnerChange::Other(seven())),
             (
                 change("7_0000001000", "replace", doc! { "count": 3 }),
                 OwnerType::Integer,
-                Told::Marked(seven()),
+                OwnerChange::Other(seven()),
             ),
-            (change("7_0000001000", "delete", doc! {}), OwnerType::Integer, Told::Deleted(seven(), 1_000)),
-            (change("7_:", "insert", doc! { "count": 0 }), OwnerType::Integer, Told::Marked(seven())),
+            (
+                change("7_0000001000", "delete", doc! {}),
+                OwnerType::Integer,
+                OwnerChange::Deleted(seven(), 1_000),
+            ),
+            (change("7_:", "insert", doc! { "count": 0 }), OwnerType::Integer, OwnerChange::Other(seven())),
             (
                 change("a-b_0000000001", "insert", doc! { "count": 2 }),
                 OwnerType::String,
-                Told::Grown(OwnerId::Text("a-b".into()), Growth { second: 1, count: 2 }),
+                OwnerChange::Grown(OwnerId::Text("a-b".into()), Growth { second: 1, count: 2 }),
             ),
-            (change("a_0000000001", "insert", doc! {}), OwnerType::Integer, Told::Else),
-            (change("nothing", "insert", doc! {}), OwnerType::Integer, Told::Else),
+            (change("a_0000000001", "insert", doc! {}), OwnerType::Integer, OwnerChange::NoOwner),
+            (change("nothing", "insert", doc! {}), OwnerType::Integer, OwnerChange::NoOwner),
         ] {
             assert_eq!(collection(&change), Some("trades"));
-            let grows = matches!(expected, Told::Grown(..));
+            let grows = matches!(expected, OwnerChange::Grown(..));
             assert_eq!(
-                (told(&change, kind), told(&change, kind).appended().is_some()),
+                (owner_change(&change, kind), owner_change(&change, kind).appended().is_some()),
                 (expected, grows),
                 "{change:?}"
             );
@@ -203,6 +207,9 @@ mod tests {
         assert!(of_epoch("migrations", "epoch"));
         assert!(!of_epoch("migrations", "lock") && !of_epoch("trades", "epoch"));
         let dropped = doc! { "ns": { "db": "d", "coll": "trades" }, "operationType": "drop" };
-        assert_eq!(told(&RawDocumentBuf::try_from(&dropped).unwrap(), OwnerType::Integer), Told::Else);
+        assert_eq!(
+            owner_change(&RawDocumentBuf::try_from(&dropped).unwrap(), OwnerType::Integer),
+            OwnerChange::NoOwner
+        );
     }
 }

@@ -27,7 +27,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::changed::ChangeSource;
 use super::changes::{
-    Told, collection, committed, from_now, is_of_epoch, scope, time, told, written, written_if_small,
+    OwnerChange, collection, committed, from_now, is_of_epoch, owner_change, scope, time, written,
+    written_if_small,
 };
 use super::watched::{Growth, LiveHistory};
 use crate::mongo::change_log::{ChangeLog, LogNews};
@@ -299,18 +300,18 @@ impl Feed {
         };
         // What is read after this shows the change.
         history.source.reads.time.learn(time(change));
-        let told = told(change, history.source.definition.owner.kind);
-        if let Some(owner) = told.appended() {
+        let said = owner_change(change, history.source.definition.owner.kind);
+        if let Some(owner) = said.appended() {
             history.watched.changed.note(owner);
         }
-        match told {
-            Told::Grown(owner, bucket) => {
+        match said {
+            OwnerChange::Grown(owner, bucket) => {
                 let committed = committed(change, &history.source.clock);
                 history.watched.grown(&owner, bucket, committed, || written(change));
             }
-            Told::Deleted(owner, second) => history.watched.deleted(&owner, second),
-            Told::Marked(owner) => history.watched.look(&owner),
-            Told::Else => history.watched.look_at_all(),
+            OwnerChange::Deleted(owner, second) => history.watched.deleted(&owner, second),
+            OwnerChange::Other(owner) => history.watched.look(&owner),
+            OwnerChange::NoOwner => history.watched.look_at_all(),
         }
     }
 

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::bulletin::{self, Bulletin, SharedBulletin, totals_of};
 use super::changed::ChangeSource;
-use super::changes::{scope, time, told};
+use super::changes::{owner_change, scope, time};
 use super::watched::{LiveHistory, WatchedAll};
 use crate::mongo::change_log::{ChangeLog, LogNews, LogStart};
 use crate::mongo::log_place::LogPlace;
@@ -67,7 +67,8 @@ pub struct OwnersReader {
     /// The number of the last change that it has.
     at: u64,
     misses: u64,
-    told: Option<LogPlace>,
+    /// The place that the reader was told.
+    sent: Option<LogPlace>,
     missed: Option<Missed>,
     _watched: WatchedAll,
 }
@@ -124,7 +125,7 @@ impl Followers {
             ),
             _ => None,
         };
-        Ok(OwnersReader { bulletin, at, misses, told: after, missed, _watched: watched })
+        Ok(OwnersReader { bulletin, at, misses, sent: after, missed, _watched: watched })
     }
 }
 
@@ -148,7 +149,7 @@ impl OwnersReader {
             match timeout(QUIET, self.bulletin.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Err(lost()),
-                Err(_elapsed) => self.told = None,
+                Err(_elapsed) => self.sent = None,
             }
         }
     }
@@ -160,13 +161,13 @@ impl OwnersReader {
             return None;
         }
         let (owners, at) = bulletin.after(self.at, MOST)?;
-        if owners.is_empty() && (self.told.is_some() || bulletin.reached.is_none()) {
+        if owners.is_empty() && (self.sent.is_some() || bulletin.reached.is_none()) {
             return Some(None);
         }
         self.at = at;
         let place = bulletin.reached.clone().filter(|_| at == bulletin.last);
         if place.is_some() {
-            self.told.clone_from(&place);
+            self.sent.clone_from(&place);
         }
         Some(Some(OwnersNews { owners, place }))
     }
@@ -256,7 +257,7 @@ impl MissedLog {
             for change in &changes {
                 // What is read after this shows the change.
                 source.reads.time.learn(time(change));
-                owners.extend(told(change, kind).appended().cloned());
+                owners.extend(owner_change(change, kind).appended().cloned());
             }
             if let Some(place) = log.place().and_then(LogPlace::of) {
                 if place >= until {

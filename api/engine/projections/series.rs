@@ -42,8 +42,8 @@
 //!   again from its pages, so a late erasure harms no owner that was reopened.
 //! - **Readers** take the number of raises and the generations first, then the measurements, then the number
 //!   again: it grows before measurements are deleted because of a raise. If it has grown, they read again. So
-//!   each item is counted once at every moment, also while doubles are there ([`scan`](mod@scan)).
-//! - **Other programs** read a view ([`public`](mod@public)), which is changed when a generation changes,
+//!   each item is counted once at every moment, also while doubles are there ([`query`](mod@query)).
+//! - **Other programs** read a view ([`view`](mod@view)), which is changed when a generation changes,
 //!   before measurements are deleted because of that. An instance changes the view until it shows what the
 //!   instance has read before, so a late change is mended at once, or by the next sweep.
 //! - **Measurements that do not count** are deleted when the generation changes, again a minute later, and
@@ -71,10 +71,10 @@ pub(crate) mod control;
 mod feed_stream;
 pub(crate) mod feeder;
 pub(crate) mod forget;
-mod former;
 mod generations;
 mod measurement;
-mod public;
+pub(crate) mod query;
 mod round;
-pub(crate) mod scan;
 mod settle;
+mod unused_builds;
+mod view;

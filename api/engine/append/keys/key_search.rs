@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pagebucket_model::domain::{Seq, SeqRange};
 use pagebucket_model::item::Item;
 
-use super::lines::{NumberedItem, Tag};
+use super::line_keys::{NumberedItem, Tag};
 use crate::append::placed::{LineRefusal, Placed};
 use crate::store::buckets::identity::ItemKey;
 
@@ -29,9 +29,9 @@ enum SearchGoal {
     Items(Arc<[ItemKey]>),
     /// Lines of an upload, in order of their numbers: they are stored in this order, and some may be missing.
     Lines(Tag, Arc<[NumberedItem]>),
-    /// Marked items, in the order in which they are to be stored. Other attempts may have stored any of them,
+    /// Items with identities of their own, in the order in which they are to be stored. Other attempts may have stored any of them,
     /// in any order.
-    Marked(Arc<[ItemKey]>, Arc<HashSet<ItemKey>>),
+    Identified(Arc<[ItemKey]>, Arc<HashSet<ItemKey>>),
 }
 
 impl KeySearch {
@@ -49,7 +49,7 @@ impl KeySearch {
     /// before the history does.
     pub(crate) fn of_marked(keys: Arc<[ItemKey]>, from: u64) -> Self {
         let all = Arc::new(keys.iter().copied().collect());
-        Self::new(SearchGoal::Marked(keys, all), from)
+        Self::new(SearchGoal::Identified(keys, all), from)
     }
 
     fn new(wanted: SearchGoal, looked: u64) -> Self {
@@ -59,7 +59,7 @@ impl KeySearch {
     /// The key of the item with this index, if there is one.
     pub(crate) fn key(&self, index: usize) -> Option<ItemKey> {
         match &self.wanted {
-            SearchGoal::Items(keys) | SearchGoal::Marked(keys, _) => keys.get(index).copied(),
+            SearchGoal::Items(keys) | SearchGoal::Identified(keys, _) => keys.get(index).copied(),
             SearchGoal::Lines(tag, lines) => Some(tag.key(lines[index].number)),
         }
     }
@@ -74,7 +74,7 @@ impl KeySearch {
     pub(crate) fn is_over(&self) -> bool {
         self.placed.count
             == match &self.wanted {
-                SearchGoal::Items(keys) | SearchGoal::Marked(keys, _) => keys.len(),
+                SearchGoal::Items(keys) | SearchGoal::Identified(keys, _) => keys.len(),
                 SearchGoal::Lines(_, lines) => lines.len(),
             }
     }
@@ -98,7 +98,7 @@ impl KeySearch {
                     found.into_iter().for_each(|range| placed.push(range));
                 }
             }
-            SearchGoal::Marked(_, all) => {
+            SearchGoal::Identified(_, all) => {
                 if let (Some(key), Ok(range)) = (key.filter(|key| all.contains(key)), found) {
                     self.found.push((key, range.first));
                 }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn marked_items_are_found_in_any_order() {
+    fn identified_items_are_found_in_any_order() {
         let keys = keys(3);
         let mut search = KeySearch::of_marked(Arc::clone(&keys), 7);
         for key in [Some(keys[2]), None, Some(ItemKey([9; ItemKey::LEN])), Some(keys[0])] {

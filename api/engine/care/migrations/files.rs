@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_directory_is_embedded_whole_and_in_order() {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/numbered");
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/care/migrations/numbered");
         let mut names: Vec<_> = std::fs::read_dir(directory)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -120,14 +120,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::care::migrations::histories;
+    use crate::care::migrations::creation;
     use pagebucket_model::definition::Definition;
 
     /// What the validator allows and no kind has would be reported in each history.
     #[test]
     fn the_validator_allows_these_fields_and_no_other() {
         let definition = Definition::trades();
-        let [_, validator, _] = histories::commands(&definition);
+        let [_, validator, _] = creation::commands(&definition);
         let schema =
             validator.get_document("validator").and_then(|it| it.get_document("$jsonSchema")).unwrap();
         let allowed: BTreeSet<_> =

@@ -8,9 +8,9 @@ use pagebucket_model::definition::TimeSeries;
 
 use super::control::{BuildName, BuildState, Builds, COLLECTION, next_number, public_name};
 use super::feeder::Feeder;
-use super::former::{discard, drop_late, forget_generations, numbers};
 use super::generations;
-use super::public::{Listed, drop_collection, listed, make, publish};
+use super::unused_builds::{discard, drop_late, forget_generations, numbers};
+use super::view::{Listed, drop_collection, listed, make, publish};
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::collection::HistoryCollection;
 

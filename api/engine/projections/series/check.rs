@@ -14,7 +14,7 @@ use pagebucket_model::summary::{
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use super::scan::SeriesSnapshot;
+use super::query::SeriesSnapshot;
 use crate::mongo::{Deadline, Error, Result};
 use crate::store::buckets::document::Bucket;
 use crate::store::buckets::tails::Tails;

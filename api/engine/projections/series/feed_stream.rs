@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::live::changes::{Told, from_now, scope, time, told};
+use crate::live::changes::{OwnerChange, from_now, owner_change, scope, time};
 use crate::mongo::change_log::{ChangeLog, LogNews};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
@@ -131,12 +131,14 @@ async fn collect(source: &HistoryCollection, log: &mut ChangeLog) -> Result<Feed
                     source.reads.time.learn(time(change));
                     // Of the second in which it happened others may follow.
                     news.up_to = time(change).map(millis).or(news.up_to);
-                    match told(change, source.definition.owner.kind) {
-                        Told::Grown(owner, _) | Told::Deleted(owner, _) | Told::Marked(owner) => {
+                    match owner_change(change, source.definition.owner.kind) {
+                        OwnerChange::Grown(owner, _)
+                        | OwnerChange::Deleted(owner, _)
+                        | OwnerChange::Other(owner) => {
                             news.owners.insert(owner);
                         }
                         // The stream also tells of the epoch, which concerns no owner.
-                        Told::Else => news.everyone |= is_of(change, source),
+                        OwnerChange::NoOwner => news.everyone |= is_of(change, source),
                     }
                 }
             }

@@ -18,10 +18,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::control::{BuildName, BuildState, Builds, FeedProgress, LEASE_MILLIS};
 use super::feed_stream::{FeedNews, FeedStream};
-use super::former::drop_late;
 use super::generations::Generations;
 use super::round::{FedTo, Round, most_owners};
 use super::settle::settle;
+use super::unused_builds::drop_late;
 use crate::mongo::{COMMAND, Deadline, NO_PRIMARY, Result, Topology};
 use crate::store::collection::HistoryCollection;
 use crate::store::reads::owners::owner_ids;
@@ -314,7 +314,7 @@ impl Feeder {
         Ok(())
     }
 
-    /// Deletes what has come late and does not count, and collections of former builds.
+    /// Deletes what has come late and does not count, and collections of unused builds.
     async fn sweep_if_due(&mut self) -> Result<()> {
         if Instant::now() < self.sweep {
             return Ok(());

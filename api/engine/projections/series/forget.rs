@@ -11,7 +11,7 @@
 
 use super::control::{BuildName, Builds};
 use super::generations::Generations;
-use super::public::tell_readers;
+use super::view::tell_readers;
 use crate::mongo::Result;
 use crate::store::buckets::marker;
 use crate::store::collection::OfOwner;

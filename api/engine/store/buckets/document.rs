@@ -16,12 +16,12 @@ use crate::store::collection::{NO_PAGE, owner_in, page_of};
 
 /// An item to store, with its hash if the append has an idempotency key.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Marked<'a> {
+pub(crate) struct KeyedItem<'a> {
     pub(crate) item: &'a Item,
     pub(crate) key: Option<ItemKey>,
 }
 
-impl Marked<'_> {
+impl KeyedItem<'_> {
     /// The item as an element of `history`.
     pub(crate) fn document(&self, definition: &Definition) -> RawDocumentBuf {
         let mut document = self.item.document().to_owned();

@@ -12,7 +12,7 @@ use super::key_search::KeySearch;
 use super::record::keep_looked;
 use crate::mongo::majority::Patient;
 use crate::mongo::{Corruption, Error, Result};
-use crate::store::buckets::document::Marked;
+use crate::store::buckets::document::KeyedItem;
 use crate::store::buckets::identity::{ItemKey, RecordId};
 use crate::store::buckets::marker::{self, Marker};
 use crate::store::collection::{HistoryCollection, NO_PAGE, OfOwner, page_of};
@@ -194,7 +194,7 @@ impl ItemScan<'_> {
         let key = stored.get_binary(definition.key_field()).ok().and_then(|key| ItemKey::read(key.bytes));
         // Whether the stored item is this one, byte for byte.
         let is_same = |item: &Item, key| {
-            Marked { item, key: Some(key) }.document(definition).as_bytes() == stored.as_bytes()
+            KeyedItem { item, key: Some(key) }.document(definition).as_bytes() == stored.as_bytes()
         };
         for search in self.searches.iter_mut().filter(|search| search.looked() == self.looked) {
             search.look(key, is_same);

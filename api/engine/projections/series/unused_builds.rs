@@ -7,7 +7,7 @@ use mongodb::bson::raw::RawDocument;
 
 use super::control::{BuildName, Builds, COLLECTION, public_name};
 use super::generations;
-use super::public::{drop_collection, names, publish};
+use super::view::{drop_collection, names, publish};
 use crate::mongo::majority::Query;
 use crate::mongo::{COMMAND, Deadline, Result};
 use crate::store::collection::HistoryCollection;
