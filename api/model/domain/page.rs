@@ -73,6 +73,13 @@ impl PageSize {
 #[serde(transparent)]
 pub struct PageNumber(u64);
 
+/// As a `count` is stored.
+impl From<PageSize> for Bson {
+    fn from(size: PageSize) -> Self {
+        Self::Int32(size.0.into())
+    }
+}
+
 impl From<PageNumber> for Bson {
     fn from(page: PageNumber) -> Self {
         Self::Int64(page.0 as i64)

@@ -152,7 +152,7 @@ fn fixed(definition: &Definition) -> Document {
             "field": &definition.owner.field,
             "type": definition.owner.kind.to_string(),
         },
-        "pageSize": definition.page_size.get() as i32,
+        "pageSize": definition.page_size,
         "date": &definition.date.name,
     }
 }
@@ -196,7 +196,7 @@ async fn create_one(database: &Database, definition: &Definition) -> Result<(), 
 /// a separate index on `_id`; its validator; and its indexes.
 pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
     let (name, owner, size) =
-        (&*definition.name, &*definition.owner.field, definition.page_size.get() as i32);
+        (&*definition.name, &*definition.owner.field, definition.page_size);
     let id = match definition.owner.kind {
         OwnerType::Integer => {
             doc! { "bsonType": "long", "minimum": 1_i64, "maximum": MAX_SAFE_INTEGER as i64 }

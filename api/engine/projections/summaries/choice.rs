@@ -244,7 +244,7 @@ impl DateSearch<'_> {
         let Self { of, dates, order, pages: (low, high), most } = self;
         let source = of.source;
         let mut filter = source.owned_by(of.owner);
-        filter.insert("count", source.page_size().get() as i32);
+        filter.insert("count", source.page_size());
         filter.extend(condition(dates, latest));
         filter.insert("page", doc! { "$gte": low, "$lte": high });
         let sort = match order {

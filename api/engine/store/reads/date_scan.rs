@@ -155,7 +155,7 @@ impl DateScan {
         high: PageNumber,
     ) -> Document {
         let mut filter = source.owned_by(owner);
-        filter.insert("count", source.page_size().get() as i32);
+        filter.insert("count", source.page_size());
         if let Some(from) = self.dates.from() {
             filter.insert("last", doc! { "$gte": date(from) });
         }
