@@ -29,7 +29,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::append::appender::{AppendArrival, Appender};
 use crate::append::group_commit::QueueClient;
-use crate::append::identified::{Mark, MarkedSoFar};
+use crate::append::identified::{IdentifiedSoFar, SourceKey};
 use crate::append::lines::UploadedSoFar;
 use crate::append::queue::{AppendQueue, Waiting};
 use crate::append::request::{AppendError, AppendProgress, AppendTerms, Appended};
@@ -368,19 +368,19 @@ impl Engine {
         self.shared.appender.append_lines(so_far, self.client, lines, now, waiting).await
     }
 
-    /// Stores marked items at the end of a history, in their order, except those that are stored: at most
-    /// [`Engine::most_of_an_upload`] bytes. Waits for room in the queue.
+    /// Stores items with source keys at the end of a history, in their order, except those that are stored:
+    /// at most [`Engine::most_of_an_upload`] bytes. Waits for room in the queue.
     ///
     /// # Errors
     /// See [`AppendError`]. The items without an end may be given again, even if their outcome is unknown.
-    pub async fn append_marked(
+    pub async fn append_identified(
         &self,
-        so_far: &mut MarkedSoFar,
+        so_far: &mut IdentifiedSoFar,
         owner: &OwnerId,
-        items: Vec<(Item, Mark)>,
+        items: Vec<(Item, SourceKey)>,
         waiting: &mut Waiting,
     ) -> Appended {
-        self.shared.appender.append_marked(so_far, owner, self.client, items, waiting).await
+        self.shared.appender.append_identified(so_far, owner, self.client, items, waiting).await
     }
 
     /// The items with these keys that the owner has, at majority, and the last `seq` of the history that was

@@ -101,7 +101,7 @@ pub mod verify {
 #[doc(hidden)]
 pub mod internal {
     pub use crate::append::group_commit::QueueClient;
-    pub use crate::append::identified::{Mark, MarkedSoFar};
+    pub use crate::append::identified::{IdentifiedSoFar, SourceKey};
     pub use crate::append::lines::UploadedSoFar;
     pub use crate::append::queue::Waiting;
     pub use crate::append::request::weight;

@@ -172,7 +172,7 @@ async fn search(
         {
             batch.fail_if(|request| request.is_behind(last), || error.clone().into());
         }
-        // Another attempt has stored some of its marked items: the caller looks which.
+        // Another attempt has stored some of its items with source keys: the caller looks which.
         let found = |request: &Request| request.once().is_some_and(|once| !once.search.found.is_empty());
         batch.fail_if(found, || AppendCause::Contended);
         batch

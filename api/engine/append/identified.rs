@@ -4,7 +4,7 @@
 //! Every item is stored with its key, and there is no record of what was appended: what is stored says it.
 //!
 //! - Before an item is appended at `seq` s, its key has been looked for, at majority, in all of 1 to s - 1.
-//!   The caller has looked up to [`Mark::looked`]; the commit looks at the rest, and at what is added
+//!   The caller has looked up to [`SourceKey::looked`]; the commit looks at the rest, and at what is added
 //!   whenever an append is refused ([`keys`](crate::append::keys)). An append compares its position, so
 //!   nothing comes between the search and the append.
 //! - A commit that finds any item of a request stores nothing of it
@@ -31,7 +31,7 @@ use crate::store::buckets::tails::Tails;
 
 /// How an item is known to be stored already.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
+pub struct SourceKey {
     /// Its identity, which is stored with it.
     pub key: ItemKey,
     /// No item with this key is at or before this `seq` of the owner.
@@ -40,9 +40,9 @@ pub struct Mark {
     pub group: u32,
 }
 
-/// What is known of an owner between two appends of marked items.
+/// What is known of an owner between two appends of items with source keys.
 #[derive(Debug, Default)]
-pub struct MarkedSoFar {
+pub struct IdentifiedSoFar {
     /// A group, and the `seq` up to which no more of its items are stored.
     own: Option<(u32, u64)>,
     /// Whether the last append failed: some of its items may be stored.
@@ -80,36 +80,36 @@ impl Appender {
         Ok((search.found.into_iter().collect(), looked))
     }
 
-    /// Stores marked items at the end of a history, in their order, except those that are stored: at most
-    /// [`Appender::most_of_an_upload`] bytes. Waits for room in the queue.
-    pub(crate) async fn append_marked(
+    /// Stores items with source keys at the end of a history, in their order, except those that are stored:
+    /// at most [`Appender::most_of_an_upload`] bytes. Waits for room in the queue.
+    pub(crate) async fn append_identified(
         &self,
-        so_far: &mut MarkedSoFar,
+        so_far: &mut IdentifiedSoFar,
         owner: &OwnerId,
         client: Option<QueueClient>,
-        items: Vec<(Item, Mark)>,
+        items: Vec<(Item, SourceKey)>,
         waiting: &mut Waiting,
     ) -> Appended {
         let (mut found, mut searched) = (HashMap::new(), 0);
         if std::mem::replace(&mut so_far.failed, true) {
             so_far.own = None;
-            let keys = items.iter().map(|(_, mark)| mark.key).collect();
-            let looked = items.iter().map(|(_, mark)| mark.looked).min().unwrap_or(0);
+            let keys = items.iter().map(|(_, source)| source.key).collect();
+            let looked = items.iter().map(|(_, source)| source.looked).min().unwrap_or(0);
             let search = self.find_marked(owner, keys, looked).await;
             (found, searched) = search.map_err(AppendError::nothing)?;
         }
         let mut progress = AppendProgress::default();
         let mut items = items.into_iter().peekable();
-        while let Some((item, Mark { key, looked, group })) = items.next() {
+        while let Some((item, SourceKey { key, looked, group })) = items.next() {
             if let Some(&seq) = found.get(&key) {
                 progress.placed.push(SeqRange { first: seq, last: seq });
                 continue;
             }
             let (mut batch, mut keys) = (vec![item], vec![key]);
-            let follows = |mark: &Mark| mark.group == group && !found.contains_key(&mark.key);
-            while let Some((item, mark)) = items.next_if(|(_, mark)| follows(mark)) {
+            let follows = |next: &SourceKey| next.group == group && !found.contains_key(&next.key);
+            while let Some((item, next)) = items.next_if(|(_, next)| follows(next)) {
                 batch.push(item);
-                keys.push(mark.key);
+                keys.push(next.key);
             }
             let own = so_far.own.filter(|(own, _)| *own == group).map_or(0, |(_, end)| end);
             let from = looked.max(searched).max(own);

@@ -10,9 +10,9 @@
 //!    record ([`mod@register`]). The record expires some time after its last touch, by the server's clock. If
 //!    it was inserted with an old time, it is touched again before any item is sent ([`mod@record`]).
 //! 3. Before an item is appended at `seq` s, its hash has been searched for, at majority, in all of `(from,
-//!    s)` ([`key_search`], [`page_search`]). Two attempts of one request never share a command, so the earlier
-//!    items in the same command belong to other requests or to this attempt. After a refusal, the items added
-//!    since are searched too.
+//!    s)` ([`key_search`], [`page_search`]). Two attempts of one request never share a command, so the
+//!    earlier items in the same command belong to other requests or to this attempt. After a refusal, the
+//!    items added since are searched too.
 //!
 //! The append compares its position ([`super`]), so check and append are atomic without a lock or a
 //! transaction, across instances and restarts. In almost all cases s follows `from` directly, and there is

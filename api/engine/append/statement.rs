@@ -190,9 +190,9 @@ fn upsert(update: &mut DocumentWriter<'_>) {
 }
 
 fn history(of: &mut DocumentWriter<'_>, name: &str, definition: &Definition, items: &[KeyedItem<'_>]) {
-    of.array(name, items, |history, name, marked| match marked.key {
-        None => history.copy(name, marked.item.document()),
-        Some(key) => history.copy_with(name, marked.item.document(), |item| {
+    of.array(name, items, |history, name, keyed| match keyed.key {
+        None => history.copy(name, keyed.item.document()),
+        Some(key) => history.copy_with(name, keyed.item.document(), |item| {
             item.binary(definition.key_field(), &key.to_bson());
         }),
     });

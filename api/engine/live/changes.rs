@@ -34,8 +34,8 @@ pub(crate) enum OwnerChange {
     NoOwner,
 }
 
-/// The changes of these collections and of the epoch, with nothing but what [`collection`] and [`owner_change`] read,
-/// and the token; and with `more`. The server waits so long for a change.
+/// The changes of these collections and of the epoch, with nothing but what [`collection`] and
+/// [`owner_change`] read, and the token; and with `more`. The server waits so long for a change.
 pub(crate) fn scope(database: &Database, collections: &[&str], more: Document, wait: Duration) -> LogScope {
     let epoch = doc! { "ns.coll": epoch::COLLECTION, "documentKey._id": epoch::ID };
     let mut shown = doc! {

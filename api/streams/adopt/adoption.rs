@@ -11,7 +11,7 @@ use pagebucket_engine::{Engine, Error};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::identify::{self, RowMarker};
+use super::identify::{self, RowIdentifier};
 use super::item::DocumentReader;
 use super::rejects::{self, Rejects};
 use super::rows;
@@ -94,9 +94,9 @@ pub async fn adopt<T: AdoptionWatch>(
     }
     let history = engine.definition().name.to_string();
     let adoption = adoptions.start(&history, &reader.source, reader.parameters()).await?;
-    let marker = RowMarker::new(engine, adoption.runs == 1);
+    let identifier = RowIdentifier::new(engine, adoption.runs == 1);
     let storing = Storing { engine: engine.clone(), watch, rejects, counts: AdoptionCounts::default() };
-    let mut work = Work { source, reader, adoptions, history, adoption, storing, marker };
+    let mut work = Work { source, reader, adoptions, history, adoption, storing, identifier };
     if !follows {
         let began = Instant::now();
         let report = Some(work.copy(interrupts).await?);
@@ -162,7 +162,7 @@ pub async fn adopt_rejects<T: AdoptionWatch>(
             }
         }
     };
-    let (rows, began) = (identify::rows(parts, RowMarker::new(engine, false)), Instant::now());
+    let (rows, began) = (identify::rows(parts, RowIdentifier::new(engine, false)), Instant::now());
     let (report, ()) = tokio::join!(storing.store(rows, interrupts), feed);
     storing.flush()?;
     Ok(Ended { counts: storing.counts, report: Some(report), took: began.elapsed() })
@@ -176,7 +176,7 @@ pub(crate) struct Work<'a, T> {
     history: String,
     pub(crate) adoption: Adoption,
     pub(crate) storing: Storing<'a, T>,
-    pub(crate) marker: RowMarker,
+    pub(crate) identifier: RowIdentifier,
 }
 
 impl<T: AdoptionWatch> Storing<'_, T> {
@@ -199,11 +199,11 @@ impl<T: AdoptionWatch> Work<'_, T> {
         // stream.
         let after = self.source.now().await?;
         let parts = rows::read(Arc::clone(self.source), Arc::clone(self.reader), after, OUTAGE);
-        let rows = identify::rows(parts, self.marker.clone());
+        let rows = identify::rows(parts, self.identifier.clone());
         let report = self.storing.store(rows, interrupts).await;
         self.storing.flush()?;
         // From here on some of it is stored.
-        self.marker = self.marker.later();
+        self.identifier = self.identifier.later();
         Ok(report)
     }
 

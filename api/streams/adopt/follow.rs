@@ -129,7 +129,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
         if parts.is_empty() {
             return Ok(goes_on);
         }
-        let rows = self.marker.rows(parts).await?;
+        let rows = self.identifier.rows(parts).await?;
         let (send, incoming) = mpsc::channel(1);
         let (_open, mut interrupts) = mpsc::channel(1);
         let feed = async move { drop(send.send(Ok(rows)).await) };

@@ -1,10 +1,10 @@
-//! Which items of a source are stored already: its parts become rows, each with its mark.
+//! Which items of a source are stored already: its parts become rows, each with its source key.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use pagebucket_engine::internal::{ItemKey, Mark};
+use pagebucket_engine::internal::{ItemKey, SourceKey};
 use pagebucket_engine::{Engine, Error, Gone};
 use pagebucket_model::domain::{OwnerId, Seq};
 
@@ -25,7 +25,7 @@ const GROUP_BYTES: usize = 16 * 1024 * 1024;
 /// Makes rows of parts of a source, in groups: items of one group that are stored already are told apart with
 /// one search for each owner.
 #[derive(Debug, Clone)]
-pub(crate) struct RowMarker {
+pub(crate) struct RowIdentifier {
     engine: Engine,
     group: u32,
     line: u64,
@@ -33,7 +33,7 @@ pub(crate) struct RowMarker {
     fresh: bool,
 }
 
-impl RowMarker {
+impl RowIdentifier {
     pub(crate) fn new(engine: &Engine, fresh: bool) -> Self {
         Self { engine: engine.clone(), group: 0, line: 0, fresh }
     }
@@ -81,8 +81,9 @@ impl RowMarker {
                 }
                 SourceItem::Item(item) => match searched.owners.get(&item.owner).copied().unwrap_or(Ok(0)) {
                     Ok(looked) => {
-                        let mark = Some(Box::new(Mark { key: item.key, looked, group: self.group }));
-                        Ok(Row { line, size, owner: item.owner, draft: item.draft, mark })
+                        let source_key =
+                            Some(Box::new(SourceKey { key: item.key, looked, group: self.group }));
+                        Ok(Row { line, size, owner: item.owner, draft: item.draft, source_key })
                     }
                     // It may have been adopted, and deleted since.
                     Err(gone) => not(NotStored::Refused(item.refused(gone.to_string().into()))),
@@ -134,7 +135,7 @@ impl RowMarker {
 }
 
 /// Makes rows of all parts, in a task of its own.
-pub(crate) fn rows(mut parts: Parts, mut marker: RowMarker) -> IncomingRows<NotStored> {
+pub(crate) fn rows(mut parts: Parts, mut identifier: RowIdentifier) -> IncomingRows<NotStored> {
     task(async move |send| {
         loop {
             let (mut group, mut bytes, mut ended) = (Vec::with_capacity(GROUP), 0, None);
@@ -154,7 +155,7 @@ pub(crate) fn rows(mut parts: Parts, mut marker: RowMarker) -> IncomingRows<NotS
                     }
                 }
             }
-            let mut rows = match marker.rows(group).await {
+            let mut rows = match identifier.rows(group).await {
                 Ok(rows) => rows,
                 Err(error) => return drop(send.send(Err(Unreadable::failed(error))).await),
             };

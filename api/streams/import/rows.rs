@@ -123,7 +123,7 @@ impl RowReader {
                 },
             };
             if line >= self.from_line {
-                let row = item.map(|(owner, draft)| Row { line, size, owner, draft, mark: None });
+                let row = item.map(|(owner, draft)| Row { line, size, owner, draft, source_key: None });
                 return Ok(Some(row.map_err(|why| Bad { line, size, why })));
             }
         }

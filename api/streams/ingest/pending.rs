@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use pagebucket_engine::internal::{MarkedSoFar, UploadedSoFar};
+use pagebucket_engine::internal::{IdentifiedSoFar, UploadedSoFar};
 use pagebucket_model::domain::{OwnerId, PageSize, Seq};
 
 use super::budget::OWN;
@@ -26,7 +26,7 @@ pub(crate) enum SoFar {
     /// The progress of a keyed upload.
     Lines(UploadedSoFar),
     /// Of rows with identities of their own.
-    Marked(MarkedSoFar),
+    Identified(IdentifiedSoFar),
 }
 
 /// Up to this number of owners with rows, waiting or under way, a batch takes all rows of its owner.
@@ -207,8 +207,8 @@ impl PendingRows {
         }
     }
 
-    /// Remembers the progress of the owner's keyed upload, or of its marked rows. Without it a search begins
-    /// where the upload did, which only takes longer.
+    /// Remembers the progress of the owner's keyed upload, or of its rows with source keys. Without it a
+    /// search begins where the upload did, which only takes longer.
     pub(super) fn keep(&mut self, owner: &OwnerId, so_far: SoFar) {
         remember(&mut self.keyed, owner, so_far, MOST_KEYED);
     }
@@ -257,7 +257,7 @@ mod tests {
             size: 1,
             owner: OwnerId::Integer(owner),
             draft: Item::new(Default::default(), Instant::MIN).into(),
-            mark: None,
+            source_key: None,
         }
     }
 

@@ -245,7 +245,7 @@ mod tests {
             size: 10,
             owner: OwnerId::Integer(owner),
             draft: Item::new(Default::default(), Instant::MIN).into(),
-            mark: None,
+            source_key: None,
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use derive_more::Display;
 use pagebucket_engine::appends::{AppendCause, AppendError, AppendProgress, LineRefusal};
-use pagebucket_engine::internal::{MarkedSoFar, UploadedSoFar, Waiting, weight};
+use pagebucket_engine::internal::{IdentifiedSoFar, UploadedSoFar, Waiting, weight};
 use pagebucket_engine::{Engine, Error, Gone};
 use pagebucket_model::domain::{IdempotencyKey, OwnerId, Seq};
 use pagebucket_model::item::Item;
@@ -104,7 +104,7 @@ impl Sent {
 /// Memory of a batch under way, in bytes: its rows, with memory for all that the vector has, their copies on
 /// the way to the database, and a constant part.
 pub(crate) fn bytes_under_way(rows: &Vec<Row>, keyed: bool) -> usize {
-    let once = keyed || rows.first().is_some_and(|row| row.mark.is_some());
+    let once = keyed || rows.first().is_some_and(|row| row.source_key.is_some());
     let (batch, copies) = if once { (KEYED, 3) } else { (UNKEYED, 1) };
     let heap: usize = rows.iter().map(Row::heap).sum();
     batch + rows.capacity() * (size_of::<Row>() + copies * size_of::<Item>()) + heap * (1 + copies)
@@ -136,7 +136,9 @@ pub(crate) async fn send(
 ) -> Sent {
     batch.so_far = batch.so_far.or_else(|| match &to.key {
         Some(key) => Some(SoFar::Lines(UploadedSoFar::nothing(batch.owner.clone(), key.clone()))),
-        None => batch.rows.first()?.mark.as_ref().map(|_| SoFar::Marked(MarkedSoFar::default())),
+        None => {
+            batch.rows.first()?.source_key.as_ref().map(|_| SoFar::Identified(IdentifiedSoFar::default()))
+        }
     });
     let mut sent = Sent::nothing_of(batch);
     let mut give_up = Instant::now() + options.patience;
@@ -221,11 +223,11 @@ async fn append_once(
             let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
             to.engine.append_lines(so_far, lines, to.began, room).await
         }
-        SoFar::Marked(so_far) => {
-            let marked = rows
+        SoFar::Identified(so_far) => {
+            let items = rows
                 .iter()
-                .filter_map(|row| Some((row.draft.dated(to.began), (**row.mark.as_ref()?).clone())));
-            to.engine.append_marked(so_far, owner, marked.collect(), room).await
+                .filter_map(|row| Some((row.draft.dated(to.began), (**row.source_key.as_ref()?).clone())));
+            to.engine.append_identified(so_far, owner, items.collect(), room).await
         }
     }
 }

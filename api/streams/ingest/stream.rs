@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use pagebucket_engine::internal::Mark;
+use pagebucket_engine::internal::SourceKey;
 use pagebucket_model::domain::OwnerId;
 use pagebucket_model::item::Draft;
 use tokio::sync::mpsc;
@@ -26,7 +26,7 @@ pub struct Row {
     pub draft: Draft,
     /// How it is known to be stored already, if it has an identity of its own. All rows of a stream have one,
     /// or none.
-    pub mark: Option<Box<Mark>>,
+    pub source_key: Option<Box<SourceKey>>,
 }
 
 impl Row {
@@ -36,7 +36,7 @@ impl Row {
             OwnerId::Integer(_) => 0,
             OwnerId::Text(id) => 2 * size_of::<usize>() + id.len(),
         };
-        self.draft.size() + owner + self.mark.as_ref().map_or(0, |_| size_of::<Mark>())
+        self.draft.size() + owner + self.source_key.as_ref().map_or(0, |_| size_of::<SourceKey>())
     }
 }
 

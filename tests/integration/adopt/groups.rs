@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pagebucket_engine::Engine;
-use pagebucket_engine::internal::{ItemKey, Mark, MarkedSoFar, Waiting};
+use pagebucket_engine::internal::{IdentifiedSoFar, ItemKey, SourceKey, Waiting};
 
 use tokio_util::sync::CancellationToken;
 
@@ -17,17 +17,17 @@ async fn what_another_process_stores_meanwhile_is_not_doubled() {
     let setup = Setup::on(shared().await).of(history);
     let (ours, theirs) = (setup.store().await, setup.store().await);
     let (ours, theirs) = (engine::histories(&ours, history), engine::histories(&theirs, history));
-    let append = async |engine: &Engine, so_far: &mut MarkedSoFar, numbers: &[u8]| {
+    let append = async |engine: &Engine, so_far: &mut IdentifiedSoFar, numbers: &[u8]| {
         let item = |number: &u8| {
             let key = ItemKey::read(&[*number; ItemKey::LEN]).expect("a key");
-            (engine::dated(history, u64::from(*number), 1_000), Mark { key, looked: 0, group: 1 })
+            (engine::dated(history, u64::from(*number), 1_000), SourceKey { key, looked: 0, group: 1 })
         };
         let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
         let items = numbers.iter().map(item).collect();
-        engine.append_marked(so_far, &engine::owner(history, 1), items, &mut waiting).await
+        engine.append_identified(so_far, &engine::owner(history, 1), items, &mut waiting).await
     };
-    append(theirs, &mut MarkedSoFar::default(), &[2, 3]).await.expect("stored");
-    let mut so_far = MarkedSoFar::default();
+    append(theirs, &mut IdentifiedSoFar::default(), &[2, 3]).await.expect("stored");
+    let mut so_far = IdentifiedSoFar::default();
     append(ours, &mut so_far, &[1, 2]).await.expect_err("one is stored");
     append(ours, &mut so_far, &[1, 2]).await.expect("stored");
     append(ours, &mut so_far, &[3]).await.expect_err("it is stored");

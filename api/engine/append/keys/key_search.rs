@@ -18,7 +18,7 @@ pub(crate) struct KeySearch {
     wanted: SearchGoal,
     /// The items that are found, appended or refused.
     pub placed: Placed,
-    /// The marked items that are stored, by their keys.
+    /// The items with source keys that are stored, by their keys.
     pub found: Vec<(ItemKey, Seq)>,
     looked: u64,
 }
@@ -29,8 +29,8 @@ enum SearchGoal {
     Items(Arc<[ItemKey]>),
     /// Lines of an upload, in order of their numbers: they are stored in this order, and some may be missing.
     Lines(Tag, Arc<[NumberedItem]>),
-    /// Items with identities of their own, in the order in which they are to be stored. Other attempts may have stored any of them,
-    /// in any order.
+    /// Items with identities of their own, in the order in which they are to be stored. Other attempts may
+    /// have stored any of them, in any order.
     Identified(Arc<[ItemKey]>, Arc<HashSet<ItemKey>>),
 }
 
@@ -45,8 +45,8 @@ impl KeySearch {
         Self::new(SearchGoal::Lines(tag, lines), from)
     }
 
-    /// A search for marked items, all of which are after `from`. It finds them in any order, and never ends
-    /// before the history does.
+    /// A search for items with source keys, all of which are after `from`. It finds them in any order, and
+    /// never ends before the history does.
     pub(crate) fn of_marked(keys: Arc<[ItemKey]>, from: u64) -> Self {
         let all = Arc::new(keys.iter().copied().collect());
         Self::new(SearchGoal::Identified(keys, all), from)

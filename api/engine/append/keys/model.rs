@@ -12,9 +12,9 @@
 //! **Code of the model**: everything around it. The database ([`database`]): a history in pages of two, the
 //! record of the key and its expiry, what is at majority and what may still be lost. The steps of an attempt
 //! ([`steps`]): `from`, the record, tails, scans, commands and their answers. They restate what
-//! `register.rs`, `record.rs`, `page_search.rs`, `commit.rs`, `batch.rs` and `session.rs` do; the tests with a real
-//! mongod show that those files do it. The outcome in a record is left out, because it only repeats the
-//! result of a search.
+//! `register.rs`, `record.rs`, `page_search.rs`, `commit.rs`, `batch.rs` and `session.rs` do; the tests with
+//! a real mongod show that those files do it. The outcome in a record is left out, because it only repeats
+//! the result of a search.
 //!
 //! The model is bounded to
 //!

@@ -195,8 +195,7 @@ async fn create_one(database: &Database, definition: &Definition) -> Result<(), 
 /// What creates a history: a collection that is clustered, so that a bucket is one write and one read without
 /// a separate index on `_id`; its validator; and its indexes.
 pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
-    let (name, owner, size) =
-        (&*definition.name, &*definition.owner.field, definition.page_size);
+    let (name, owner, size) = (&*definition.name, &*definition.owner.field, definition.page_size);
     let id = match definition.owner.kind {
         OwnerType::Integer => {
             doc! { "bsonType": "long", "minimum": 1_i64, "maximum": MAX_SAFE_INTEGER as i64 }

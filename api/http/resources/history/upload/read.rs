@@ -253,7 +253,7 @@ impl LineReader {
                     Some(clock) if draft.date().is_none() => draft.dated(clock.now()).into(),
                     _ => draft,
                 };
-                Ok(Row { line: number, size, owner, draft, mark: None })
+                Ok(Row { line: number, size, owner, draft, source_key: None })
             }
             Err(DraftError::NotJson(error)) => {
                 Err(bad(Faults::of_whole(format!("is not JSON: {}", error.in_one_line())), false))
