@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use pagebucket_engine::appends::KeyedRequest;
 use pagebucket_engine::model::definition::Definition;
 use pagebucket_engine::model::domain::{Clock, Cursor, IdempotencyKey, Limit, PageNumber, Window};
 use pagebucket_engine::model::item::canonical;
@@ -41,9 +42,9 @@ pub async fn run(uri: &str, database: &str) -> Result<(), Box<dyn Error>> {
     for _ in 0..2 {
         let key = IdempotencyKey::parse(b"monday")?;
         let drafts = notes.definition().item.parse_drafts(body, 10)?;
-        let now = Clock::system().now();
-        let (progress, _) =
-            notes.append_once(ann.clone(), key, drafts, &canonical(body), now, within()).await?;
+        let arrived = Clock::system().now();
+        let request = KeyedRequest { key, drafts, canonical: &canonical(body), arrived };
+        let (progress, _) = notes.append_once(ann.clone(), request, within()).await?;
         println!("{:?}, stored before: {}", progress.ranges(), progress.is_replayed());
     }
     let history = notes.reads().history(ann.clone(), within()).await?;

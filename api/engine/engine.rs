@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use mongodb::bson::Timestamp;
 use pagebucket_model::definition::Definition;
-use pagebucket_model::domain::{IdempotencyKey, Instant, OwnerId, ReadPreference, Seq, Totals};
+use pagebucket_model::domain::{Instant, OwnerId, ReadPreference, Seq, Totals};
 use pagebucket_model::item::{Draft, Item};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -32,7 +32,7 @@ use crate::append::group_commit::QueueClient;
 use crate::append::identified::{IdentifiedSoFar, SourceKey};
 use crate::append::lines::UploadedSoFar;
 use crate::append::queue::{AppendQueue, Waiting};
-use crate::append::request::{AppendError, AppendProgress, AppendTerms, Appended};
+use crate::append::request::{AppendError, AppendProgress, AppendTerms, Appended, KeyedRequest};
 use crate::care::deletion::erase::Erasures;
 use crate::care::deletion::erased_keys::ScanTurn;
 use crate::care::deletion::erased_late::LateErasures;
@@ -164,8 +164,7 @@ impl Engine {
     }
 
     /// Stores at least one item at the end of a history, unless a request with the same key has already
-    /// stored the items. `canonical` has the canonical form of each ([`pagebucket_model::item::canonical`]),
-    /// by which a repeat is known. `now` is the time at which the request arrived.
+    /// stored the items.
     ///
     /// If the terms expect a total, the items are looked for first: where they are stored, the total does not
     /// matter. Where some of them are stored, the rest is stored whatever the total is.
@@ -180,13 +179,11 @@ impl Engine {
     pub async fn append_once(
         &self,
         owner: OwnerId,
-        key: IdempotencyKey,
-        drafts: Vec<Draft>,
-        canonical: &[Vec<u8>],
-        now: Instant,
+        request: KeyedRequest<'_>,
         terms: impl Into<AppendTerms>,
     ) -> Result<(AppendProgress, Instant), AppendError> {
-        let arrival = AppendArrival { at: now, terms: terms.into(), client: self.client };
+        let KeyedRequest { key, drafts, canonical, arrived } = request;
+        let arrival = AppendArrival { at: arrived, terms: terms.into(), client: self.client };
         self.shared.appender.append_once(owner, key, drafts, canonical, arrival).await
     }
 }

@@ -61,7 +61,9 @@ pub use store::reads::reader::History;
 /// What an append is asked and answers.
 pub mod appends {
     pub use crate::append::placed::LineRefusal;
-    pub use crate::append::request::{AppendCause, AppendError, AppendProgress, AppendTerms, Appended};
+    pub use crate::append::request::{
+        AppendCause, AppendError, AppendProgress, AppendTerms, Appended, KeyedRequest,
+    };
     pub use crate::append::statement::SecondsExhausted;
 }
 

@@ -1,8 +1,8 @@
 //! An append, from the queue to its outcome.
 
 use mongodb::bson::Timestamp;
-use pagebucket_model::domain::{OwnerId, Position, Seq, SeqRange};
-use pagebucket_model::item::Item;
+use pagebucket_model::domain::{IdempotencyKey, Instant, OwnerId, Position, Seq, SeqRange};
+use pagebucket_model::item::{Draft, Item};
 
 use super::statement::SecondsExhausted;
 use crate::append::expectation::{Expectation, Judgement, PlannedPlace};
@@ -13,6 +13,19 @@ use crate::mongo::{Deadline, Error};
 use crate::store::buckets::document::KeyedItem;
 use crate::store::buckets::identity::RecordId;
 use crate::store::collection::fence::ReadTime;
+
+/// A request with a key, whose items are stored once however often it is sent.
+#[derive(Debug)]
+pub struct KeyedRequest<'a> {
+    /// The key.
+    pub key: IdempotencyKey,
+    /// The items; one without a date gets the time at which the first request with the key arrived.
+    pub drafts: Vec<Draft>,
+    /// The canonical form of each item ([`pagebucket_model::item::canonical`]), by which a repeat is known.
+    pub canonical: &'a [Vec<u8>],
+    /// When the request arrived.
+    pub arrived: Instant,
+}
 
 /// On which terms items are appended.
 #[derive(Debug, Clone, Copy)]

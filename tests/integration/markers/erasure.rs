@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, DateTime, Document, doc};
-use pagebucket_engine::appends::{AppendCause, AppendTerms};
+use pagebucket_engine::appends::{AppendCause, AppendTerms, KeyedRequest};
 use pagebucket_engine::erasures::{Erasure, Reopening};
 use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Store};
@@ -173,7 +173,8 @@ async fn append_once(place: &Place, store: &Store, owner: u64, key: &str) -> Res
     let key = pagebucket_model::domain::IdempotencyKey::parse(key.as_bytes()).expect("a key");
     let now = Instant::from_millis(DATE).unwrap();
     let owner = place.owner(owner);
-    let stored = engine_of(store, place).append_once(owner, key, drafts, &[vec![1]], now, soon()).await;
+    let request = KeyedRequest { key, drafts, canonical: &[vec![1]], arrived: now };
+    let stored = engine_of(store, place).append_once(owner, request, soon()).await;
     stored.map(|(progress, _)| seqs(&progress)).map_err(|error| error.to_string())
 }
 

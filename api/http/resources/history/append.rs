@@ -7,7 +7,7 @@ use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use pagebucket_engine::Engine;
-use pagebucket_engine::appends::AppendTerms;
+use pagebucket_engine::appends::{AppendTerms, KeyedRequest};
 use pagebucket_model::domain::{
     DraftError, Instant, MAX_SAFE_INTEGER, OwnerId, OwnerMember, Position, Seq, SeqRange, Totals,
 };
@@ -191,7 +191,10 @@ async fn append_body(
     let keyed = key.is_some();
     let terms = AppendTerms { deadline, expected };
     let stored = match key {
-        Some(key) => engine.append_once(owner.clone(), key, drafts, &canonical(&bytes), now, terms).await,
+        Some(key) => {
+            let request = KeyedRequest { key, drafts, canonical: &canonical(&bytes), arrived: now };
+            engine.append_once(owner.clone(), request, terms).await
+        }
         None => {
             let items = drafts.iter().map(|draft| draft.dated(now)).collect();
             let appended = engine.append(owner.clone(), items, terms).await;
