@@ -6,7 +6,7 @@ import { dirname, join, relative } from "node:path";
 import { suite, test } from "node:test";
 
 import { root } from "../../clients/typescript/test/service.js";
-import { arranged, moved, undeclaredIn, withChange } from "../src/history/columns.js";
+import { arranged, moved, undeclaredIn, withChange, withWidth } from "../src/history/columns.js";
 import {
   arrivedInSearch,
   arrivedOnPage,
@@ -22,9 +22,11 @@ import {
   searchSteps,
   stepWords,
   withWindow,
+  type PagePlace,
 } from "../src/history/view-state.js";
 
 const seqs = (...numbers: number[]) => numbers.map((seq) => ({ seq }));
+const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 suite("a page of items", () => {
   const history = { order: "desc", rows: 10, total: 9367, newestAt: 9367, firstSeq: 1 } as const;
@@ -32,10 +34,37 @@ suite("a page of items", () => {
   test("the newest items are as many as a page has, however few the last page has", () => {
     const { after, end, page, steps } = pageView({ ...history, wanted: undefined, total: 11, newestAt: 11 });
     assert.deepEqual([after, end, page], [1, Infinity, 2]);
-    assert.deepEqual(steps, { first: undefined, previous: undefined, next: 1, last: 1 });
+    assert.deepEqual(steps, { first: undefined, previous: undefined, next: { before: 2 }, last: { after: 0 } });
     assert.equal(pageView({ ...history, wanted: undefined }).after, 9357);
     // What is appended does not move them.
     assert.equal(pageView({ ...history, wanted: undefined, total: 9400 }).after, 9357);
+  });
+
+  test("steps from the newest items go on exactly where these end: every item is shown once", () => {
+    /** What is shown on the way from a place to the end of the history. */
+    const walk = (to: "older" | "newer", from: PagePlace, choice: Omit<Parameters<typeof pageView>[0], "wanted" | "newestAt">) => {
+      const seen: number[] = [];
+      for (let place: PagePlace | undefined = from; place !== undefined; ) {
+        const { after, end, steps } = pageView({ ...choice, wanted: undefined, cursor: typeof place === "object" ? place : {}, newestAt: choice.total });
+        const items = range(after + 1, Math.min(end, choice.total));
+        assert.ok(items.length >= 1 && items.length <= choice.rows);
+        if (to === "older") seen.unshift(...items);
+        else seen.push(...items);
+        place = (to === "older") === (choice.order === "desc") ? steps.next : steps.previous;
+      }
+      return seen;
+    };
+    for (const order of ["desc", "asc"] as const)
+      for (const rows of [10, 25, 100])
+        for (const [total, firstSeq] of [[9367, 1], [120, 1], [101, 1], [100, 1], [9, 1], [127, 51]] as const) {
+          const choice = { order, rows, total, firstSeq };
+          assert.deepEqual(walk("older", "newest", choice), range(firstSeq, total), JSON.stringify(choice));
+          assert.deepEqual(walk("newer", { after: firstSeq - 1 }, choice), range(firstSeq, total), JSON.stringify(choice));
+        }
+    // What is newer than a window may be the newest items, which have an address of their own.
+    const window = pageView({ ...history, wanted: undefined, cursor: { before: 9358 } });
+    assert.deepEqual([window.after, window.end, window.steps.previous, window.steps.first], [9347, 9357, "newest", "newest"]);
+    assert.deepEqual(pageView({ ...history, wanted: undefined, cursor: { before: 9358 }, total: 9370 }).steps.previous, { after: 9357 });
   });
 
   test("steps go down the list in either order, and none leads out of the history", () => {
@@ -133,7 +162,10 @@ suite("columns", () => {
     const columns = [{ name: "a" }, { name: "b" }];
     assert.deepEqual(moved(columns, "b", -1), [{ name: "b" }, { name: "a" }]);
     assert.deepEqual(moved(columns, "b", 1), columns);
-    assert.deepEqual(withChange(columns, "a", { width: 8 }), [{ name: "a", width: 8 }, { name: "b" }]);
+    assert.deepEqual(withChange(columns, "a", { hidden: true }), [{ name: "a", hidden: true }, { name: "b" }]);
+    const wide = withWidth(columns, "a", 8);
+    assert.deepEqual(wide, [{ name: "a", width: 8 }, { name: "b" }]);
+    assert.deepEqual(withWidth(wide, "a", undefined), columns);
   });
 
   test("members that no schema declares are known, the most frequent first", () => {

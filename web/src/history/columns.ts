@@ -27,6 +27,18 @@ export function moved(columns: readonly ColumnChoice[], name: string, by: 1 | -1
   return all;
 }
 
+/** In characters. */
+export const WIDEST = 500;
+
+/** Without a width the column is as wide as its values. */
+export function withWidth(columns: readonly ColumnChoice[], name: string, width: number | undefined): ColumnChoice[] {
+  return columns.map((one) => {
+    if (one.name !== name) return one;
+    const { width: _, ...rest } = one;
+    return width === undefined ? rest : { ...rest, width };
+  });
+}
+
 export function withChange(columns: readonly ColumnChoice[], name: string, change: Partial<ColumnChoice>): ColumnChoice[] {
   return columns.map((one) => (one.name === name ? { ...one, ...change } : one));
 }

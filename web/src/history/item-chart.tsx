@@ -36,12 +36,12 @@ interface Props extends TabProps {
 
 export function ItemChart({ measure, children, ...props }: Props) {
   const { definition, owner, parameters, asked } = props;
-  const { order, page, filters, from, to } = parameters;
+  const { order, page, filters, from, to, after, before } = parameters;
   const most = parameters.most ?? 1000;
   const zone = useZone();
   const history = useMemo(() => historyOf(definition, owner), [definition, owner]);
   const [progress, setProgress] = useState(0);
-  const key = JSON.stringify([from, to, filters, order, page, most]);
+  const key = JSON.stringify([from, to, filters, order, page, after, before, most]);
   const loaded = useLoaded(key, (signal) => gather(history, parameters, definition.pageSize, most, signal, setProgress));
   const splits = definition.filters.map(({ name }) => name);
   const split = parameters.split && splits.includes(parameters.split) ? parameters.split : undefined;
@@ -109,11 +109,13 @@ function madeOfWords({ definition, parameters, total }: TabProps, items: Item[],
   return `${number(items.length)} of ${count(Math.max(total, items.length), name)}`;
 }
 
-/** From the page that the table shows. */
+/** From the page that the table shows, or from where its items begin. */
 function cursorOf(parameters: Parameters, pageSize: number): { after?: string; before?: string } {
-  const { order, page } = parameters;
-  if (isSelection(parameters) || page === undefined) return {};
-  return order === "asc" ? { after: String((page - 1) * pageSize) } : { before: String(page * pageSize + 1) };
+  const { order, page, after, before } = parameters;
+  if (isSelection(parameters)) return {};
+  const [from, to] = page === undefined ? [after, before] : [(page - 1) * pageSize, page * pageSize + 1];
+  if (order === "asc") return from === undefined ? {} : { after: String(from) };
+  return to === undefined ? {} : { before: String(to) };
 }
 
 async function gather(

@@ -1,4 +1,4 @@
-// A page of a history. Without a number, the newest items and what is appended.
+// A page of a history; items that go on where others ended; or the newest items, and what is appended.
 
 import { list, page as readPage } from "@pagebucket/client";
 import { useMemo, useRef, useState } from "preact/hooks";
@@ -13,21 +13,23 @@ import { addressOfHistory, type Change } from "./parameters";
 import type { TabProps } from "./tab";
 import { ItemTable } from "./table";
 import { Toolbar, type ReaderProps } from "./toolbar";
-import { arrivedOnPage, fillOf, pageView, type Steps } from "./view-state";
+import { arrivedOnPage, fillOf, numbersOf, pageView, type Cursor, type PagePlace, type Steps } from "./view-state";
 
 export function PageOfItems(props: TabProps & ReaderProps) {
   const { definition, owner, parameters, summary, growth, total } = props;
   const { pageSize, items: name } = definition;
-  const { order, page: wanted, rows = pageSize } = parameters;
+  const { order, page: wanted, before, after: since, rows = pageSize } = parameters;
   const history = useMemo(() => historyOf(definition, owner), [definition, owner]);
+  const isNewest = wanted === undefined && before === undefined && since === undefined;
   // What is appended does not lead away from what is read: the newest items are those at the time of their choice.
   const newestAt = useRef(total);
   const followed = useRef(false);
-  if (wanted === undefined && !followed.current) newestAt.current = total;
-  followed.current = wanted === undefined;
+  if (isNewest && !followed.current) newestAt.current = total;
+  followed.current = isNewest;
   // The service answers at most 100 items that are not a page.
   const view = pageView({
     wanted,
+    cursor: cursorWith(since, before),
     order,
     rows: wanted === undefined ? Math.min(rows, 100) : rows,
     total,
@@ -35,15 +37,16 @@ export function PageOfItems(props: TabProps & ReaderProps) {
     firstSeq: summary.firstSeq,
   });
   const { after, end, page, first, last } = view;
-  const isEmpty = total === 0 && wanted === undefined;
+  const isEmpty = isNewest ? total === 0 : end <= after;
   const isStoredPage = wanted !== undefined && rows === pageSize;
   // A window of what was there at some moment never changes: the browser keeps it.
-  const asOf = wanted === undefined ? newestAt.current : end <= total ? end : undefined;
+  const asOf = isNewest ? newestAt.current : end <= total ? end : undefined;
+  const limit = Math.min(rows, end - after, 100);
   const path = isStoredPage
     ? `${history.path}/pages/${page}`
-    : `${history.path}?after=${after}&limit=${Math.min(rows, 100)}${asOf === undefined ? "" : `&asOf=${asOf}`}`;
+    : `${history.path}?after=${after}&limit=${limit}${asOf === undefined ? "" : `&asOf=${asOf}`}`;
   const [turn, setTurn] = useState(0);
-  const key = `${owner} ${wanted === undefined ? "newest" : ""} ${isStoredPage ? page : `${after} ${rows}`} ${turn}`;
+  const key = `${owner} ${isNewest ? "newest" : ""} ${isStoredPage ? page : `${after} ${limit}`} ${turn}`;
   const loaded = useLoaded(isEmpty ? undefined : key, async (signal): Promise<Item[]> => {
     const { items } = await (isStoredPage ? readPage(history, page, { signal }) : list(history, path, { signal }));
     return items as Item[];
@@ -53,7 +56,7 @@ export function PageOfItems(props: TabProps & ReaderProps) {
   const isCurrent = isEmpty || loaded.key === key;
   const growthHere = isCurrent && until < end ? arrivedOnPage(growth.arrived, until, end) : { arrived: [], missed: false };
   const readAgain = () => {
-    if (wanted === undefined) newestAt.current = total;
+    if (isNewest) newestAt.current = total;
     setTurn(turn + 1);
   };
   const { shown, hidden, show } = useHeld({ ...growthHere, order, name, key, after: until, onTooMany: readAgain });
@@ -61,7 +64,8 @@ export function PageOfItems(props: TabProps & ReaderProps) {
   const ascending = [...(stored ?? []), ...(isCurrent ? shown.filter(({ seq }) => seq <= end) : [])];
   const items = order === "asc" ? ascending : ascending.toReversed();
   const at = (change: Change) => addressOfHistory(definition, owner, { order, rows: parameters.rows, live: parameters.live, ...change });
-  const to = (target: number | "newest" | undefined) => (target === undefined ? undefined : at(target === "newest" ? {} : { page: target }));
+  const to = (place: PagePlace | undefined) =>
+    place === undefined ? undefined : at(place === "newest" ? {} : typeof place === "number" ? { page: place } : place);
   const steps: Steps<string> = {
     first: to(view.steps.first),
     previous: to(view.steps.previous),
@@ -69,13 +73,16 @@ export function PageOfItems(props: TabProps & ReaderProps) {
     last: to(view.steps.last),
   };
   useKeys(steps);
-  const beyond = wanted === undefined ? 0 : Math.max(total - Math.max(summary.totalItems, end), 0);
+  const beyond = isNewest ? 0 : Math.max(total - Math.max(summary.totalItems, end), 0);
   const lastSeq = ascending.at(-1)?.seq;
   return (
     <>
       <Toolbar {...props} steps={steps} usualRows={pageSize} items={items} paths={isEmpty ? [] : [path]}>
-        {!isEmpty && <PageChoice page={wanted} order={order} first={first} last={last} addressOf={(page) => at({ page })} />}
-        {lastSeq !== undefined && <State isNewest={wanted === undefined} lastSeq={lastSeq} rows={rows} />}
+        {!isEmpty && (
+          <PageChoice page={wanted} near={page} hint={isNewest ? "newest" : ""} {...{ order, first, last }} addressOf={(page) => at({ page })} />
+        )}
+        {!isNewest && wanted === undefined && ascending[0] && <span class="quiet">{numbersOf(ascending)}</span>}
+        {lastSeq !== undefined && <State {...{ isNewest, lastSeq, rows }} isFinal={wanted === undefined && end <= total} />}
         {beyond > 0 && (
           <a class="tag fresh" href={at({})}>
             {number(beyond)} new
@@ -94,7 +101,7 @@ export function PageOfItems(props: TabProps & ReaderProps) {
           items={items}
           newSince={until}
           busy={loaded.loading}
-          caption={wanted === undefined ? `The newest ${plural(name)}` : `Page ${number(page)} of the ${plural(name)}`}
+          caption={isNewest ? `The newest ${plural(name)}` : wanted === undefined ? `Some of the ${plural(name)}` : `Page ${number(page)} of the ${plural(name)}`}
         />
       )}
       {items.length === 0 && !loaded.loading && loaded.error === undefined && <Nothing {...props} />}
@@ -102,10 +109,22 @@ export function PageOfItems(props: TabProps & ReaderProps) {
   );
 }
 
-function State({ isNewest, lastSeq, rows }: { isNewest: boolean; lastSeq: number; rows: number }) {
+function cursorWith(after: number | undefined, before: number | undefined): Cursor {
+  return { ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) };
+}
+
+interface StateProps {
+  isNewest: boolean;
+  lastSeq: number;
+  rows: number;
+  /** Whether these items, of whatever pages, are all that there will be. */
+  isFinal: boolean;
+}
+
+function State({ isNewest, lastSeq, rows, isFinal }: StateProps) {
   const { page, held } = fillOf(lastSeq, rows);
   const which = isNewest ? `page ${number(page)} ` : "";
-  return held === rows ? (
+  return isFinal || held === rows ? (
     <span class="tag final" title="A full page never changes: browsers keep it">
       {which}final
     </span>
@@ -121,7 +140,7 @@ function Nothing({ definition, owner, parameters, total }: TabProps) {
   if (total > 0)
     return (
       <p class="empty">
-        No {name} are here. <a href={addressOfHistory(definition, owner, { ...parameters, page: undefined })}>The newest {name}</a>
+        No {name} are here. <a href={addressOfHistory(definition, owner, { ...parameters, page: undefined, after: undefined, before: undefined })}>The newest {name}</a>
       </p>
     );
   return (

@@ -55,8 +55,12 @@ export function StepButtons({ steps, words }: { steps: Steps<string>; words: Rec
 }
 
 export interface PageChoiceProps {
-  /** Without a number: the newest items. */
+  /** Without a number: items that are no page, such as the newest. */
   page: number | undefined;
+  /** The page that these items are on, or near. */
+  near: number;
+  /** What stands in the field that has no number. */
+  hint: string;
   order: Order;
   first: number;
   last: number;
@@ -65,10 +69,10 @@ export interface PageChoiceProps {
 }
 
 /** Any page, by its number or by a slider. */
-export function PageChoice({ page, order, first, last, addressOf }: PageChoiceProps) {
+export function PageChoice({ page, near, hint, order, first, last, addressOf }: PageChoiceProps) {
   const [slid, setSlid] = useState<number>();
   const [typed, setTyped] = useState<string>();
-  const shown = slid ?? page ?? last;
+  const shown = slid ?? near;
   // The slider goes the way of the steps: down the list.
   const turned = (page: number) => (order === "asc" ? page : first + last - page);
   const choose = (chosen: number) => {
@@ -92,7 +96,7 @@ export function PageChoice({ page, order, first, last, addressOf }: PageChoicePr
           class="short"
           min={first}
           max={last}
-          placeholder="newest"
+          placeholder={hint}
           value={typed ?? slid ?? page ?? ""}
           onInput={(event) => setTyped(event.currentTarget.value)}
           onChange={() => typed !== undefined && choose(Number(typed))}

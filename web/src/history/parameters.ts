@@ -17,7 +17,7 @@ export interface Parameters {
   to?: string;
   /** Values by the name of their filter. */
   filters: Record<string, string[]>;
-  /** Where the window of a span or of filters begins. */
+  /** Where a window begins: of a span, of filters, or of items that go on where others ended. */
   after?: number;
   before?: number;
   /** Items in a view. Without it, as many as a page has. */

@@ -2,7 +2,7 @@
 
 import { useMemo, useRef, useState } from "preact/hooks";
 import { historyOf } from "../api/read";
-import { count, number, plural } from "../format";
+import { count, plural } from "../format";
 import { Failure } from "../parts/problem";
 import { Held, useHeld } from "./held";
 import { useKeys } from "./pager";
@@ -11,7 +11,7 @@ import { beginOf, useSearch } from "./search";
 import type { TabProps } from "./tab";
 import { ItemTable } from "./table";
 import { Toolbar, type ReaderProps } from "./toolbar";
-import { arrivedInSearch, isAtNewest, progressOf, progressWords, searchSteps, type Cursor, type Steps } from "./view-state";
+import { arrivedInSearch, isAtNewest, numbersOf, progressOf, progressWords, searchSteps, type Cursor, type Steps } from "./view-state";
 
 /** Requests of a search that begins again by itself. */
 const SHORT = 3;
@@ -106,9 +106,4 @@ export function SelectedItems(props: TabProps & ReaderProps) {
       )}
     </>
   );
-}
-
-function numbersOf(items: { seq: number }[]): string {
-  const seqs = items.map(({ seq }) => seq);
-  return `numbers ${number(Math.min(...seqs))} to ${number(Math.max(...seqs))}`;
 }

@@ -1,4 +1,4 @@
-// The menu of a table: which columns it has, in which order, how wide they are, and which stay in view.
+// The menu of a table: which columns it has, in which order, and which stay in view.
 
 import { Menu } from "../parts/menu";
 import { plain, Text } from "../parts/text";
@@ -28,7 +28,7 @@ export function TableMenu({ columns, choice: { dense, change } }: Props) {
         <button type="button" class="small" onClick={() => set([])}>
           As the definition has them
         </button>
-        <span class="quiet">This browser keeps it. A width is in characters.</span>
+        <span class="quiet">This browser keeps it. The edge of a column's head is dragged to give it a width.</span>
       </div>
     </Menu>
   );
@@ -42,14 +42,9 @@ interface RowProps {
   isLast: boolean;
 }
 
-function Row({ column: { name, hidden = false, pinned = false, width }, columns, set, isFirst, isLast }: RowProps) {
+function Row({ column: { name, hidden = false, pinned = false }, columns, set, isFirst, isLast }: RowProps) {
   const called = plain(name);
   const change = (change: Partial<ColumnChoice>) => set(withChange(columns, name, change));
-  const resize = (text: string) => {
-    const { width: _, ...rest } = columns.find((one) => one.name === name)!;
-    const width = Number(text);
-    set(columns.map((one) => (one.name === name ? { ...rest, ...(width >= 1 && width <= 500 ? { width } : {}) } : one)));
-  };
   return (
     <li class="row">
       <label class="check">
@@ -65,16 +60,6 @@ function Row({ column: { name, hidden = false, pinned = false, width }, columns,
         />
         stays
       </label>
-      <input
-        type="number"
-        class="short"
-        min={1}
-        max={500}
-        aria-label={`Width of ${called} in characters`}
-        placeholder="width"
-        value={width ?? ""}
-        onChange={(event) => resize(event.currentTarget.value)}
-      />
       <button type="button" class="small" aria-label={`${called} earlier`} disabled={isFirst} onClick={() => set(moved(columns, name, -1))}>
         ↑
       </button>

@@ -10,7 +10,8 @@ import { count, number, plural, singular } from "../format";
 import { plain, Text } from "../parts/text";
 import { Value } from "../parts/value";
 import { useZone } from "../parts/zone";
-import { arranged, undeclaredIn, type ColumnChoice } from "./columns";
+import { ColumnEdge } from "./column-edge";
+import { arranged, undeclaredIn, withWidth, type ColumnChoice } from "./columns";
 import { isChoosable, ItemDetails } from "./item-details";
 import { addressOfHistory, type Parameters } from "./parameters";
 import type { TableChoice } from "./table-choice";
@@ -43,7 +44,8 @@ export function ItemTable(props: TableProps) {
   const { definition, owner, parameters, items, newSince, caption, busy, choice, find } = props;
   const { mark, order } = parameters;
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
-  const columns = columnsOf(definition, items, choice).filter(({ hidden }) => !hidden);
+  const all = columnsOf(definition, items, choice);
+  const columns = all.filter(({ hidden }) => !hidden);
   const schemas = new Map(definition.columns.map(({ name, schema }) => [name, schema]));
   const shown = find ? items.filter((item) => hasText(item, find)) : items;
   const place = useRef<HTMLTableElement>(null);
@@ -58,6 +60,8 @@ export function ItemTable(props: TableProps) {
     if (!next.delete(seq)) next.add(seq);
     setOpened(next);
   };
+  const zone = useZone();
+  const isDate = (name: string) => kindOf(schemas.get(name) ?? {}) === "date";
   const cell = (index: number) => (index < pins ? `pin pin-${index + 1}` : "");
   return (
     <>
@@ -80,11 +84,13 @@ export function ItemTable(props: TableProps) {
                   role="columnheader"
                   scope="col"
                   class={`${isRight(schemas.get(name))} ${cell(index)}`}
-                  style={width === undefined ? undefined : { width: `${width}ch` }}
+                  // Without the edge, which has a name of its own.
+                  aria-label={isDate(name) ? `${plain(name)} ${zone}` : plain(name)}
                   title={schemas.get(name)?.description ?? (schemas.has(name) ? undefined : "The definition does not declare it")}
                 >
                   <Text of={name} />
-                  {kindOf(schemas.get(name) ?? {}) === "date" && <Zone />}
+                  {isDate(name) && <span class="zone"> {zone}</span>}
+                  <ColumnEdge name={name} width={width} onWidth={(width) => choice.change({ columns: withWidth(all, name, width) })} />
                 </th>
               ))}
             </tr>
@@ -147,11 +153,6 @@ export function ItemTable(props: TableProps) {
 
 function isRight(schema: Schema | undefined): string {
   return schema && isNumeric(schema) ? "right" : "";
-}
-
-/** In which zone moments are shown. */
-function Zone() {
-  return <span class="zone"> {useZone()}</span>;
 }
 
 /** A value that a click chooses by, if the definition has a filter for it. */

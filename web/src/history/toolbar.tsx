@@ -9,7 +9,7 @@ import { Fold } from "../parts/fold";
 import { Download } from "./download";
 import { GoTo } from "./go-to";
 import { StepButtons } from "./pager";
-import { addressOfHistory, ROWS, type Change } from "./parameters";
+import { addressOfHistory, isSelection, ROWS, type Change } from "./parameters";
 import type { TabProps } from "./tab";
 import { columnsOf } from "./table";
 import { TableMenu } from "./table-menu";
@@ -37,10 +37,11 @@ interface Props extends TabProps, ReaderProps {
 export function Toolbar({ steps, usualRows, items, paths, children, find, onFind, choice, ...props }: Props) {
   const { definition, owner, parameters, asked } = props;
   const { order, rows = usualRows } = parameters;
-  // Another arrangement begins at its own beginning.
+  // Another arrangement of a selection begins at its own beginning.
   const rearranged = (change: Change) => {
-    const { after: _, before: __, page: ___, mark: ____, ...kept } = parameters;
-    go(addressOfHistory(definition, owner, { ...kept, ...change }));
+    const { after, before, page: _, mark: __, ...kept } = parameters;
+    const place = isSelection(parameters) ? {} : { after, before };
+    go(addressOfHistory(definition, owner, { ...kept, ...place, ...change }));
   };
   // Other rows: the page that has the first item of this one.
   const withRows = (chosen: number) => {

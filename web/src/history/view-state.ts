@@ -3,7 +3,7 @@
 
 export type Order = "asc" | "desc";
 
-/** Where a window begins. Without a number it begins at the end that its order shows first. */
+/** Where a window begins: its items are after a number, or before one. Without a number it begins at the end that its order shows first. */
 export interface Cursor {
   after?: number;
   before?: number;
@@ -50,21 +50,27 @@ export function itemSteps(order: Order, seq: number, firstSeq: number | undefine
 
 // Pages
 
+/** What a view of pages shows: a page, the newest items, or the items before or after a number. */
 export interface PageView {
   /** Shows the items after this number, up to `end`, which is `Infinity` for the newest. */
   after: number;
   end: number;
-  /** The number of the page. The newest items belong to the last one, and may belong to that before it. */
+  /** The number of the page. Newest items and those at a cursor may belong to several: it is that of the last of them. */
   page: number;
   /** The first and the last page that there are. */
   first: number;
   last: number;
-  steps: Steps<number | "newest">;
+  steps: Steps<PagePlace>;
 }
 
+/** Where a step leads: to a page, to the items that go on exactly where others end, or to the newest. */
+export type PagePlace = number | "newest" | Cursor;
+
 interface PageChoice {
-  /** The number of the page. Without it, the newest items: as many as a page has. */
+  /** The number of the page. Without it and without a cursor, the newest items: as many as a page has. */
   wanted: number | undefined;
+  /** Shows the items before a number, or after it. */
+  cursor?: Cursor;
   order: Order;
   /** Items on a page. */
   rows: number;
@@ -75,29 +81,45 @@ interface PageChoice {
   firstSeq: number;
 }
 
-export function pageView({ wanted, order, rows, total, newestAt, firstSeq }: PageChoice): PageView {
+export function pageView({ wanted, cursor = {}, order, rows, total, newestAt, firstSeq }: PageChoice): PageView {
   const pageOf = (seq: number) => Math.max(Math.ceil(seq / rows), 1);
   const last = pageOf(total);
   const first = Math.min(pageOf(firstSeq), last);
-  if (wanted === undefined) {
-    const after = Math.max(newestAt - rows, firstSeq - 1, 0);
-    // Older ones begin on the page that has the item before these.
-    const hasOlder = after >= firstSeq;
-    const ends = { oldest: hasOlder ? first : undefined, older: hasOlder ? pageOf(after) : undefined, newer: undefined, newest: undefined };
-    return { after, end: Infinity, page: last, first, last, steps: stepsOf(order, ends) };
+  if (wanted !== undefined) {
+    const steps = stepsOf<PagePlace>(order, {
+      oldest: wanted > first ? first : undefined,
+      older: wanted > first ? Math.min(wanted - 1, last) : undefined,
+      newer: wanted < last ? wanted + 1 : undefined,
+      newest: "newest",
+    });
+    return { after: (wanted - 1) * rows, end: wanted * rows, page: wanted, first, last, steps };
   }
-  const steps = stepsOf<number | "newest">(order, {
-    oldest: wanted > first ? first : undefined,
-    older: wanted > first ? Math.min(wanted - 1, last) : undefined,
-    newer: wanted < last ? wanted + 1 : undefined,
-    newest: "newest",
+  const begin = Math.max(firstSeq - 1, 0);
+  const isNewest = cursor.after === undefined && cursor.before === undefined;
+  const end = isNewest ? Infinity : cursor.after === undefined ? cursor.before! - 1 : Math.max(cursor.after, begin) + rows;
+  const after = Math.max(isNewest ? newestAt - rows : end - rows, begin);
+  const hasOlder = after > begin;
+  const hasNewer = end < total;
+  const steps = stepsOf<PagePlace>(order, {
+    oldest: hasOlder ? { after: begin } : undefined,
+    older: hasOlder ? { before: after + 1 } : undefined,
+    // The newest items begin where these end only by chance.
+    newer: !hasNewer ? undefined : end === total - rows ? "newest" : { after: end },
+    newest: isNewest ? undefined : "newest",
   });
-  return { after: (wanted - 1) * rows, end: wanted * rows, page: wanted, first, last, steps };
+  return { after, end, page: pageOf(Math.min(end, total)), first, last, steps };
 }
 
 /** How far the page of the last item is filled. */
 export function fillOf(lastSeq: number, rows: number): { page: number; held: number } {
   return { page: Math.ceil(lastSeq / rows), held: ((lastSeq - 1) % rows) + 1 };
+}
+
+/** Which items these are, in words. */
+export function numbersOf(items: readonly { seq: number }[]): string {
+  const number = new Intl.NumberFormat("en").format;
+  const seqs = items.map(({ seq }) => seq);
+  return `numbers ${number(Math.min(...seqs))} to ${number(Math.max(...seqs))}`;
 }
 
 /** What has come that belongs to a page, of which the items up to `until` are shown as they were stored. */
