@@ -16,6 +16,10 @@ export function plural(name: string): string {
   return name.endsWith("s") ? name : `${name} items`;
 }
 
+export function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 export function singular(plural: string): string {
   if (plural.endsWith("ies")) return `${plural.slice(0, -3)}y`;
   return plural.replace(/(?<=[sxz]|sh|ch)es$|s$/, "");

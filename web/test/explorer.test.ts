@@ -6,13 +6,13 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { after, before, suite, test } from "node:test";
+import { suite, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 
 import { violationsOf } from "./axe.js";
 import { framesPanned } from "./frames.js";
-import { eventually, launch, root, Service, skip, Visitor } from "./service.js";
+import { eventually, root, skip, stage } from "./service.js";
 
 const TRADES = 9367;
 const TICKERS = ["ACME", "AMD", "MDB", "ZETA-A"];
@@ -41,6 +41,7 @@ const HOSTILE = {
 const VIEWS = [
   "/",
   "/explorer/customers",
+  "/explorer/customers?_new=on",
   "/explorer/customers/42",
   "/explorer/customers/42/trades",
   "/explorer/customers/42/trades?page=3&order=asc",
@@ -80,17 +81,8 @@ const range = (from: number, to: number) =>
 const isLive = (page: Page) => page.locator("[data-live=stream]").waitFor();
 
 suite("the explorer", { skip }, () => {
-  let service: Service, browser: Browser;
+  const { service, visitorOf, visit } = stage([HOSTILE], "--allow-erase", "--retain-pages", "trades=1000");
   let customers = 100;
-  before(async () => {
-    service = new Service();
-    service.define(HOSTILE);
-    [browser] = await Promise.all([launch(), service.start("--allow-erase", "--retain-pages", "trades=1000")]);
-  });
-  after(async () => {
-    await browser?.close();
-    await service?.remove();
-  });
 
   /** Customer 42 has many trades, from the first test on that asks for them: the very first needs an empty service. */
   let filling: Promise<void> | undefined;
@@ -98,13 +90,6 @@ suite("the explorer", { skip }, () => {
   /** Customer 43 has more full pages than are kept. */
   const fillTooMany = () => service.append("/v1/customers/43/trades", manyTrades(10_057));
 
-  /** A test with a visitor of its own. */
-  const visit = (name: string, story: (visitor: Visitor) => Promise<void>, options: BrowserContextOptions = {}) =>
-    test(name, async () => {
-      const visitor = await Visitor.of(browser, service.baseUrl, options);
-      await story(visitor);
-      await visitor.leave();
-    });
   const trade = (qty: number) => ({ type: "buy", ticker: "MDB", qty, date: "2026-01-05T00:00:00Z" });
 
   visit("an empty service offers a sample, and says how to append", async (visitor) => {
@@ -198,7 +183,7 @@ suite("the explorer", { skip }, () => {
     const page = await visitor.open("/explorer/customers/42/trades?order=asc");
     await page.getByLabel("from (UTC)").fill("2024-02-01");
     await page.getByLabel("to (UTC)").fill("2024-02-02");
-    await page.getByLabel("ticker").fill("ACME, MDB");
+    await page.getByRole("textbox", { name: "ticker" }).fill("ACME, MDB");
     await page.getByRole("combobox", { name: "type" }).selectOption("sell");
     await page.getByRole("button", { name: "Show", exact: true }).click();
     const chosen = await service.get(
@@ -337,12 +322,12 @@ suite("the explorer", { skip }, () => {
     await eventually(() => seqs(page), range(10, 1));
 
     // A selection is read a window at a time, and what was before it is not new.
-    await page.getByLabel("ticker").fill("MDB");
-    await page.getByLabel("ticker").press("Enter");
+    await page.getByRole("textbox", { name: "ticker" }).fill("MDB");
+    await page.getByRole("textbox", { name: "ticker" }).press("Enter");
     await page.getByText("50 trades, numbers 18 to 67").waitFor();
     await eventually(() => seqs(page), range(67, 18));
     assert.equal(await page.locator("tr.new").count(), 0);
-    assert.equal(await page.getByLabel("ticker").evaluate((field) => field === document.activeElement), true, "the focus stays");
+    assert.equal(await page.getByRole("textbox", { name: "ticker" }).evaluate((field) => field === document.activeElement), true, "the focus stays");
     // The newest window again, by another address.
     await page.getByRole("button", { name: "Next: older" }).click();
     await eventually(() => seqs(page), range(17, 1));
@@ -817,7 +802,7 @@ suite("the explorer", { skip }, () => {
   test("it works below a path of a proxy", async () => {
     await fill();
     const proxy = await pathProxy(service.baseUrl, "/kept/here");
-    const visitor = await Visitor.of(browser, `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+    const visitor = await visitorOf(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
     const page = await visitor.open("/kept/here/explorer/customers/42/trades?page=2&order=asc");
     await eventually(() => seqs(page), range(11, 20));
     await page.getByRole("link", { name: "customers" }).click();

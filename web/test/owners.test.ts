@@ -3,11 +3,13 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, suite, test } from "node:test";
-import type { Browser, Page } from "playwright-core";
+import { suite, test } from "node:test";
+import type { Page } from "playwright-core";
 import ts from "typescript";
 
-import { eventually, launch, root, Service, skip, Visitor } from "./service.js";
+import { withTotals, type OwnerNews } from "../src/api/news.js";
+import { violationsOf } from "./axe.js";
+import { eventually, root, skip, stage } from "./service.js";
 
 interface Owners {
   items: Record<string, unknown>[];
@@ -75,31 +77,36 @@ suite("owners by the beginning of their ids", () => {
   });
 });
 
+test("what owners have got is counted from what they had, and who got something last stands first", () => {
+  const told = (id: string, totalItems: number) => ({ id, items: "trades", totalItems });
+  const totals = new Map([["trades/7", 10], ["trades/8", 20]]);
+  const words = (news: OwnerNews[]) => news.map(({ id, fresh, isLeast, totalItems, at }) => `${id}: ${isLeast ? "at least " : ""}${fresh} of ${totalItems}, ${at}`);
+  let news = withTotals([], { totals, isWhole: true }, [told("7", 12), told("8", 20), told("9", 3)], "first");
+  assert.deepEqual(words(news), ["9: 3 of 3, first", "7: 2 of 12, first"], "8 has nothing new, and 9 had nothing");
+  news = withTotals(news, { totals, isWhole: true }, [told("7", 15), told("9", 3)], "second");
+  assert.deepEqual(words(news), ["7: 5 of 15, second", "9: 3 of 3, first"]);
+  // Of an owner whose total was not read.
+  const some = { totals, isWhole: false };
+  news = withTotals(withTotals([], some, [told("9", 30)], "first"), some, [told("9", 34)], "second");
+  assert.deepEqual(words(news), ["9: at least 5 of 34, second"]);
+});
+
 suite("the explorer's owners", { skip }, () => {
-  let service: Service, browser: Browser;
-  before(async () => {
-    service = new Service();
-    [browser] = await Promise.all([launch(), service.start("--allow-erase", "--retain-pages", "trades=5")]);
-  });
-  after(async () => {
-    await browser?.close();
-    await service?.remove();
-  });
+  const { service, visit } = stage([], "--allow-erase", "--retain-pages", "trades=5");
 
   const trades = (count: number) =>
     Array.from({ length: count }, (_, day) => ({ type: "buy", ticker: "MDB", qty: day + 1, date: new Date(Date.UTC(2026, 0, 1 + day)).toISOString() }));
   const ids = (page: Page) => page.locator("main tbody th").allInnerTexts();
 
-  test("are found as their ids are typed, and show their last items, what is retired, and who is erased", async () => {
+  visit("are found as their ids are typed, and show their last items, what is retired, and who is erased", async (visitor) => {
     for (const id of [3, 12, 13, 120, 129, 1200]) await service.append(`/v1/customers/${id}/trades`, trades(id === 13 ? 100 : 2));
     await eventually(async () => (await service.get("/v1/customers/13")).trades.firstPage > 1, true);
     const { firstSeq, first } = (await service.get("/v1/customers/13")).trades;
     assert.ok((await fetch(`${service.baseUrl}/v1/customers/12`, { method: "DELETE" })).ok);
-    const visitor = await Visitor.of(browser, service.baseUrl);
     const page = await visitor.open("/explorer/customers");
     await eventually(() => ids(page), ["3", "13", "120", "129", "1200"]);
     await page.locator("tr", { hasText: "1200" }).getByText("last of 2026-01-02 00:00:00").waitFor();
-    await page.getByText(`retired before number ${firstSeq} of ${first.date.slice(0, 10)} 00:00:00`).waitFor();
+    await page.getByText(`begins with number ${firstSeq} of ${first.date.slice(0, 10)} 00:00:00: what was before is deleted`).waitFor();
     const field = page.getByRole("searchbox", { name: "customerId begins with" });
     await field.pressSequentially("12");
     await eventually(() => ids(page), ["120", "129", "1200"]);
@@ -109,6 +116,7 @@ suite("the explorer's owners", { skip }, () => {
     await eventually(() => ids(page), ["120", "1200"]);
     await field.fill("7");
     await page.getByText("No customerId begins with 7.").waitFor();
+    await page.getByText("No list has customers that were erased. Type a whole customerId to see whether it was, and when.").waitFor();
     await field.fill("");
     await eventually(() => ids(page), ["3", "13", "120", "129", "1200"]);
     // It is a link, too.
@@ -116,26 +124,43 @@ suite("the explorer's owners", { skip }, () => {
     await eventually(() => ids(page), ["129"]);
     await page.getByRole("link", { name: "2 trades of 129" }).click();
     await page.getByText("2 trades on 1 page of 10").waitFor();
-    await visitor.leave();
   });
 
-  test("an append with a mistake takes as many clicks as README says", async () => {
-    await service.append("/v1/customers/81/trades", trades(3));
-    const visitor = await Visitor.of(browser, service.baseUrl);
-    const page = await visitor.open("/explorer/customers/81/trades");
-    let clicks = 0;
-    await page.exposeFunction("clicked", () => clicks++);
-    await page.evaluate(() => addEventListener("click", ({ isTrusted }) => isTrusted && (globalThis as any).clicked(), true));
-    await page.getByRole("link", { name: "Append" }).click();
-    await page.getByRole("combobox", { name: "type" }).selectOption("buy");
-    await page.getByRole("textbox", { name: "ticker" }).fill("MDB");
-    await page.getByRole("textbox", { name: "qty" }).fill("many");
-    await page.getByRole("button", { name: "Append", exact: true }).click();
-    await page.locator(".fault").first().waitFor();
-    await page.getByRole("textbox", { name: "qty" }).fill("4");
-    await page.getByRole("button", { name: "Append", exact: true }).click();
-    await page.getByRole("link", { name: "number 4" }).waitFor();
-    assert.equal(clicks, 3);
-    await visitor.leave();
+  visit("who has something new is a list, the last ones first, with how many and the way to them", async (visitor) => {
+    for (const id of [701, 702, 703]) await service.append(`/v1/customers/${id}/trades`, trades(3));
+    const page = await visitor.open("/");
+    const customers = page.locator("section", { has: page.getByRole("heading", { name: "Customers" }) });
+    await customers.getByRole("link", { name: "Who has something new" }).click();
+    await page.getByText("None of the customers has got anything yet.").waitFor();
+    await page.getByText(/^Customers that have got something since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, the last ones first\./).waitFor();
+    await page.locator("[data-live=stream]").waitFor();
+    const rows = () => page.locator("main tbody tr").evaluateAll((rows) => rows.map((row) => Array.from((row as HTMLTableRowElement).cells).slice(0, 3).map((cell) => cell.innerText)));
+    await service.append("/v1/customers/702/trades", trades(2));
+    await eventually(rows, [["702", "2 trades", "5"]]);
+    await service.append("/v1/customers/703/trades", trades(1));
+    await eventually(rows, [["703", "1 trade", "4"], ["702", "2 trades", "5"]]);
+    // One that nobody knew.
+    await service.append("/v1/customers/704/trades", trades(7));
+    await eventually(async () => (await rows())[0], ["704", "7 trades", "7"]);
+    await service.append("/v1/customers/702/trades", trades(4));
+    await eventually(async () => (await rows()).map(([id]) => id), ["702", "704", "703"]);
+    assert.deepEqual((await rows())[0], ["702", "6 trades", "9"]);
+    assert.deepEqual(await violationsOf(page), []);
+    await page.getByRole("link", { name: "6 trades new of customer 702" }).click();
+    await page.getByText("9 trades on 1 page of 10").waitFor();
+    assert.equal(new URL(page.url()).pathname, "/explorer/customers/702/trades");
+    // It goes on while another view is shown.
+    await service.append("/v1/customers/701/trades", trades(1));
+    await page.goBack();
+    await eventually(async () => (await rows()).map(([id, fresh]) => `${id}: ${fresh}`), ["701: 1 trade", "702: 6 trades", "704: 7 trades", "703: 1 trade"]);
+  });
+
+  visit("that nobody can say who has something new is said in words", async (visitor) => {
+    const page = await visitor.open("/problems");
+    const problem = { type: "/problems#not-available", title: "Not available", status: 501, detail: "Without change streams this is not known." };
+    await page.route("**/v1/trades/live", (route) => route.fulfill({ status: 501, contentType: "application/problem+json", body: JSON.stringify(problem) }));
+    await page.goto(`${service.baseUrl}/explorer/customers?_new=on`);
+    await page.getByRole("alert").getByText("Without change streams this is not known.").waitFor();
+    assert.equal(await page.locator("main .loading").count(), 0);
   });
 });

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { after, before, test } from "node:test";
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
 
 import { PAGEBUCKET, RealService, root } from "../../clients/typescript/test/service.js";
@@ -102,6 +103,29 @@ export class Visitor {
     await this.context.close();
     assert.deepEqual(this.complaints, []);
   }
+}
+
+/** For the tests of a suite: a service with these definitions and flags, and a browser, which are there when the first test runs. */
+export function stage(definitions: { history: string }[] = [], ...flags: string[]) {
+  const service = new Service();
+  let browser: Browser | undefined;
+  before(async () => {
+    for (const definition of definitions) service.define(definition);
+    [browser] = await Promise.all([launch(), service.start(...flags)]);
+  });
+  after(async () => {
+    await browser?.close();
+    await service.remove();
+  });
+  const visitorOf = (baseUrl: string, options?: BrowserContextOptions) => Visitor.of(browser!, baseUrl, options);
+  /** A test with a visitor of its own. */
+  const visit = (name: string, story: (visitor: Visitor) => Promise<void>, options?: BrowserContextOptions) =>
+    test(name, async () => {
+      const visitor = await visitorOf(service.baseUrl, options);
+      await story(visitor);
+      await visitor.leave();
+    });
+  return { service, visitorOf, visit };
 }
 
 /** Waits until a function returns what is expected. */

@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, suite, test } from "node:test";
-import { chromium, type Browser, type BrowserContextOptions } from "playwright-core";
+import { suite, test } from "node:test";
+import { chromium } from "playwright-core";
 
-import { BROWSER_ARGUMENTS, eventually, launch, PATIENCE, Service, skip, Visitor } from "./service.js";
+import { BROWSER_ARGUMENTS, eventually, PATIENCE, Service, skip, stage } from "./service.js";
 
 /** Bytes of what says which histories there are and what one of them is, as a browser gets them. */
 const MOST_CATALOG = 20_000;
@@ -37,22 +37,7 @@ function wide(number: number) {
 }
 
 suite("the explorer's start", { skip }, () => {
-  let service: Service, browser: Browser;
-  before(async () => {
-    service = new Service();
-    for (let number = 1; number <= 2; number++) service.define(wide(number));
-    [browser] = await Promise.all([launch(), service.start("--allow-erase")]);
-  });
-  after(async () => {
-    await browser?.close();
-    await service?.remove();
-  });
-  const visit = (name: string, story: (visitor: Visitor) => Promise<void>, options: BrowserContextOptions = {}) =>
-    test(name, async () => {
-      const visitor = await Visitor.of(browser, service.baseUrl, options);
-      await story(visitor);
-      await visitor.leave();
-    });
+  const { service, visitorOf, visit } = stage([wide(1), wide(2)], "--allow-erase");
 
   visit("the button of a sample says to whom its items are appended", async (visitor) => {
     const page = await visitor.open("/");
@@ -190,7 +175,7 @@ suite("the explorer's start", { skip }, () => {
       for (let number = 1; number <= 2 + more; number++) many.define(wide(number));
       await many.start();
       try {
-        const visitor = await Visitor.of(browser, many.baseUrl);
+        const visitor = await visitorOf(many.baseUrl);
         const page = await visitor.open("/livez");
         const session = await page.context().newCDPSession(page);
         await session.send("Network.enable");

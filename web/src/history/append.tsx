@@ -9,6 +9,7 @@ import { announce } from "../parts/announce";
 import { Curl, curlOf } from "../parts/curl";
 import { Problem } from "../parts/problem";
 import { Text } from "../parts/text";
+import { ZoneChoice } from "../parts/zone";
 import type { TabProps } from "./tab";
 import { changed, emptyOf, requestOf, storeDraft, storedDraft, typedOf, valueOf, type Draft, type Typed } from "./draft";
 import { Field } from "./field";
@@ -69,9 +70,9 @@ export function AppendTab({ definition, owner, asked }: Pick<TabProps, "definiti
     if (isReplaced.current) place.current?.querySelector<HTMLElement>("input, select, textarea, button")?.focus();
     isReplaced.current = false;
   }, [draft.sent?.seq]);
-  const again = () => {
+  const again = (typed: Typed) => {
     isReplaced.current = true;
-    keep({ typed: emptyOf(newItem) });
+    keep({ typed });
   };
 
   if (draft.sent?.seq !== undefined) {
@@ -83,8 +84,11 @@ export function AppendTab({ definition, owner, asked }: Pick<TabProps, "definiti
         </h2>
         <p class="quiet">It is on the journals of a majority of the database's nodes, and never changes.</p>
         <div class="row">
-          <button type="button" onClick={again}>
+          <button type="button" onClick={() => again(emptyOf(newItem))}>
             Append another
+          </button>
+          <button type="button" title={`To correct what is stored, as another ${one}`} onClick={() => again(draft.typed)}>
+            Append one like it
           </button>
           <Curl commands={[curlOf(history.path, body, key), ...asked]} />
         </div>
@@ -112,6 +116,7 @@ export function AppendTab({ definition, owner, asked }: Pick<TabProps, "definiti
         onTyped={(path, typed) => edit(changed(draft.typed, path, typed))}
         faults={faults}
       />
+      <ZoneChoice />
       {error !== undefined && (faults.length === 0 || elsewhere.length > 0) && <Problem error={error} />}
       <p class="quiet">What is appended stays: it can be neither changed nor taken back.</p>
       <div class="row">

@@ -95,7 +95,7 @@ function Selected({ definition, owner, parameters, total, formats }: SelectedPro
       for await (const found of searched(historyOf(definition, owner), whole, MOST, controller.signal)) setFound((last = found));
       const items = last?.items ?? [];
       save([text(format, definition, owner, items)], format, `${definition.items}-${owner}-selected.${format}`);
-      const more = last?.ahead ? `: more follow after number ${number(items.at(-1)!.seq)}` : "";
+      const more = last?.ahead ? `: more follow after number ${number(items.at(-1)!.seq)}. Choose a later span of time to have them, too` : "";
       setState({ words: `${count(items.length, definition.items)} saved${more}` });
     } catch (error) {
       setState(controller.signal.aborted ? { words: "stopped: nothing was saved" } : { error });

@@ -2,7 +2,9 @@
 
 import { kindOf, type Schema } from "../api/schema";
 import { singular } from "../format";
+import { MomentField } from "../parts/moment-field";
 import { plain, Text } from "../parts/text";
+import { ZoneName } from "../parts/zone";
 import { emptyOf, type Typed } from "./draft";
 
 export interface Fault {
@@ -52,6 +54,12 @@ export function Field(props: Props) {
     <div class={`field${wrong.length ? " wrong" : ""}`}>
       <label for={id}>
         {plain(name)}
+        {kind === "date" && (
+          <span class="quiet">
+            {" "}
+            (<ZoneName />)
+          </span>
+        )}
         {props.required && <span class="quiet"> required</span>}
       </label>
       <Input {...props} id={id} invalid={wrong.length > 0} />
@@ -95,6 +103,7 @@ function Input({ schema, typed, path, onTyped, id, invalid }: Props & { id: stri
   if (kind === "any" || (kind === "text" && (schema.maxLength ?? 0) > 200 && !schema.pattern && !schema.format)) {
     return <textarea {...common} rows={3} value={text} onInput={type} placeholder={kind === "any" ? "JSON" : undefined} />;
   }
+  if (kind === "date") return <MomentField {...common} value={text} onValue={(value) => onTyped(path, value)} />;
   const numeric = kind === "integer" ? "numeric" : kind === "number" || kind === "decimal" ? "decimal" : undefined;
   const example = schema.examples?.[0];
   return (

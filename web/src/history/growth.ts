@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { AnyHistory, Item } from "../api/read";
 import { liveBatches, type LiveState } from "@pagebucket/client";
+import { useAttention } from "../parts/attention";
 
 /** More is not kept: a page that misses some is read again. */
 const KEPT = 1000;
@@ -19,28 +20,11 @@ export interface Growth {
   error: unknown;
 }
 
-/**
- * The history from `start` on, while `on`. It goes on where it stopped, so nothing is missing. A tab that is not seen has no
- * stream: over HTTP/1.1 a browser has few connections to a service.
- */
+/** The history from `start` on, while `on` and while the tab is seen. It goes on where it stopped, so nothing is missing. */
 export function useGrowth(history: AnyHistory, start: number | undefined, on: boolean): Growth {
   const [growth, setGrowth] = useState<Growth>({ arrived: [], position: 0, state: "off", error: undefined });
-  const [isSeen, setIsSeen] = useState(!document.hidden);
-  const [isOnline, setIsOnline] = useState(navigator.onLine);
+  const { isSeen, isOnline } = useAttention();
   const position = useRef<number>(undefined);
-  useEffect(() => {
-    const look = () => {
-      setIsSeen(!document.hidden);
-      setIsOnline(navigator.onLine);
-    };
-    document.addEventListener("visibilitychange", look);
-    // A stream may take long to notice that there is no network.
-    for (const change of ["online", "offline"]) addEventListener(change, look);
-    return () => {
-      document.removeEventListener("visibilitychange", look);
-      for (const change of ["online", "offline"]) removeEventListener(change, look);
-    };
-  }, []);
   useEffect(() => {
     if (start === undefined || !on || !isSeen || !isOnline) return;
     position.current ??= start;

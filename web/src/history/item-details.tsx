@@ -4,11 +4,12 @@ import { addressOf } from "../address";
 import type { Definition } from "../api/catalog";
 import { BASE } from "../api/service";
 import { historyOf, type Item } from "../api/read";
-import type { Schema } from "../api/schema";
+import { kindOf, type Schema } from "../api/schema";
 import { number } from "../format";
 import { CopyButton } from "../parts/curl";
 import { plain, Text, visibleJson } from "../parts/text";
 import { Value } from "../parts/value";
+import { ZoneName } from "../parts/zone";
 import { addressOfHistory } from "./parameters";
 import { undeclaredIn } from "./columns";
 
@@ -57,6 +58,12 @@ function Field({ name, value, schema, hint, children }: FieldProps) {
     <div>
       <dt>
         <Text of={name} />
+        {kindOf(schema) === "date" && (
+          <span class="quiet">
+            {" "}
+            <ZoneName />
+          </span>
+        )}
         {hint && (
           <span class="hint">
             <Text of={hint} />

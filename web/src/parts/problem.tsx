@@ -4,9 +4,10 @@ import { GoneError, HttpError, ProblemError } from "@pagebucket/client";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { BASE, docsNeedToken, readText } from "../api/service";
-import { moment, number } from "../format";
+import { number } from "../format";
 import { isPassing } from "./loaded";
 import { Text } from "./text";
+import { Time, ZoneName } from "./zone";
 
 export function Problem({ error, children }: { error: unknown; children?: ComponentChildren }) {
   // The form asks for another token, wherever that was refused.
@@ -110,8 +111,17 @@ export function Gone({ error, href }: { error: GoneError; href: FailureProps["hr
   if (firstPage === undefined)
     return (
       <p class="note" role="status">
-        <strong>Erased{erasedAt !== undefined && <> on {moment(erasedAt)}</>}.</strong> Nothing is kept of this owner, and
-        nothing can be appended.
+        <strong>
+          Erased
+          {erasedAt !== undefined && (
+            <>
+              {" "}
+              on <Time of={erasedAt} /> <ZoneName />
+            </>
+          )}
+          .
+        </strong>{" "}
+        Nothing is kept of this owner, and nothing can be appended.
       </p>
     );
   const page = `page ${number(firstPage)}`;

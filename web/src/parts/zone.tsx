@@ -53,6 +53,11 @@ export function ZoneChoice({ other, onValue }: Props) {
   );
 }
 
+/** In which zone moments are shown. */
+export function ZoneName() {
+  return <span class="zone">{useZone()}</span>;
+}
+
 /** A moment as the clocks of that zone show it. */
 export function Time({ of }: { of: string }) {
   const zone = useZone();

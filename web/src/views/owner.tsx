@@ -60,7 +60,10 @@ function HistoryCard({
       )}
       {firstPage > 1 && (
         <p>
-          <span class="tag warn">begins with page {number(firstPage)}</span>
+          <span class="tag warn">
+            begins with page {number(firstPage)}, number {number(first?.seq ?? summary.firstSeq)}
+            {first && <> of <Time of={String(first[date])} /></>}: what was before is deleted
+          </span>
         </p>
       )}
     </section>

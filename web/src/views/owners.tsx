@@ -8,27 +8,58 @@ import type { Outline } from "../api/catalog";
 import { ownersBeginning, spansOf } from "../api/owner-search";
 import { ownerPath, ownersAfter, ownersPath, summaries, type Owner, type Summary, type Totals } from "../api/read";
 import { may } from "../api/service";
-import { count, moment, number, singular } from "../format";
+import { count, number, singular } from "../format";
 import { CurlRow, curlOf } from "../parts/curl";
 import { useLoaded } from "../parts/loaded";
 import { Failure } from "../parts/problem";
 import { plain, Text } from "../parts/text";
-import { Time } from "../parts/zone";
+import { Time, ZoneName } from "../parts/zone";
 import { OwnerField } from "../parts/owner-field";
+import { NewItems } from "./new-items";
 
 const SHOWN = 50;
 
 export function OwnersView({ histories, query }: { histories: Outline[]; query: URLSearchParams }) {
   const { owners, ownersTitle } = histories[0]!;
-  const after = query.get("after") ?? "";
-  const beginning = query.get("_id") ?? "";
+  const isNew = query.get("_new") === "on";
   return (
     <>
       <div class="head">
         <h1>{ownersTitle}</h1>
         <OwnerField histories={histories} />
       </div>
+      {may("list") && (
+        <nav class="tabs" aria-label={`Views of ${owners}`}>
+          <a href={addressOf([owners])} aria-current={isNew ? undefined : "page"}>
+            All {owners}
+          </a>
+          <a href={addressOfNew(owners)} aria-current={isNew ? "page" : undefined}>
+            {WHO_HAS_NEW}
+          </a>
+        </nav>
+      )}
+      {isNew ? <NewItems histories={histories} /> : <AllOwners histories={histories} query={query} />}
+    </>
+  );
+}
+
+export const WHO_HAS_NEW = "Who has something new";
+
+/** The address of the owners that get something. */
+export function addressOfNew(owners: string): string {
+  return addressOf([owners], { _new: "on" });
+}
+
+function AllOwners({ histories, query }: { histories: Outline[]; query: URLSearchParams }) {
+  const { owners, ownerField } = histories[0]!;
+  const after = query.get("after") ?? "";
+  const beginning = query.get("_id") ?? "";
+  return (
+    <>
       <Find outline={histories[0]!} beginning={beginning} />
+      <p class="quiet">
+        No list has {owners} that were erased. Type a whole {plain(ownerField)} to see whether it was, and when.
+      </p>
       {beginning ? (
         <FoundOwners histories={histories} beginning={beginning} />
       ) : (
@@ -68,8 +99,14 @@ function FoundOwners({ histories, beginning }: { histories: Outline[]; beginning
     <div aria-busy={loaded.loading}>
       {erased && (
         <p class="note" role="status">
-          <Text of={beginning} /> was erased{erased.at !== undefined && <> on {moment(erased.at)}</>}: nothing is kept of this{" "}
-          {singular(owners)}.
+          <Text of={beginning} /> was erased
+          {erased.at !== undefined && (
+            <>
+              {" "}
+              on <Time of={erased.at} /> <ZoneName />
+            </>
+          )}
+          : nothing is kept of this {singular(owners)}.
         </p>
       )}
       {items.length > 0 ? (
@@ -226,8 +263,8 @@ function TotalsOf({ outline: { owners, items, date }, owner, totals, summary }: 
       {summary && summary.firstPage > 1 && (
         <div>
           <span class="tag warn">
-            retired before number {number(summary.firstSeq)}
-            {summary.first && <> of <Time of={String(summary.first[date])} /></>}
+            begins with number {number(summary.firstSeq)}
+            {summary.first && <> of <Time of={String(summary.first[date])} /></>}: what was before is deleted
           </span>
         </div>
       )}

@@ -12,7 +12,7 @@ import { useLoaded } from "../parts/loaded";
 import { OwnerField } from "../parts/owner-field";
 import { Failure, Problem } from "../parts/problem";
 import { Text } from "../parts/text";
-import { OwnersTable } from "./owners";
+import { addressOfNew, OwnersTable, WHO_HAS_NEW } from "./owners";
 
 const SHOWN = 8;
 
@@ -72,6 +72,11 @@ function OwnersSection({ histories }: { histories: Outline[] }) {
           more={(after) => addressOf([owners], { after })}
           none={<Samples histories={histories} />}
         />
+      )}
+      {may("list") && (
+        <p>
+          <a href={addressOfNew(owners)}>{WHO_HAS_NEW}</a>
+        </p>
       )}
       <details class="shell" onToggle={(event) => setIsOpen(event.currentTarget.open)}>
         <summary>In a shell</summary>
