@@ -372,14 +372,12 @@ suite("items in the explorer", { skip }, () => {
   });
 
   visit("the edge of a column is dragged, and moved by keys, and the column stays as wide", async (visitor) => {
-    await service.append("/v1/rooms/hut/audit", [
-      { actor: "ann", note: "one two three four five six seven", count: 5 },
-      { actor: "bob", count: 6 },
-    ]);
+    // More than a view has: elsewhere these keys lead to older ones.
+    await service.append("/v1/rooms/hut/audit", Array.from({ length: 25 }, (_, count) => ({ actor: "ann", note: "one two three four five", count })));
     const page = await visitor.open("/explorer/rooms/hut/audit");
     const edge = page.getByRole("separator", { name: "Width of actor" });
     await edge.waitFor();
-    const width = () => page.locator("[data-seq='1'] td[data-name=actor] .cell").evaluate((cell) => cell.getBoundingClientRect().width);
+    const width = () => page.locator("[data-seq='25'] td[data-name=actor] .cell").evaluate((cell) => cell.getBoundingClientRect().width);
     const natural = await width();
     assert.equal(await edge.getAttribute("aria-valuetext"), "as wide as its values");
     const drag = async (by: number) => {
@@ -388,7 +386,7 @@ suite("items in the explorer", { skip }, () => {
       await page.mouse.down();
       await page.mouse.move(x + width / 2 + by / 2, y + height / 2);
       await page.mouse.move(x + width / 2 + by, y + height / 2);
-      const whileDragged = await page.locator("[data-seq='1'] td[data-name=actor] .cell").evaluate((cell) => cell.getBoundingClientRect().width);
+      const whileDragged = await page.locator("[data-seq='25'] td[data-name=actor] .cell").evaluate((cell) => cell.getBoundingClientRect().width);
       await page.mouse.up();
       return whileDragged;
     };

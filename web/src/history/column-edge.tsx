@@ -61,7 +61,6 @@ export function ColumnEdge({ name, width, onWidth }: Props) {
       aria-valuetext={width === undefined ? "as wide as its values" : `${width} characters`}
       title="Drag it, or press Left or Right. Double click or Home: as wide as its values"
       tabIndex={0}
-      data-keys
       onPointerDown={take}
       onPointerMove={move}
       onPointerUp={letGo}
