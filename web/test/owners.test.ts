@@ -153,6 +153,14 @@ suite("the explorer's owners", { skip }, () => {
     await service.append("/v1/customers/701/trades", trades(1));
     await page.goBack();
     await eventually(async () => (await rows()).map(([id, fresh]) => `${id}: ${fresh}`), ["701: 1 trade", "702: 6 trades", "704: 7 trades", "703: 1 trade"]);
+    // Meanwhile the stream may lose its place: then the list says it.
+    await page.getByRole("link", { name: "1 trade new of customer 701" }).click();
+    await page.getByText("4 trades on 1 page of 10").waitFor();
+    await service.append("/v1/customers/703/trades", trades(2));
+    const tooOld = { type: "/problems#position-too-old", title: "Too old", status: 410, detail: "Begin without it." };
+    await page.route("**/v1/trades/live", (route) => route.fulfill({ status: 410, contentType: "application/problem+json", body: JSON.stringify(tooOld) }), { times: 1 });
+    await page.goBack();
+    await eventually(async () => (await rows())[0], ["703", "3 trades", "6"]);
   });
 
   visit("that nobody can say who has something new is said in words", async (visitor) => {

@@ -1,12 +1,11 @@
 // Who has something new: owners that get items while the page is open.
 
-import { GoneError, liveOwners, type LiveState } from "@pagebucket/client";
+import type { LiveState } from "@pagebucket/client";
 import { useEffect, useState } from "preact/hooks";
 import { addressOf } from "../address";
 import type { Outline } from "../api/catalog";
-import { keyOf, withTotals, type Baseline, type OwnerNews, type OwnerTotal } from "../api/news";
-import { ownersAfter, ownersPath, type Owner, type Totals } from "../api/read";
-import { service, signInTurn } from "../api/service";
+import { follow, followingOf, MOST_KEPT, MOST_LISTED } from "../api/following";
+import { keyOf, type OwnerNews } from "../api/news";
 import { capitalised, count, number, plural, singular } from "../format";
 import { useAttention } from "../parts/attention";
 import { CurlRow, curlOf } from "../parts/curl";
@@ -14,35 +13,8 @@ import { Failure } from "../parts/problem";
 import { plain, Text } from "../parts/text";
 import { Time, ZoneName } from "../parts/zone";
 
-/** The totals of more owners are not read to begin with. */
-const MOST_LISTED = 1000;
-const LISTED_AT_ONCE = 100;
-
 /** Each history has a stream, and a browser has few connections to a service. */
 const MOST_HISTORIES = 3;
-
-/** More are not shown. */
-const MOST_SHOWN = 200;
-
-/** What has come so far. It is kept while other views are shown, and goes on with the next item. */
-interface Following {
-  news: OwnerNews[];
-  /** The totals of the beginning, and when they were read. */
-  begun?: { baseline: Baseline; at: string };
-  /** Where the stream of a history goes on. */
-  positions: Map<string, string>;
-  /** The paths of the lists that were read. */
-  lists: string[];
-}
-
-const followings = new Map<string, Following>();
-
-function followingOf(owners: string): Following {
-  // Another token may read others.
-  const key = `${signInTurn()} ${owners}`;
-  if (!followings.has(key)) followings.set(key, { news: [], positions: new Map(), lists: [] });
-  return followings.get(key)!;
-}
 
 type State = LiveState | "connecting";
 
@@ -60,14 +32,10 @@ export function NewItems({ histories }: { histories: Outline[] }) {
     if (!isSeen || !isOnline) return;
     const controller = new AbortController();
     const { signal } = controller;
-    let begin: Promise<void> | undefined;
-    // The position comes first: what changes after it is told, so nothing is missed between the two.
-    const listed = () => (begin ??= following.begun ? Promise.resolve() : readTotals(histories, following, signal));
     const onState = (state: LiveState) => !signal.aborted && setState(state);
     setError(undefined);
     setState("connecting");
-    for (const { items } of followed)
-      follow(histories, items, following, listed, { signal, onState }, () => !signal.aborted && draw({})).catch((error) => !signal.aborted && setError(error));
+    follow(histories, followed, following, { signal, onState }, () => !signal.aborted && draw({})).catch((error) => !signal.aborted && setError(error));
     return () => controller.abort();
   }, [owners, isSeen, isOnline]);
   const { news, begun, lists } = following;
@@ -95,7 +63,7 @@ export function NewItems({ histories }: { histories: Outline[] }) {
             {news.length > 0 && `${count(news.length, owners)} with something new`}
           </p>
           {news.length > 0 ? <NewsTable outline={histories[0]!} news={news} /> : <p class="empty">None of the {owners} has got anything yet.</p>}
-          {news.length >= MOST_SHOWN && <p class="quiet">More than the last {number(MOST_SHOWN)} are not shown.</p>}
+          {news.length >= MOST_KEPT && <p class="quiet">More than the last {number(MOST_KEPT)} are not shown.</p>}
         </section>
       )}
       <CurlRow commands={[...live, ...lists.map((path) => curlOf(path))]} />
@@ -119,7 +87,7 @@ function NewsTable({ outline: { owners, ownerField }, news }: { outline: Outline
         </thead>
         <tbody>
           {news.map(({ id, items, fresh, isLeast, totalItems, at }) => (
-            <tr key={`${items}/${id}`}>
+            <tr key={keyOf({ items, id })}>
               <th scope="row">
                 <a href={addressOf([owners, id])}>
                   <Text of={id} />
@@ -141,67 +109,4 @@ function NewsTable({ outline: { owners, ownerField }, news }: { outline: Outline
       </table>
     </div>
   );
-}
-
-/** Tells of one history until the signal ends it. */
-async function follow(
-  histories: Outline[],
-  items: string,
-  following: Following,
-  listed: () => Promise<void>,
-  options: { signal: AbortSignal; onState: (state: LiveState) => void },
-  draw: () => void,
-): Promise<void> {
-  const { ownerField } = histories[0]!;
-  for (;;) {
-    const position = following.positions.get(items);
-    try {
-      for await (const { owners, position: next } of liveOwners<Record<string, string | number>>(service, items, { position }, options)) {
-        await listed();
-        tell(following, owners.map(({ owner, totalItems }) => ({ id: String(owner[ownerField]), items, totalItems })));
-        if (next !== undefined) following.positions.set(items, next);
-        draw();
-      }
-    } catch (error) {
-      // Its place has aged while it was not followed. The lists say what has come meanwhile.
-      if (!(error instanceof GoneError) || position === undefined) throw error;
-      following.positions.delete(items);
-      await readTotals(histories, following, options.signal);
-    }
-  }
-}
-
-function tell(following: Following, totals: OwnerTotal[]): void {
-  if (following.begun)
-    following.news = withTotals(following.news, following.begun.baseline, totals, now()).slice(0, MOST_SHOWN);
-}
-
-/** Reads the totals of the first owners: the first time they are the beginning, and later they say what is new. */
-async function readTotals(histories: Outline[], following: Following, signal: AbortSignal): Promise<void> {
-  const { owners, ownerField } = histories[0]!;
-  const totals: OwnerTotal[] = [];
-  const lists: string[] = [];
-  let after: string | undefined = "";
-  for (let read = 0; after !== undefined && read < MOST_LISTED; read += LISTED_AT_ONCE) {
-    lists.push(ownersPath(owners, after, LISTED_AT_ONCE));
-    const { items, links } = await ownersAfter(owners, after, LISTED_AT_ONCE, signal);
-    for (const owner of items) totals.push(...totalsOf(owner, String(owner[ownerField]), histories));
-    after = links.next ? (new URLSearchParams(links.next.split("?")[1]).get("after") ?? undefined) : undefined;
-  }
-  if (following.begun) return tell(following, totals);
-  following.lists = lists;
-  const baseline = { totals: new Map(totals.map((one) => [keyOf(one), one.totalItems])), isWhole: after === undefined };
-  following.begun = { baseline, at: now() };
-}
-
-/** By the clock of this machine, to the second. */
-function now(): string {
-  return new Date(Math.floor(Date.now() / 1000) * 1000).toISOString();
-}
-
-function totalsOf(owner: Owner<Totals>, id: string, histories: Outline[]): OwnerTotal[] {
-  return histories.flatMap(({ items }) => {
-    const totals = owner[items] as Totals | undefined;
-    return totals ? [{ id, items, totalItems: totals.totalItems }] : [];
-  });
 }
