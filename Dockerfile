@@ -10,12 +10,14 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY api/model/Cargo.toml api/model/
 COPY api/engine/Cargo.toml api/engine/
+COPY api/page_views/Cargo.toml api/page_views/
 COPY api/streams/Cargo.toml api/streams/
 COPY api/http/Cargo.toml api/http/
 # cargo reads the manifests of all members, also of those that it does not build.
 COPY tests/macros/Cargo.toml tests/macros/
 RUN mkdir api/cli \
- && touch api/model/lib.rs api/engine/lib.rs api/streams/lib.rs api/http/lib.rs api/cli/lib.rs tests/macros/lib.rs \
+ && touch api/model/lib.rs api/engine/lib.rs api/page_views/lib.rs api/streams/lib.rs api/http/lib.rs api/cli/lib.rs \
+    tests/macros/lib.rs \
  && echo 'fn main() {}' > api/cli/main.rs \
  && cargo build --release --locked --bin pagebucket \
  && rm -r api

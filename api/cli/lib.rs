@@ -8,8 +8,8 @@
 //! | [`config`] | the typed settings; their doc comments are `--help` |
 //! | [`embedded`] | the private mongod of a machine that has no other |
 //!
-//! What they serve is in the crates below: `pagebucket_http`, `pagebucket_streams`, `pagebucket_engine`,
-//! `pagebucket_model`.
+//! What they serve is in the crates below: `pagebucket_http`, `pagebucket_streams`, `pagebucket_page_views`,
+//! `pagebucket_engine`, `pagebucket_model`.
 
 pub mod commands;
 pub mod config;

@@ -30,6 +30,7 @@ use pagebucket_http::{
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 use pagebucket_model::metric::{self, Collections};
+use pagebucket_page_views::PageViews;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -59,6 +60,7 @@ pub struct Server {
     address: SocketAddr,
     router: Router,
     store: Store,
+    page_views: PageViews,
     leaving: Arc<AtomicBool>,
     stop: CancellationToken,
     args: ServerArgs,
@@ -148,8 +150,10 @@ impl Server {
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (leaving, stop) = (Arc::<AtomicBool>::default(), CancellationToken::new());
+        let page_views = PageViews::of(&store);
         let api = Api {
             store: store.clone(),
+            page_views: page_views.clone(),
             reads: ReadTerms {
                 epoch,
                 kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
@@ -184,6 +188,7 @@ impl Server {
             address,
             router,
             store,
+            page_views,
             leaving,
             stop,
             args,
@@ -249,7 +254,7 @@ impl Server {
             self.stop.cancel();
             accepted.closed().await;
             // The queues may hold items of clients that have disconnected: these are stored, too.
-            tokio::join!(self.store.drain_appends(), self.store.page_views().drain());
+            tokio::join!(self.store.drain_appends(), self.page_views.drain());
         };
         tokio::time::timeout(DRAIN, drain).await.is_ok()
     }

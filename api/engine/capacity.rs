@@ -46,16 +46,6 @@ impl Default for Ages {
     }
 }
 
-impl Capacity {
-    /// A counter that waits, in bytes, with its part of a command.
-    pub const COUNTER: usize = 256;
-
-    /// The most counters of page views that may wait.
-    pub fn counters(self) -> usize {
-        (self.queued_bytes / Self::COUNTER).max(1)
-    }
-}
-
 impl Default for Capacity {
     fn default() -> Self {
         Self { queued_bytes: 32 << 20, commit_time: COMMIT, catalog_owners: 100_000, ages: Ages::default() }

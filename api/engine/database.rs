@@ -1,4 +1,4 @@
-//! A database: its histories, page views and keys, and what brings its collections up to date.
+//! A database: its histories and keys, and what brings its collections up to date.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::care::deletion::erased_keys::ScanTurn;
 use crate::care::deletion::retire::Retention;
 use crate::care::migrations::{self, Migration, MigrationError};
 use crate::care::sharding::{self, ShardKey};
+use crate::documents::Documents;
 use crate::engine::{Engine, StoreContext};
 use crate::housekeeping::{self, Housekeeping};
 use crate::live::feed;
 use crate::marker_poll;
 use crate::mongo::error::{UNSUPPORTED, code};
 use crate::mongo::majority::MonotonicReads;
-use crate::mongo::session::Sessions;
+use crate::mongo::session::{Sessions, durable};
 use crate::mongo::{
     COMMAND, ConnectError, ConnectionSettings, Corruption, Deadline, Error, ServerVersion, Topology, indexes,
 };
-use crate::page_views::{self, PageViews};
 use crate::projections::summaries::tiles;
 use crate::store::collection::DatabaseAccess;
 use crate::store::epoch::{self, Epoch};
@@ -52,7 +52,7 @@ pub struct Store {
     histories: Vec<Engine>,
     unserved: UndefinedHistories,
     appends: AppendQueue,
-    page_views: PageViews,
+    documents: Documents,
     api_keys: ApiKeys,
     epoch: Arc<OnceCell<Epoch>>,
     /// How often it has changed while there were live readers.
@@ -100,7 +100,13 @@ impl Store {
         let feed = feed::start(&tasks, database.clone(), topology, sources, epoch_renewals.clone());
         Ok(Self {
             api_keys: ApiKeys::new(reads.clone(), Arc::clone(&sessions)),
-            page_views: PageViews::new(reads, sessions, capacity),
+            documents: Documents {
+                reads,
+                sessions,
+                concern: durable,
+                preference: ReadPreference::Primary,
+                capacity,
+            },
             database,
             topology,
             server_version,
@@ -141,7 +147,7 @@ impl Store {
     #[must_use]
     pub fn preferring(self, preference: ReadPreference) -> Self {
         let histories = self.histories.iter().map(|engine| engine.preferring(preference)).collect();
-        Self { histories, page_views: self.page_views.preferring(preference), ..self }
+        Self { histories, documents: Documents { preference, ..self.documents }, ..self }
     }
 
     /// What kind of deployment this is.
@@ -207,9 +213,9 @@ impl Store {
 /// What a service needs beside its histories, for our own crates.
 #[doc(hidden)]
 impl Store {
-    /// The views of pages.
-    pub fn page_views(&self) -> &PageViews {
-        &self.page_views
+    /// For a crate that keeps documents that are no histories.
+    pub fn documents(&self) -> &Documents {
+        &self.documents
     }
 
     /// What is remembered of adoptions.
@@ -263,7 +269,7 @@ impl Store {
     #[cfg(feature = "bench")]
     #[must_use]
     pub fn counting_at_w1(self) -> Self {
-        Self { page_views: self.page_views.counting_at_w1(Capacity::default()), ..self }
+        Self { documents: Documents { concern: |_| doc! { "w": 1 }, ..self.documents }, ..self }
     }
 
     /// Distributes the collections over the shards of a cluster, each in at least `chunks` chunks, and
@@ -283,7 +289,7 @@ impl Store {
     /// The database does not answer, or the user may not change an index.
     pub async fn keep_views_for(&self, retention: Option<Duration>) -> Result<(), ConnectError> {
         let seconds = retention.map(|retention| retention.as_secs() as i64);
-        let kept = indexes::expire_after(&self.database, page_views::COLLECTION, "timestamp", seconds);
+        let kept = indexes::expire_after(&self.database, collection_guards::PAGE_VIEWS, "timestamp", seconds);
         Ok(kept.await?)
     }
 

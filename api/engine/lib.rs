@@ -33,12 +33,12 @@ mod append;
 mod capacity;
 mod care;
 mod database;
+mod documents;
 mod engine;
 mod housekeeping;
 pub mod live;
 mod marker_poll;
 mod mongo;
-mod page_views;
 mod projections;
 mod store;
 mod tasks;
@@ -109,7 +109,7 @@ pub mod internal {
     pub use crate::append::request::weight;
     pub use crate::append::statement::next_second;
     pub use crate::capacity::Ages;
-    pub use crate::care::collection_guards::NUMBERED;
+    pub use crate::care::collection_guards::{NUMBERED, PAGE_VIEWS};
     pub use crate::care::deletion::erasure_log::{ErasureLine, LoggedErasure};
     pub use crate::care::deletion::replay::Replay;
     pub use crate::care::deletion::retention_clock::Doubt;
@@ -138,10 +138,15 @@ pub mod internal {
         pub use crate::api_keys::{ApiKeys, CreateError, KeyHash, KeyRecord, Revocation};
     }
 
-    /// Page views, counted by the second.
-    pub mod page_views {
-        pub use crate::page_views::{
-            COLLECTION, CountCause, CountError, MinuteBucket, PageViews, Preallocated,
+    /// For a crate that keeps documents that are no histories.
+    pub mod documents {
+        pub use crate::append::group_commit::{
+            BatchPolicy, Committers, Handle, Messages, NoAnswer, Pending, Queue, Ticket,
         };
+        pub use crate::documents::Documents;
+        pub use crate::mongo::read_preference::SOON;
+        pub use crate::mongo::reply::Verdict;
+        pub use crate::mongo::session::Unanswered;
+        pub use crate::mongo::values::{date, instant};
     }
 }

@@ -6,7 +6,7 @@ mod oracle_tests;
 
 use std::borrow::Cow;
 
-use pagebucket_model::domain::{PagePath, Resolution};
+use pagebucket_page_views::{PagePath, Resolution};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};

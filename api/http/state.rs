@@ -8,6 +8,7 @@ use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use pagebucket_engine::Store;
 use pagebucket_model::domain::Clock;
+use pagebucket_page_views::PageViews;
 use tokio_util::sync::CancellationToken;
 
 use super::caching::reading::ReadTerms;
@@ -24,6 +25,8 @@ use super::request::lifetime::Lifetime;
 pub struct Api {
     /// The database.
     pub store: Store,
+    /// Its page views.
+    pub page_views: PageViews,
     /// What all reads have in common.
     pub reads: ReadTerms,
     /// The cache of full pages.

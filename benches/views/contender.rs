@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use mongodb::Client as Driver;
 use mongodb::bson::doc;
-use pagebucket_engine::internal::page_views::COLLECTION;
+use pagebucket_page_views::COLLECTION;
 use tokio::task::JoinSet;
 
 use super::ledger::Ledger;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use pagebucket_engine::internal::page_views::COLLECTION;
+use pagebucket_page_views::COLLECTION;
 
 use super::view::{MinuteNumber, start};
 use crate::harness::{Result, Verdict};

@@ -4,8 +4,7 @@ use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use pagebucket_engine::Deadline;
 use pagebucket_engine::internal::COMMAND;
-use pagebucket_engine::internal::page_views::COLLECTION;
-use pagebucket_model::domain::{PagePath, PageView};
+use pagebucket_page_views::{COLLECTION, PagePath, PageView, PageViews};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -37,7 +36,7 @@ pub async fn disk(bench: &Bench, report: &mut Report) -> Result<()> {
         let name = format!("bench_preallocation_disk_{preallocated}");
         let label = if preallocated { "preallocated, counted" } else { "counted" };
         eprintln!("bench: preallocation: {} views, {label}", u64::from(VIEWS) * documents);
-        let store = bench.mongod.store(&name).await?;
+        let counting = PageViews::of(&bench.mongod.store(&name).await?);
         let database = bench.mongod.database(&name).await?;
         if preallocated {
             upsert::preallocate(&database, 0..minutes).await?;
@@ -50,7 +49,7 @@ pub async fn disk(bench: &Bench, report: &mut Report) -> Result<()> {
                 Ok(PageView { path: PagePath::parse(&path(page))?, at, views: 1 })
             };
             let views: Result<Vec<PageView>> = (1..=PAGES).map(&mut view).collect();
-            store.page_views().count(views?, Deadline::within(COMMAND)).await?;
+            counting.count(views?, Deadline::within(COMMAND)).await?;
         }
         section.row(label, look(&database).await?);
         database.drop().await?;

@@ -22,8 +22,8 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::error::Result as Driver;
 use mongodb::options::{Acknowledgment, UpdateOptions, WriteConcern};
 use mongodb::{Collection, Database};
-use pagebucket_engine::internal::page_views::COLLECTION;
-use pagebucket_model::domain::{Clock, Minute, parse_views};
+use pagebucket_model::domain::Clock;
+use pagebucket_page_views::{COLLECTION, Minute, parse_views};
 
 use super::view::{MinuteNumber, PAGES, path, start};
 use crate::harness::{BODY, Result};

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use pagebucket_engine::Deadline;
 use pagebucket_engine::internal::COMMAND;
-use pagebucket_engine::internal::page_views::Preallocated;
-use pagebucket_model::domain::{Clock, Instant, Invalid, PagePath, Preallocation};
+use pagebucket_model::domain::{Clock, Instant, Invalid};
+use pagebucket_page_views::{PagePath, PageViews, Preallocated, Preallocation};
 
 use super::database::{self, Opened, Unready};
 use super::exit::{Failure, Signals};
@@ -78,8 +78,9 @@ async fn preallocate(
     done: &mut Preallocated,
 ) -> Result<(), Failure> {
     opened.prepare(false).await?;
+    let views = PageViews::of(&opened.store);
     for wanted in wanted {
-        let made = opened.store.page_views().preallocate(wanted, Deadline::within(COMMAND)).await;
+        let made = views.preallocate(wanted, Deadline::within(COMMAND)).await;
         let made = made.map_err(|cause| {
             let (path, hour) = (&wanted.path, wanted.hour.start());
             Failure::Database(format!("{path}, {hour}: {cause}; run the command again to create the rest"))

@@ -4,7 +4,7 @@
 //! and sends a few commands of many statements. There is no timer and no added latency when idle; under load
 //! one journal flush serves many requests. A [`BatchPolicy`] decides what a key is, how requests merge and
 //! what is remembered between commits. Items are kept in order by owner ([`crate::store`]); page views are
-//! summed by page and minute ([`crate::page_views`]).
+//! summed by page and minute (`api/page_views/policy.rs`).
 //!
 //! Commands are numbered ([`session`](crate::mongo::session)), so a command whose answer is lost is replayed
 //! and applied at most once. An answer is judged statement by statement ([`reply`](crate::mongo::reply)).
@@ -27,6 +27,7 @@
 mod committer;
 mod ticket;
 
-pub(crate) use committer::{BatchPolicy, COMMITTERS, Committers, Handle, Messages};
-pub use ticket::QueueClient;
-pub(crate) use ticket::{Full, NoAnswer, Pending, Queue, QueueReservation, Ticket};
+pub(crate) use committer::COMMITTERS;
+pub use committer::{BatchPolicy, Committers, Handle, Messages};
+pub(crate) use ticket::{Full, QueueReservation};
+pub use ticket::{NoAnswer, Pending, Queue, QueueClient, Ticket};

@@ -13,20 +13,23 @@ use mongodb::error::Error as DriverError;
 use pagebucket_model::definition::Definitions;
 
 use super::migrations::creation::commands;
+use crate::api_keys;
 use crate::append::keys::RECORDS;
 use crate::mongo::connection::{ConnectError, describe};
 use crate::mongo::error::{NAMESPACE_NOT_FOUND, code};
 use crate::mongo::indexes;
 use crate::mongo::values::whole_number;
 use crate::store::histories;
-use crate::{api_keys, page_views};
+
+/// The collection of page views, which a crate above this one counts.
+pub const PAGE_VIEWS: &str = "page_views";
 
 /// The other collections with a validator, and the fields of the unique index of each.
 const GUARDED: [(&str, &[&str]); 2] =
-    [(page_views::COLLECTION, &["page", "timestamp"]), (api_keys::COLLECTION, &["name"])];
+    [(PAGE_VIEWS, &["page", "timestamp"]), (api_keys::COLLECTION, &["name"])];
 
 /// The other collections that are written by numbered commands, for the labels of metrics.
-pub const NUMBERED: [&str; 2] = [page_views::COLLECTION, api_keys::COLLECTION];
+pub const NUMBERED: [&str; 2] = [PAGE_VIEWS, api_keys::COLLECTION];
 
 /// Refuses collections that have the name of a history and that pagebucket did not create. Missing ones are
 /// accepted.

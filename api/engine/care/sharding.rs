@@ -13,10 +13,10 @@ use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use pagebucket_model::definition::{Definition, Definitions};
 
+use super::collection_guards::PAGE_VIEWS;
 use crate::append::keys::RECORDS;
 use crate::mongo::values::binary;
 use crate::mongo::{Error, Result};
-use crate::page_views;
 use crate::projections::summaries::tiles::{COLLECTION as TILES, KEPT as KEPT_TILES};
 
 /// Documents that are sampled for each chunk, to find where to split.
@@ -42,7 +42,7 @@ pub fn shard_keys(definitions: &Definitions) -> Vec<ShardKey> {
         ShardKey { collection: RECORDS.to_owned(), key: doc! { "_id": 1 } },
         ShardKey { collection: TILES.to_owned(), key: doc! { "_id": 1 } },
         ShardKey { collection: KEPT_TILES.to_owned(), key: doc! { "_id": 1 } },
-        ShardKey { collection: page_views::COLLECTION.to_owned(), key: doc! { "page": 1, "timestamp": 1 } },
+        ShardKey { collection: PAGE_VIEWS.to_owned(), key: doc! { "page": 1, "timestamp": 1 } },
     ];
     definitions.iter().map(history).chain(others).collect()
 }

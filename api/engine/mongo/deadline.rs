@@ -35,7 +35,8 @@ impl Deadline {
     }
 
     /// The latest of `deadlines`, or [`COMMAND`] from now if there are none.
-    pub(crate) fn latest(deadlines: impl IntoIterator<Item = Self>) -> Self {
+    #[doc(hidden)]
+    pub fn latest(deadlines: impl IntoIterator<Item = Self>) -> Self {
         deadlines.into_iter().max().unwrap_or_else(|| Self::within(COMMAND))
     }
 

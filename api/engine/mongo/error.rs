@@ -152,7 +152,8 @@ impl Corruption {
     }
 
     /// Of a document, by its `_id` if that is a string or an ObjectId.
-    pub(crate) fn of(bucket: &RawDocument, field: &str, detail: &str) -> Self {
+    #[doc(hidden)]
+    pub fn of(bucket: &RawDocument, field: &str, detail: &str) -> Self {
         let id = match bucket.get("_id") {
             Ok(Some(RawBsonRef::String(id))) => id.to_owned(),
             Ok(Some(RawBsonRef::ObjectId(id))) => id.to_hex(),

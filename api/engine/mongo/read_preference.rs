@@ -6,7 +6,7 @@ use mongodb::options::{ReadPreference as Driver, SelectionCriteria};
 use pagebucket_model::domain::ReadPreference;
 
 /// How long a preferred member may take to answer, including elections, before it is passed over.
-pub(crate) const SOON: Duration = Duration::from_secs(2);
+pub const SOON: Duration = Duration::from_secs(2);
 
 /// The driver's selection of members; `None` means the primary.
 pub fn criteria(preference: ReadPreference) -> Option<SelectionCriteria> {

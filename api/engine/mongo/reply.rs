@@ -21,7 +21,7 @@ pub(crate) struct Answer {
 
 /// What became of one statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// It was applied.
     Stored,
     /// It was refused. That is final, because a count never returns to an earlier value.

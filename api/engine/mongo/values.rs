@@ -18,12 +18,12 @@ pub(crate) fn whole_number(value: &Bson) -> Option<i64> {
 }
 
 /// A date as the database stores and compares it.
-pub(crate) fn date(instant: Instant) -> DateTime {
+pub fn date(instant: Instant) -> DateTime {
     DateTime::from_millis(instant.millis())
 }
 
 /// The moment of a stored date, if it is one of the years 0000 to 9999.
-pub(crate) fn instant(date: DateTime) -> Option<Instant> {
+pub fn instant(date: DateTime) -> Option<Instant> {
     Instant::from_millis(date.timestamp_millis()).ok()
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pagebucket_engine::Error;
 use pagebucket_engine::appends::AppendCause;
-use pagebucket_engine::internal::page_views::CountCause;
 use pagebucket_model::domain::OwnerId;
+use pagebucket_page_views::CountCause;
 use pagebucket_streams::ingest::End;
 
 /// Why a request failed, for the log.

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pagebucket_engine::appends::{AppendCause, AppendError};
-use pagebucket_engine::internal::page_views::{CountCause, CountError};
 use pagebucket_engine::{Error, Gone};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq, SeqRange};
+use pagebucket_page_views::{CountCause, CountError};
 use serde_json::{Value, json};
 
 use super::cause::LoggedCause;

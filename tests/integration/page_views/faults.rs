@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use pagebucket_engine::Capacity;
+use pagebucket_page_views::PageViews;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -309,7 +309,7 @@ async fn what_waits_is_one_statement() {
 async fn a_minute_that_takes_long_leaves_room_for_others() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri());
-    setup.capacity.queued_bytes = 100 * Capacity::COUNTER;
+    setup.capacity.queued_bytes = 100 * PageViews::COUNTER;
     let service = setup.start().await;
     let hot = || view("/hot", "2014-01-01T10:01:05Z", 1);
     proxy.harm("update page_views", Way::There, Harm::Hold, 1);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use mongodb::bson::Document;
-use pagebucket_engine::Capacity;
+use pagebucket_page_views::PageViews;
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -35,7 +35,7 @@ async fn count_pages(client: &Client, pages: u64) -> Answer {
 async fn what_never_fits_is_refused_for_good() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri());
-    setup.capacity.queued_bytes = 1_000 * Capacity::COUNTER;
+    setup.capacity.queued_bytes = 1_000 * PageViews::COUNTER;
     let service = setup.start().await;
     let client = &service.client;
     let refused = async || {

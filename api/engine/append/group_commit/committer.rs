@@ -46,7 +46,7 @@ const MOST_KEYS: usize = 1_000;
 const FULL_WEIGHT: usize = 1_280 * 1024;
 
 /// The types of the messages that committers of one kind receive.
-pub(crate) trait Messages: 'static {
+pub trait Messages: 'static {
     /// Requests with the same key are committed in order, one commit after the other.
     type Key: Clone + Eq + Hash + Send + Sync + 'static;
     /// A request of a client.
@@ -56,10 +56,11 @@ pub(crate) trait Messages: 'static {
 }
 
 /// How one committer forms batches of requests, and what it remembers between commits.
-pub(crate) trait BatchPolicy<M: Messages>: Send + 'static {
+pub trait BatchPolicy<M: Messages>: Send + 'static {
     /// One key's part of a commit.
     type Batch: Send + 'static;
 
+    /// What a request is merged by.
     fn key(request: &M::Request) -> M::Key;
 
     /// How often a request was refused.
@@ -106,12 +107,12 @@ enum CommitterEvent<M: Messages> {
 }
 
 /// Sends messages to a committer. The committer lives as long as one of its handles.
-pub(crate) struct Handle<M: Messages>(UnboundedSender<CommitterEvent<M>>);
+pub struct Handle<M: Messages>(UnboundedSender<CommitterEvent<M>>);
 
 impl<M: Messages> Handle<M> {
     /// Sends a new request. Returns false, and the request is lost, if the committer has ended.
     #[must_use]
-    pub(crate) fn request(&self, request: M::Request) -> bool {
+    pub fn request(&self, request: M::Request) -> bool {
         self.0.send(CommitterEvent::Request(request)).is_ok()
     }
 
@@ -123,7 +124,7 @@ impl<M: Messages> Handle<M> {
     }
 
     /// Reports the outcome of a batch.
-    pub(crate) fn settled(&self, settled: M::Settled) {
+    pub fn settled(&self, settled: M::Settled) {
         // The committer outlives its commits, because they hold a handle.
         let _ = self.0.send(CommitterEvent::Settled(settled));
     }
@@ -138,17 +139,17 @@ impl<M: Messages> Clone for Handle<M> {
 /// The committers of one kind.
 #[derive(derive_more::Debug)]
 #[debug("Committers")]
-pub(crate) struct Committers<M: Messages>([Handle<M>; COMMITTERS]);
+pub struct Committers<M: Messages>([Handle<M>; COMMITTERS]);
 
 impl<M: Messages> Committers<M> {
     /// Starts the committers, each with its own policy. After this value is dropped they finish their work
     /// and end.
-    pub(crate) fn start<P: BatchPolicy<M>>(policy: impl Fn(usize) -> P) -> Self {
+    pub fn start<P: BatchPolicy<M>>(policy: impl Fn(usize) -> P) -> Self {
         Self(std::array::from_fn(|number| start(policy(number))))
     }
 
     /// The committer of keys with this hash, always the same one.
-    pub(crate) fn by_hash(&self, hash: u64) -> &Handle<M> {
+    pub fn by_hash(&self, hash: u64) -> &Handle<M> {
         &self.0[hash as usize % COMMITTERS]
     }
 }

@@ -27,7 +27,7 @@ const KEY_DIVISOR: usize = 4;
 /// A limit on the requests that wait at once, in units that the user of the queue defines. Clones share the
 /// limit.
 #[derive(Debug, Clone)]
-pub(crate) struct Queue(Arc<Inner>);
+pub struct Queue(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -56,7 +56,7 @@ impl QueueClient {
 
 /// Units of a queue that one key, and perhaps one client, holds until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct QueueReservation {
+pub struct QueueReservation {
     queue: Queue,
     key: u64,
     client: Option<QueueClient>,
@@ -87,7 +87,7 @@ impl QueueReservation {
 
 impl Queue {
     /// A queue for `size` units. A request with less time left than `commit` is not committed.
-    pub(crate) fn new(size: usize, commit: Duration, gauge: &'static str) -> Self {
+    pub fn new(size: usize, commit: Duration, gauge: &'static str) -> Self {
         let size = u32::try_from(size.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         let free = Arc::new(Semaphore::new(size as usize));
         let (by_key, by_client) = (Held::default(), Held::default());
@@ -95,12 +95,12 @@ impl Queue {
     }
 
     /// How many units may wait at once.
-    pub(crate) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.0.size as usize
     }
 
     /// The most units that one key may hold, or one client, unless a single request has more.
-    pub(crate) fn most_of_a_key(&self) -> usize {
+    pub fn most_of_a_key(&self) -> usize {
         (self.0.size as usize / KEY_DIVISOR).max(1)
     }
 
@@ -110,7 +110,7 @@ impl Queue {
     ///
     /// # Errors
     /// There is not enough room.
-    pub(crate) fn room(
+    pub fn room(
         &self,
         key: u64,
         client: Option<QueueClient>,
@@ -143,7 +143,7 @@ impl Queue {
 
     /// Waits until the queue is empty, including the requests of clients that have disconnected. New requests
     /// find no room meanwhile.
-    pub(crate) async fn drain(&self) {
+    pub async fn drain(&self) {
         // Acquiring fails only if the semaphore is closed, and it never is.
         let _ = self.0.free.acquire_many(self.0.size).await;
     }
@@ -201,7 +201,7 @@ impl Held {
 
 /// The committer's half of a waiting request.
 #[derive(Debug)]
-pub(crate) struct Ticket<A> {
+pub struct Ticket<A> {
     deadline: Deadline,
     /// Whether a commit has taken the request, or its client has withdrawn it. The first of the two decides.
     taken: Arc<OnceLock<bool>>,
@@ -211,7 +211,7 @@ pub(crate) struct Ticket<A> {
 
 /// The client's half of a waiting request.
 #[derive(Debug)]
-pub(crate) struct Pending<A> {
+pub struct Pending<A> {
     deadline: Deadline,
     /// The least time that must be left when a commit takes the request.
     commit: Duration,
@@ -221,7 +221,7 @@ pub(crate) struct Pending<A> {
 
 /// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoAnswer {
+pub enum NoAnswer {
     /// The request has waited too long for a commit and will not get into one.
     Withdrawn,
     /// The request got into a commit that gave no answer before the request's own deadline.
@@ -230,7 +230,7 @@ pub(crate) enum NoAnswer {
 
 impl<A> Ticket<A> {
     /// Creates both halves. `deadline` is shortened to [`COMMAND`] from now.
-    pub(crate) fn new(deadline: Deadline, room: QueueReservation) -> (Self, Pending<A>) {
+    pub fn new(deadline: Deadline, room: QueueReservation) -> (Self, Pending<A>) {
         let deadline = deadline.or_within(COMMAND);
         let taken = Arc::default();
         let (answer, answered) = oneshot::channel();
@@ -239,22 +239,24 @@ impl<A> Ticket<A> {
         (Self { deadline, taken, answer, room }, pending)
     }
 
-    pub(crate) fn deadline(&self) -> Deadline {
+    /// When the client stops waiting.
+    pub fn deadline(&self) -> Deadline {
         self.deadline
     }
 
     /// Whether too little time is left to commit the request.
-    pub(crate) fn is_late(&self) -> bool {
+    pub fn is_late(&self) -> bool {
         self.deadline.remaining() < self.room.queue.0.commit
     }
 
     /// Takes the request for a commit. Returns false if its client was already answered that it waited too
     /// long.
-    pub(crate) fn take(&self) -> bool {
+    pub fn take(&self) -> bool {
         *self.taken.get_or_init(|| true)
     }
 
-    pub(crate) fn answer(self, answer: A) {
+    /// Ends the request with this answer.
+    pub fn answer(self, answer: A) {
         // The room is free before the answer, so that the client's next request can take it.
         drop(self.room);
         // Fails if the client has disconnected.
@@ -269,7 +271,7 @@ impl<A> Pending<A> {
     ///
     /// # Errors
     /// See [`NoAnswer`].
-    pub(crate) async fn answer(mut self) -> Result<A, NoAnswer> {
+    pub async fn answer(mut self) -> Result<A, NoAnswer> {
         let wait = LONGEST_WAIT.min(self.deadline.remaining().saturating_sub(self.commit));
         if let Ok(answer) = tokio::time::timeout(wait, &mut self.answered).await {
             return answer.map_err(|_lost| NoAnswer::Lost);

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use pagebucket_model::domain::{
-    Instant, Invalid, Limit, Minute, PagePath, Resolution, SeriesSpan, SpanError,
-};
+use pagebucket_model::domain::{Instant, Invalid, Limit};
+use pagebucket_page_views::{Minute, PagePath, Resolution, SeriesSpan, SpanError};
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};

@@ -11,8 +11,8 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use futures_util::stream;
 use pagebucket_engine as engine;
-use pagebucket_engine::internal::page_views::MinuteBucket;
-use pagebucket_model::domain::{Instant, PagePath, Resolution, SeriesSpan};
+use pagebucket_model::domain::Instant;
+use pagebucket_page_views::{MinuteBucket, PagePath, Resolution, SeriesSpan};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -60,7 +60,7 @@ pub(crate) async fn series(
 ) -> Result<Response, Problem> {
     reading.quota.charge(units(span.from(), span.to()))?;
     let permit = span.is_long().then(|| api.scans.take(client)).transpose()?;
-    let (views, page, deadline) = (api.store.page_views().clone(), path.clone(), reading.deadline);
+    let (views, page, deadline) = (api.page_views.clone(), path.clone(), reading.deadline);
     let work = async move { views.series(&page, span, deadline).await };
     let views = reading.database(scan(permit, work)).await?;
     // `max_by_key` returns the last of equals: in reverse order, that is the first.
@@ -168,7 +168,7 @@ pub(crate) async fn bucket(
     BucketParams { path, minute }: BucketParams,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    let bucket = api.store.page_views().bucket(&path, minute, reading.deadline);
+    let bucket = api.page_views.bucket(&path, minute, reading.deadline);
     let missing =
         || Problem::new(ProblemKind::BucketNotFound, "There is no bucket for this page and minute.");
     let MinuteBucket { path, minute, total, seconds } =
@@ -232,7 +232,7 @@ pub(crate) async fn top(
     client: Client,
     mut reading: Reading,
 ) -> Result<Response, Problem> {
-    let (views, deadline) = (api.store.page_views().clone(), reading.deadline);
+    let (views, deadline) = (api.page_views.clone(), reading.deadline);
     reading.quota.charge(units(from, to))?;
     let permit = api.scans.take(client)?;
     let work = async move { views.top(from, to, limit, deadline).await };

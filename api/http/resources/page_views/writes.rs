@@ -6,9 +6,9 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
-use pagebucket_engine::internal::page_views::Preallocated;
-use pagebucket_model::domain::{
-    DraftError, Instant, Minute, PagePath, PageView, parse_preallocation, parse_view_batch, parse_views,
+use pagebucket_model::domain::{DraftError, Instant};
+use pagebucket_page_views::{
+    Minute, PagePath, PageView, Preallocated, parse_preallocation, parse_view_batch, parse_views,
     parse_views_by_line,
 };
 use serde::Serialize;
@@ -143,7 +143,7 @@ async fn count_body(
         quota.charge(buckets.len())?;
     }
     let all = views.iter().map(|view| u64::from(view.views)).sum();
-    let counted = api.store.page_views().count(views, deadline).await;
+    let counted = api.page_views.count(views, deadline).await;
     counted.map(|()| StatusCode::NO_CONTENT).map_err(|error| Problem::of_count(error, all))
 }
 
@@ -183,7 +183,7 @@ pub(crate) async fn preallocate(
     let wanted = parse_preallocation(&bytes, api.clock.now());
     let wanted = wanted.map_err(invalid)?;
     quota.charge(MINUTES)?;
-    let done = api.store.page_views().preallocate(&wanted, deadline).await;
+    let done = api.page_views.preallocate(&wanted, deadline).await;
     let Preallocated { created, existing } = done.map_err(Problem::of_preallocation)?;
     let status = if created > 0 { StatusCode::CREATED } else { StatusCode::OK };
     let (path, hour) = (wanted.path, wanted.hour.start());

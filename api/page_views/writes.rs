@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
+use bson::Document;
 use futures_util::future::join_all;
-use mongodb::bson::Document;
-use pagebucket_model::domain::{Minute, PageView, Preallocation};
+use pagebucket_engine::internal::documents::{NoAnswer, Pending, Ticket, Verdict};
+use pagebucket_engine::internal::{COMMAND, PAGE_VIEWS};
+use pagebucket_engine::{Deadline, Error};
 
-use super::document::{self, COLLECTION};
-use super::engine::PageViews;
-use super::policy::{CountCause, CountOutcome, Name, Request};
-use crate::append::group_commit::{NoAnswer, Pending, Ticket};
-use crate::mongo::reply::Verdict;
-use crate::mongo::session::{WriteCommand, durable};
-use crate::mongo::{COMMAND, Deadline, Error};
+use crate::document;
+use crate::engine::PageViews;
+use crate::page_view::{PageView, Preallocation};
+use crate::policy::{CountCause, CountOutcome, Name, Request};
+use crate::resolution::Minute;
 
 /// How far a failed count came, and why it failed.
 #[derive(Debug, thiserror::Error)]
@@ -136,11 +136,9 @@ impl PageViews {
         // Minutes after the year 9999 do not exist.
         let minutes = (0..MINUTES).filter_map(|minute| wanted.hour.plus(minute).ok());
         let documents: Vec<Document> = minutes.map(|minute| document::zeros(&wanted.path, minute)).collect();
-        let command = WriteCommand::insert(COLLECTION, documents, durable(deadline));
-        let connection = &*self.connection;
-        let answer = connection.sessions.commit(&connection.reads, command, deadline).await?;
+        let verdicts = self.documents.insert(PAGE_VIEWS, documents, deadline).await?;
         let mut done = Preallocated::default();
-        for verdict in answer.verdicts {
+        for verdict in verdicts {
             match verdict {
                 Verdict::Stored => done.created += 1,
                 Verdict::Refused => done.existing += 1,

@@ -1,8 +1,10 @@
 //! Views of web pages, and how clients send them.
 
+use pagebucket_model::domain::{DraftError, Faults, Instant, Invalid, Json, many, one_or_many};
 use serde_json::value::RawValue;
 
-use super::{DraftError, Faults, Instant, Invalid, Json, Minute, PagePath, Resolution, many, one_or_many};
+use crate::page_path::PagePath;
+use crate::resolution::{Minute, Resolution};
 
 /// Views of one page at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,7 +214,7 @@ fn parse_count(value: &Json<'_>) -> Result<u32, Invalid> {
     let Json::Number(text) = value else {
         return Err(Invalid::new(format!("must be a number, not {}", value.kind())));
     };
-    let number = super::number::parse_digits(text).and_then(|number| u32::try_from(number).ok());
+    let number = text.parse().ok();
     number.filter(|number| (1..=PageView::MOST_VIEWS).contains(number)).ok_or_else(|| {
         let most = PageView::MOST_VIEWS;
         Invalid::new(format!(

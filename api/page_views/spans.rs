@@ -11,14 +11,17 @@
 
 use std::time::Duration;
 
-use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Bson, Document, doc};
-use pagebucket_model::domain::{Instant, Limit, PagePath, Resolution, SeriesSpan};
+use bson::raw::RawDocument;
+use bson::{Bson, Document, doc};
+use pagebucket_engine::internal::PAGE_VIEWS;
+use pagebucket_engine::internal::documents::{date, instant};
+use pagebucket_engine::{Corruption, Deadline, Error, Result};
+use pagebucket_model::domain::{Instant, Limit};
 
-use super::document::{self, COLLECTION, MinuteBucket};
-use super::engine::PageViews;
-use crate::mongo::values::{date, instant};
-use crate::mongo::{Corruption, Deadline, Error, Result};
+use crate::document::{self, MinuteBucket};
+use crate::engine::PageViews;
+use crate::page_path::PagePath;
+use crate::resolution::{Resolution, SeriesSpan};
 
 /// How long a preferred member may take for a read of as many documents as a span of time has.
 const LATER: Duration = Duration::from_secs(10);
@@ -78,7 +81,7 @@ impl PageViews {
     ) -> Result<Vec<(PagePath, u64)>> {
         let minutes = doc! { "$gte": date(from), "$lt": date(to) };
         let command = doc! {
-            "aggregate": COLLECTION,
+            "aggregate": PAGE_VIEWS,
             "pipeline": [
                 { "$match": { "timestamp": minutes } },
                 { "$group": group("$page".into()) },
@@ -116,14 +119,14 @@ fn command(path: &PagePath, span: SeriesSpan) -> Result<Document> {
     if let Resolution::Hour | Resolution::Day = span.resolution() {
         let unit = doc! { "$dateTrunc": { "date": "$timestamp", "unit": span.resolution().to_string() } };
         return Ok(doc! {
-            "aggregate": COLLECTION,
+            "aggregate": PAGE_VIEWS,
             "pipeline": [{ "$match": filter }, { "$group": group(unit.into()) }],
             "hint": hint,
             "cursor": { "batchSize": batch },
         });
     }
     let mut command = doc! {
-        "find": COLLECTION,
+        "find": PAGE_VIEWS,
         "filter": filter,
         "sort": { "page": 1, "timestamp": 1 },
         "batchSize": batch,

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
+use pagebucket_model::domain::Invalid;
 use serde::Serialize;
-
-use super::Invalid;
 
 /// Identifies a page of a web site by the path of its URL: 1 to 512 bytes of UTF-8 that begin with `/`,
 /// without control characters, query or fragment. Paths are equal if their bytes are equal: nothing is

@@ -4,18 +4,18 @@
 //! at a time only for the sake of merging: the more views arrive, the more views each statement adds.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
-use mongodb::bson::{Bson, Document, RawBson, doc};
-use pagebucket_model::domain::{Minute, PagePath};
+use bson::{Document, doc};
+use pagebucket_engine::internal::PAGE_VIEWS;
+use pagebucket_engine::internal::documents::{
+    BatchPolicy, Documents, Handle, Messages, Ticket, Unanswered, Verdict,
+};
+use pagebucket_engine::{Corruption, Deadline, Error};
 use pagebucket_model::metric::{COMMIT_VIEWS, RETRIES};
 
-use super::document::{self, COLLECTION};
-use crate::append::group_commit::{BatchPolicy, Handle, Messages, Ticket};
-use crate::mongo::majority::MonotonicReads;
-use crate::mongo::reply::{Answer, Verdict};
-use crate::mongo::session::{Sessions, Unanswered, WriteCommand};
-use crate::mongo::{Corruption, Deadline, Error};
+use crate::document;
+use crate::page_path::PagePath;
+use crate::resolution::Minute;
 
 /// After this many refusals a request fails. If two upserts insert one bucket at once, one of them is refused
 /// and finds the bucket at its next attempt. More than a few refusals have another cause.
@@ -71,17 +71,8 @@ pub(crate) struct Request {
     pub(crate) ticket: Ticket<CountOutcome>,
 }
 
-/// What all committers of views share.
-#[derive(Clone, Debug)]
-pub(crate) struct CommitterContext {
-    pub(crate) reads: MonotonicReads,
-    pub(crate) sessions: Arc<Sessions>,
-    /// The write concern of a command with this deadline.
-    pub(crate) concern: fn(Deadline) -> Document,
-}
-
 /// The policy of committers of views.
-pub(crate) struct Counters(pub(crate) Arc<CommitterContext>);
+pub(crate) struct Counters(pub(crate) Documents);
 
 /// All requests that one commit adds to a bucket.
 #[derive(Debug)]
@@ -122,7 +113,7 @@ impl BatchPolicy<Self> for Counters {
         batches: Vec<Batch>,
         committer: Handle<Self>,
     ) -> impl Future<Output = ()> + Send + 'static {
-        send(Arc::clone(&self.0), batches, committer)
+        send(self.0.clone(), batches, committer)
     }
 
     fn settle(&mut self, settled: (Name, Vec<Request>)) -> (Name, Vec<Request>) {
@@ -132,15 +123,14 @@ impl BatchPolicy<Self> for Counters {
 
 /// Sends one unordered command: each bucket succeeds or fails independently of the others. It has at most as
 /// many statements as a commit has keys, each with at most 512 bytes of path and 60 seconds of some 30 bytes.
-async fn send(connection: Arc<CommitterContext>, batches: Vec<Batch>, committer: Handle<Counters>) {
+async fn send(documents: Documents, batches: Vec<Batch>, committer: Handle<Counters>) {
     let requests = || batches.iter().flat_map(|batch| &batch.requests);
     let deadline = Deadline::latest(requests().map(|request| request.ticket.deadline()));
     let views: u64 = requests().flat_map(|request| request.seconds.values()).sum();
     metrics::histogram!(COMMIT_VIEWS).record(views as f64);
-    let updates = batches.iter().map(|batch| RawBson::try_from(Bson::from(batch.statement())));
-    let command = WriteCommand::update(COLLECTION, updates, false, (connection.concern)(deadline));
-    match connection.sessions.commit(&connection.reads, command, deadline).await {
-        Ok(Answer { verdicts, .. }) => {
+    let updates = batches.iter().map(Batch::statement);
+    match documents.update(PAGE_VIEWS, updates, deadline).await {
+        Ok(verdicts) => {
             for (batch, verdict) in batches.into_iter().zip(verdicts) {
                 batch.settle(Ok(verdict), &committer);
             }
@@ -173,7 +163,7 @@ impl Batch {
         let counted = match verdict {
             Ok(Verdict::Stored) => Ok(()),
             Ok(Verdict::Refused | Verdict::NotRun) => {
-                metrics::counter!(RETRIES, "collection" => COLLECTION, "cause" => "refused").increment(1);
+                metrics::counter!(RETRIES, "collection" => PAGE_VIEWS, "cause" => "refused").increment(1);
                 requests.iter_mut().for_each(|request| request.attempts += 1);
                 (again, requests) =
                     requests.into_iter().partition(|request| request.attempts < MOST_ATTEMPTS);

@@ -26,7 +26,7 @@
 //! # Counting once
 //!
 //! `$inc` compares nothing: sent twice, it counts twice, and that cannot be detected later. So it is sent by
-//! the same group commit as items of histories ([`crate::append::group_commit`]). The queued views of one
+//! the same group commit as items of histories (`api/engine/append/group_commit.rs`). The queued views of one
 //! page and minute become one statement ([`policy`]). A command whose answer is lost is replayed under its
 //! number, which the server applies at most once. The outcome of a view ([`writes`]) is
 //!
@@ -53,15 +53,25 @@
 //! # Retention
 //!
 //! Views are kept without a limit, or for some days: then the index on `timestamp` is a TTL index
-//! ([`indexes`](crate::mongo::indexes)).
+//! (`Store::keep_views_for`).
 
 mod document;
 mod engine;
+mod page_path;
+mod page_view;
 mod policy;
+mod resolution;
 mod spans;
 mod writes;
 
-pub use document::{COLLECTION, MinuteBucket};
+pub use document::MinuteBucket;
 pub use engine::PageViews;
+pub use page_path::PagePath;
+pub use page_view::{
+    PageView, Preallocation, parse_preallocation, parse_view_batch, parse_views, parse_views_by_line,
+};
+/// Name of the collection.
+pub use pagebucket_engine::internal::PAGE_VIEWS as COLLECTION;
 pub use policy::CountCause;
+pub use resolution::{Minute, Resolution, SeriesSpan, SpanError};
 pub use writes::{CountError, Preallocated};

@@ -1,9 +1,8 @@
 //! The resolution of a series of page views, the spans of time of such a series, and the minutes that are
 //! stored.
 
+use pagebucket_model::domain::{Instant, Invalid};
 use serde::Serialize;
-
-use super::{Instant, Invalid};
 
 /// The time that one point of a series covers. Hours and days are those of UTC. All days have the same number
 /// of seconds, as all hours have, because an [`Instant`] has no leap seconds. The numbers are milliseconds.

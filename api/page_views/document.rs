@@ -3,15 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use mongodb::bson::raw::{RawBsonRef, RawDocument};
-use mongodb::bson::{Bson, Document, doc};
-use pagebucket_model::domain::{Minute, PagePath};
+use bson::raw::{RawBsonRef, RawDocument};
+use bson::{Bson, Document, doc};
+use pagebucket_engine::Corruption;
+use pagebucket_engine::internal::documents::{date, instant};
 
-use crate::mongo::Corruption;
-use crate::mongo::values::{date, instant};
-
-/// Name of the collection.
-pub const COLLECTION: &str = "page_views";
+use crate::page_path::PagePath;
+use crate::resolution::Minute;
 
 /// The views of one page in one minute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,8 +115,8 @@ pub(crate) fn zeros(path: &PagePath, minute: Minute) -> Document {
 
 #[cfg(test)]
 mod tests {
-    use mongodb::bson::oid::ObjectId;
-    use mongodb::bson::{DateTime, RawDocumentBuf};
+    use bson::oid::ObjectId;
+    use bson::{DateTime, RawDocumentBuf};
 
     use super::*;
     use pagebucket_model::domain::Instant;
