@@ -95,7 +95,7 @@ try {
       await page.locator("[data-live=stream]").waitFor();
       for (const [customer, count] of [[8, 3], [57, 1], [19, 12]] as const) {
         await service.append(`/v1/customers/${customer}/trades`, trades(count));
-        await page.locator("tbody tr", { hasText: `${customer}` }).waitFor();
+        await page.locator("main tbody tr", { hasText: `${customer}` }).waitFor();
       }
     }
     await page.screenshot({ path: join(directory, `explorer-${name}.png`) });
@@ -112,7 +112,7 @@ try {
   const toLookAt = { directory: others };
   const large = { ...toLookAt, width: 3840, height: 2160 };
   await take("4k", `${history}?_rows=50`, large);
-  await take("4k-item", `${history}/4321`, large);
+  await take("item-4k", `${history}/4321`, large);
   await take("30-columns", "/explorer/plants/north/readings", toLookAt);
   await take("30-columns-4k", "/explorer/plants/north/readings", large);
   await take("new", "/explorer/customers?_new=on", toLookAt);

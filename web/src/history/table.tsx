@@ -126,7 +126,7 @@ export function ItemTable(props: TableProps) {
                     )}
                   </th>
                   {columns.map(({ name, width }, index) => (
-                    <td key={name} role="cell" class={`${kindOf(schemas.get(name) ?? {})} ${isRight(schemas.get(name))} ${cell(index)}`} data-name={plain(name)}>
+                    <td key={name} role="cell" class={`${kindOf(schemas.get(name) ?? {})} ${isRight(schemas.get(name))} ${cell(index)}`} data-name={plain(name)} data-zone={zone}>
                       <div class="cell" style={width === undefined ? undefined : { width: `${width}ch`, maxWidth: "none" }}>
                         <Chosen {...props} name={name} value={item[name]}>
                           <Value of={item[name]} schema={schemas.get(name) ?? {}} />

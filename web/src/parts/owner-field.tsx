@@ -6,6 +6,7 @@ import { singular } from "../format";
 
 export function OwnerField({ histories }: { histories: Outline[] }) {
   const { owners, ownerField, ownerSchema, ownerExample, items } = histories[0]!;
+  const hint = `${ownerField}, such as ${ownerExample}`;
   const submit = (event: Event) => {
     event.preventDefault();
     const id = String(new FormData(event.currentTarget as HTMLFormElement).get("id")).trim();
@@ -16,8 +17,8 @@ export function OwnerField({ histories }: { histories: Outline[] }) {
       <input
         name="id"
         aria-label={`Open a ${singular(owners)} by ${ownerField}`}
-        placeholder={`${ownerField}, such as ${ownerExample}`}
-        size={24}
+        placeholder={hint}
+        size={Math.max(24, hint.length)}
         required
         spellcheck={false}
         autoComplete="off"
