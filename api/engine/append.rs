@@ -59,7 +59,7 @@
 //! # Group commit
 //!
 //! Requests queue at one of four *committers* of their history, by owner
-//! ([`group_commit`](crate::append::group_commit), [`policy`](mod@policy)). A committer takes the requests
+//! ([`group_commit`], [`policy`](mod@policy)). A committer takes the requests
 //! that queued during its last commit, merges them by owner ([`batch`](mod@batch)) and sends one unordered
 //! command of many statements ([`commit`](mod@commit)). An owner that needs more than one statement has an
 //! ordered command of its own, so no page is opened after a statement that failed. On one connection 976

@@ -32,7 +32,7 @@
 //! ([`commit`](super::commit)).
 //!
 //! An upload also has a record, and a key for each line. [`line_keys`] describes the differences;
-//! [`append_lines`](super::line_keys) appends the lines.
+//! [`append_lines`](super::lines) appends the lines.
 //!
 //! The answer to a request depends only on the addresses of its items and on the record's `date`, so each
 //! attempt gets the same answer. `outcome` in the record only saves later repeats the search; it is durable
