@@ -37,9 +37,9 @@
 //!   age allows. So pages and keys are deleted again, the *sweep*, when the tombstone is aged. Before pages
 //!   are deleted, the tombstone's `firstPage` is raised above them: such a page has used its number.
 //!
-//! A marker is *aged* 2 minutes after its time `since`, or later ([`Ages`](crate::capacity::Ages)): when the
-//! database has shown, 10 s ago or earlier by the monotonic clock of the instance that deletes, a time 110 s
-//! after `since`. The 110 s are 60 s for the age of a tail, 10 s for the command that wrote the marker, two
+//! A marker is *aged* 2 minutes after its time `since`, or later ([`Ages`](crate::capacity::Ages)). These are
+//! 110 s and 10 s: the database has shown a time 110 s after `since`, and that was at least 10 s ago by the
+//! monotonic clock of the instance that deletes. The 110 s are 60 s for the age of a tail, 10 s for the command that wrote the marker, two
 //! because cluster times have whole seconds, and a margin. Commands that had begun by then have ended. If the
 //! database's clock jumps ahead, the fence refuses earlier, and the deletion still waits for the 10 s. The
 //! cluster time then stands still until the clocks of the members have caught up with it: a marker that is
@@ -52,12 +52,13 @@
 //!
 //! | Subject | File |
 //! |---|---|
+//! | the steps of an erasure and of a retirement | `erase.rs`, `retire.rs` |
 //! | pages and keys that arrive after the sweep, where the fence fails | `erased_late.rs` |
 //! | damaged buckets, which do not keep an owner from being erased | `damaged.rs` |
 //! | records of idempotency keys, which no index finds by owner | `erased_keys.rs` |
 //! | the list of erasures (the audit log), and erasing again after it | `erasure_log.rs`, `replay.rs` |
 //! | the time by which pages are retired, which may be in doubt | `retention_clock.rs` |
-//! | histories that the database remembers and that have no definition here | `undefined_histories.rs` |
+//! | histories that the database remembers and that have no definition here | `api/engine/undefined_histories.rs` |
 
 pub(crate) mod damaged;
 pub(crate) mod erase;

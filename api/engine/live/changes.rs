@@ -115,9 +115,9 @@ pub(crate) fn owner_change(change: &RawDocument, kind: OwnerType) -> OwnerChange
         _ => change.get_i32("count").ok().and_then(|count| u16::try_from(count).ok()),
     };
     match count {
+        // No append leaves a bucket without items: it has become the marker of a beginning.
+        None | Some(0) => OwnerChange::Other(owner),
         Some(count) => OwnerChange::Grown(owner, Growth { second: bucket.second, count }),
-        // For example a repair of its dates: it is no append.
-        None => OwnerChange::Other(owner),
     }
 }
 
@@ -172,7 +172,14 @@ mod tests {
                 OwnerType::Integer,
                 OwnerChange::Grown(seven(), Growth { second: 1_000, count: 1 }),
             ),
+            // A repair of its dates.
             (change("7_0000001000", "update", doc! {}), OwnerType::Integer, OwnerChange::Other(seven())),
+            // Page 1, when pages are retired for the first time.
+            (
+                change("7_0000001000", "update", doc! { "count": 0 }),
+                OwnerType::Integer,
+                OwnerChange::Other(seven()),
+            ),
             (
                 change("7_0000001000", "replace", doc! { "count": 3 }),
                 OwnerType::Integer,

@@ -7,8 +7,8 @@
 //!   The pages before `firstPage` are retired, or were erased; with `swept` all of them are deleted. If it is
 //!   the only bucket, the next append opens `firstPage`, with a second after `second`.
 //! - A *tombstone* has the greatest `_id` of its owner, `123_:`, and the greatest page number, 2^53 - 1, so
-//!   every read of the tail meets it first: the owner is `erased`. With `swept` nothing can arrive any more,
-//!   and `firstPage` and `second` are after all pages that were ever opened.
+//!   every read of the tail meets it first: the owner is `erased`. When `swept` is true, nothing can arrive
+//!   any more, and `firstPage` and `second` are after all pages that were ever opened.
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{DateTime, Document, doc};
