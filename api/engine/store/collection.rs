@@ -379,5 +379,15 @@ pub(crate) const NO_PAGE: &str = "is not a positive int64";
 
 /// The page number of a bucket, or of a projection of one. `None` if it has none.
 pub(crate) fn page_of(bucket: &RawDocument) -> Option<PageNumber> {
-    bucket.get_i64("page").ok().and_then(|page| PageNumber::new(page.try_into().ok()?).ok())
+    page_in(bucket, "page")
+}
+
+/// The number of a page in this field.
+pub(crate) fn page_in(bucket: &RawDocument, field: &str) -> Option<PageNumber> {
+    number_in(bucket, field).and_then(|page| PageNumber::new(page).ok())
+}
+
+/// The number in this field. `None` if it is no int64 from 0 on.
+pub(crate) fn number_in(bucket: &RawDocument, field: &str) -> Option<u64> {
+    bucket.get_i64(field).ok().and_then(|number| number.try_into().ok())
 }

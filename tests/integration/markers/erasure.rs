@@ -1,11 +1,12 @@
 //! An erased owner: refused, gone from every collection, and reopened with numbers that go on.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, DateTime, Document, doc};
+use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
 use pagebucket_engine::appends::{AppendCause, AppendTerms, KeyedRequest};
 use pagebucket_engine::erasures::{Erasure, Reopening};
 use pagebucket_engine::internal::Ages;
@@ -18,8 +19,8 @@ use super::{
     seqs, soon,
 };
 use crate::harness::{
-    ALL, Harm, History, NOTES, Nth, Proxy, READINGS, Setup, Way, engine, eventually, fill, shared, stored,
-    test, test_over,
+    ALL, Harm, History, NOTES, Nth, Proxy, READINGS, SERIES, Setup, Way, engine, eventually, fill, shared,
+    stored, test, test_over,
 };
 
 #[test_over(ALL)]
@@ -299,4 +300,38 @@ async fn housekeeping_comes_to_the_end_of_an_erasure(history: &'static History) 
     .await;
     place.is_erased(1).await;
     place.is_erased(2).await;
+}
+
+/// A step hands on what it has read of its tombstone, also to what forgets a native time series.
+#[test]
+async fn a_step_of_an_erasure_reads_its_tombstone_once() {
+    let place = Place::new(SERIES).await;
+    fill(&place.database, SERIES, 1, 2_100, 1).await;
+    let (tombstone, id) = (Bson::Int64((1 << 53) - 1), Bson::from(format!("{}_:", SERIES.id(1))));
+    let reads = Arc::new(AtomicU64::new(0));
+    let read = Arc::clone(&reads);
+    let setup = place.setup().await.aging(SHORT).observed(move |name, command| {
+        let filter = command.get_document("filter").cloned().unwrap_or_default();
+        let pages = filter.get_document("page").and_then(|page| page.get_array("$in"));
+        let is_one_of = pages.is_ok_and(|pages| pages.contains(&tombstone));
+        if name == "find" && (filter.values().any(|value| [&tombstone, &id].contains(&value)) || is_one_of) {
+            read.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let (store, owner) = (setup.store().await, place.owner(1));
+    let erasures = engine_of(&store, &place).erasures();
+    let taken = || reads.swap(0, Ordering::Relaxed);
+    assert_eq!((erasures.erase(&owner, soon()).await.expect("an answer"), taken()), (Erasure::Erasing, 3));
+    assert_eq!((erasures.go_on(&owner, soon()).await.expect("an answer"), taken()), (Erasure::Erasing, 1));
+    eventually("the sweep", PATIENCE, async || {
+        let erasure = erasures.erase(&owner, soon()).await.expect("an answer");
+        assert_eq!(taken(), 1, "{erasure:?}");
+        erasure == Erasure::Swept
+    })
+    .await;
+    assert_eq!((erasures.go_on(&owner, soon()).await.expect("an answer"), taken()), (Erasure::Swept, 1));
+    assert_eq!(
+        (erasures.reopen(&owner, soon()).await.expect("an answer"), taken()),
+        (Reopening::Reopened, 1)
+    );
 }

@@ -18,9 +18,9 @@ use pagebucket_model::domain::{MAX_SAFE_INTEGER, OwnerId, OwnerType, PageNumber}
 use crate::mongo::majority::at_most;
 use crate::mongo::{Corruption, Result};
 use crate::store::buckets::bucket_id::BucketId;
-use crate::store::buckets::marker::{TOMBSTONE, tombstone_id};
+use crate::store::buckets::marker::{self, Marker, TOMBSTONE, tombstone_id};
 use crate::store::collection::fence;
-use crate::store::collection::{OfOwner, owner_bson, owner_in, page_of};
+use crate::store::collection::{OfOwner, number_in, owner_bson, owner_in, page_in, page_of};
 
 /// The most buckets that a step deletes.
 const MOST: usize = 1_000;
@@ -34,19 +34,12 @@ pub(crate) type Numbers = (PageNumber, u64);
 /// The numbers of an owner that never had a bucket.
 pub(crate) const UNUSED: Numbers = (PageNumber::FIRST, 0);
 
-/// The projection of what [`used`] reads.
-pub(crate) fn numbers() -> Document {
-    doc! { "page": 1, "firstPage": 1, "second": 1, "since": 1 }
-}
-
 /// The numbers that follow those of a bucket, as far as they are readable.
 pub(crate) fn used(bucket: &RawDocument, owner: &OwnerId) -> Numbers {
     let page = page_of(bucket).filter(|page| page.get() < MAX_SAFE_INTEGER).map(PageNumber::next);
-    let number = |field| bucket.get_i64(field).ok().and_then(|number| u64::try_from(number).ok());
-    let first_page = number("firstPage").and_then(|page| PageNumber::new(page).ok());
     let id = BucketId::parse(bucket.get_str("_id").unwrap_or_default(), owner).map(|id| id.second);
-    let second = number("second").filter(|second| *second <= BucketId::LAST_SECOND);
-    (page.max(first_page).unwrap_or(PageNumber::FIRST), id.max(second).unwrap_or(0))
+    let second = number_in(bucket, "second").filter(|second| *second <= BucketId::LAST_SECOND);
+    (page.max(page_in(bucket, "firstPage")).unwrap_or(PageNumber::FIRST), id.max(second).unwrap_or(0))
 }
 
 /// The greater of both.
@@ -54,15 +47,18 @@ pub(crate) fn later(one: Numbers, other: Numbers) -> Numbers {
     (one.0.max(other.0), one.1.max(other.1))
 }
 
-/// Puts right what has the `_id` or the page number of the owner's tombstone and is no sound tombstone: no
-/// other could be written. Returns the numbers that follow those of what was deleted.
+/// Reads the owner's tombstone. First it puts right what has its `_id` or its page number and is no sound
+/// tombstone: no other could be written. Also returns the numbers that follow those of what was deleted.
 ///
 /// # Errors
 /// The database does not answer in time.
-pub(crate) async fn clear_place(of: OfOwner<'_>) -> Result<Numbers> {
+pub(crate) async fn sound_tombstone(of: OfOwner<'_>) -> Result<(Option<Marker>, Numbers)> {
     let (collection, id) = (of.source.collection(), tombstone_id(of.owner));
     let whole = |bucket: &RawDocument| Ok(bucket.to_owned());
     let by_page = of.find(of.at_most(doc! { "page": TOMBSTONE }, 1), whole).await?.pop();
+    if let Some(sound) = by_page.as_ref().filter(|found| is_tombstone(of, found)) {
+        return Ok((Marker::read(sound)?, UNUSED));
+    }
     let by_id = at_most(collection, doc! { "_id": &id }, 1, doc! { "_id": 1 });
     let by_id = of.find(by_id, whole).await?.pop().filter(|found| !is_tombstone(of, found));
     let mut numbers = UNUSED;
@@ -73,7 +69,7 @@ pub(crate) async fn clear_place(of: OfOwner<'_>) -> Result<Numbers> {
             .delete(of.source.collection(), [of.filter(seen(&other, &["_id", "page"]))], of.deadline)
             .await?;
     }
-    let Some(damaged) = by_id else { return Ok(numbers) };
+    let Some(damaged) = by_id else { return Ok((None, numbers)) };
     warn(of, &damaged, "_id", "is a tombstone's, and other fields are not");
     numbers = later(numbers, used(&damaged, of.owner));
     // At once where the owner's field is right: without a tombstone an append could open page 1. As it was
@@ -88,7 +84,7 @@ pub(crate) async fn clear_place(of: OfOwner<'_>) -> Result<Numbers> {
     if !of.update(seen.clone(), vec![doc! { "$replaceWith": tombstone }], doc! { "_id": 1 }).await? {
         of.source.delete(of.source.collection(), [seen], of.deadline).await?;
     }
-    Ok(numbers)
+    Ok((marker::tombstone(of).await?, numbers))
 }
 
 /// Whether each field of a bucket is one of the owner's tombstone, and none is missing.
@@ -158,7 +154,7 @@ pub(crate) async fn find(of: OfOwner<'_>, spared: Option<Document>) -> Result<Le
             break;
         }
         let mut command = at_most(of.source.collection(), condition, most, hint);
-        command.insert("projection", numbers());
+        command.insert("projection", marker::fields());
         let owner = of.owner.clone();
         let read = move |bucket: &RawDocument| Ok((seen(bucket, &["_id", "since"]), used(bucket, &owner)));
         for (seen, used) in of.find(command, read).await? {

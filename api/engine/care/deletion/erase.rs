@@ -83,64 +83,70 @@ impl Erasures {
     /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or
     /// keys, or sweeps. May be repeated at any time, by any instance.
     pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
-        let of = self.source.of(owner, deadline.or_within(COMMAND));
-        let numbers = damaged::clear_place(of).await?;
-        let erasure = self.step(owner, Some(numbers), deadline).await?;
-        // Before the answer: what the log does not have cannot be replayed after a restore.
-        erasure_log::log(of).await?;
-        Ok(erasure)
+        self.step(owner, true, deadline).await
     }
 
     /// A step of an erasure that has begun. Without a tombstone there is nothing to do: another instance has
     /// swept it, and the owner was reopened since.
     pub async fn go_on(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
-        self.step(owner, None, deadline).await
+        self.step(owner, false, deadline).await
     }
 
-    /// With numbers, an erasure may begin: they are the least of its tombstone.
-    async fn step(&self, owner: &OwnerId, begins: Option<Numbers>, deadline: Deadline) -> Result<Erasure> {
+    /// With `begins` an erasure may begin, and begin again.
+    async fn step(&self, owner: &OwnerId, begins: bool, deadline: Deadline) -> Result<Erasure> {
         let of = self.source.of(owner, deadline.or_within(COMMAND));
         // Before the tombstone is read: a record that is touched later may be of a history that was reopened
         // meanwhile.
         let began = of.source.server_time(of.deadline).await?;
         let read = of.source.read_time(of.deadline).await?;
-        let Some(tombstone) = tombstone(of).await? else {
-            return match begins {
-                Some(numbers) => bury(of, read, numbers, None).await,
-                None => Ok(Erasure::Swept),
-            };
+        let (tombstone, numbers) = match begins {
+            true => damaged::sound_tombstone(of).await?,
+            false => (marker::tombstone(of).await?, damaged::UNUSED),
         };
-        if tombstone.since.is_none() {
+        // Before the answer the log has it: what it does not have cannot be replayed after a restore.
+        let mut tombstone = match tombstone {
+            None if begins => {
+                let erasure = bury(of, read, numbers, None).await?;
+                erasure_log::log(of).await?;
+                return Ok(erasure);
+            }
+            None => return Ok(Erasure::Swept),
             // Damaged: its age begins now.
-            return bury(of, read, damaged::UNUSED, None).await;
+            Some(Marker { since: None, .. }) => return bury(of, read, damaged::UNUSED, None).await,
+            Some(tombstone) => tombstone,
+        };
+        if begins {
+            LoggedErasure::of(tombstone).write(of, false);
         }
+        let tombstone = &mut tombstone;
         if tombstone.swept {
             self.key_scans.forget(owner);
-            forget_projections(of, &tombstone).await?;
+            forget_projections(of, tombstone).await?;
             let is_clean = match begins {
-                Some(_) => look_behind(of, &tombstone, None).await?,
+                true => look_behind(of, tombstone, None).await?,
                 // Pages that arrived late. A reopening may be under way.
-                None => delete_pages(of, &tombstone, Some(reopening(&tombstone))).await?,
+                false => delete_pages(of, Some(reopening(tombstone)), tombstone).await?,
             };
             return Ok(if is_clean { Erasure::Swept } else { Erasure::Erasing });
         }
         let aged = of.source.is_aged(tombstone.since);
         let scan = (owner.clone(), tombstone.since, aged);
-        let mut done = delete_pages(of, &tombstone, None).await?;
+        let mut done = delete_pages(of, None, tombstone).await?;
         if done {
             // After the pages: what is made later is made by an instance that does not know the tombstone
             // yet. The sweep comes after that.
-            forget_projections(of, &tombstone).await?;
+            forget_projections(of, tombstone).await?;
             done = self.key_scans.go_on(of, scan, began).await?;
         }
         match (done, aged) {
             (false, _) => Ok(Erasure::Erasing),
             (true, false) => Ok(Erasure::Erased),
             (true, true) => {
-                erasure_log::log(of).await?;
+                LoggedErasure::of(*tombstone).write(of, false);
                 let swept = doc! { "$set": { "swept": true } };
-                if !change(of, &tombstone, swept).await? {
-                    // Another instance has come to this end, or has begun again: the next step looks.
+                if !change(of, tombstone, swept).await? {
+                    // Another instance has come to this end, has found a late page, or has begun again: the
+                    // next step looks.
                     return Ok(Erasure::Erasing);
                 }
                 self.key_scans.forget(owner);
@@ -151,15 +157,16 @@ impl Erasures {
 
     /// Whether the tombstone of an owner is swept; `None` without one.
     pub async fn is_swept(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<bool>> {
-        Ok(tombstone(self.source.of(owner, deadline)).await?.map(|tombstone| tombstone.swept))
+        Ok(marker::tombstone(self.source.of(owner, deadline)).await?.map(|tombstone| tombstone.swept))
     }
 
     /// The moment, by the server's clock, after which the last sweep of an erased owner may be done. `None`
     /// without a tombstone.
     pub async fn sweep_after(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<Instant>> {
         let source = &self.source;
-        let since = tombstone(source.of(owner, deadline)).await?.and_then(|tombstone| tombstone.since);
+        let tombstone = marker::tombstone(source.of(owner, deadline)).await?;
         let age = source.markers.ages.marker.as_millis() as i64;
+        let since = tombstone.and_then(|tombstone| tombstone.since);
         Ok(since.and_then(|since| Instant::from_millis(since.timestamp_millis() + age).ok()))
     }
 
@@ -173,12 +180,11 @@ impl Erasures {
         let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
         let of = source.of(owner, deadline);
         let read = source.read_time(deadline).await?;
-        let Some(tombstone) = tombstone(of).await? else { return Ok(Reopening::NotErased) };
+        let Some(tombstone) = marker::tombstone(of).await? else { return Ok(Reopening::NotErased) };
         if !tombstone.swept || !look_behind(of, &tombstone, Some(reopening(&tombstone))).await? {
             return Ok(Reopening::NotSwept);
         }
         forget_projections(of, &tombstone).await?;
-        let erasure = LoggedErasure::read(of).await?;
         source.raise_markers(deadline).await?;
         // If no page was ever opened, no marker is needed.
         if tombstone.first_page > PageNumber::FIRST {
@@ -188,18 +194,15 @@ impl Erasures {
             let more = doc! { "_id": { "$ifNull": ["$_id", id] }, "swept": true };
             write(of, read, place, tombstone, more).await?;
         }
-        let mut as_read = the_tombstone(owner, &tombstone);
-        as_read.insert("firstPage", tombstone.first_page);
-        as_read.insert("second", tombstone.second as i64);
-        let tombstone = doc! { "q": of.filter(as_read), "limit": 1 };
-        let delete = doc! { "delete": source.collection(), "deletes": [tombstone] };
+        let as_read = doc! { "q": of.filter(the_tombstone(owner, &tombstone)), "limit": 1 };
+        let delete = doc! { "delete": source.collection(), "deletes": [as_read] };
         let lifted = source.write(delete, deadline).await?;
         // If it was not there any more, another instance has lifted it, has begun the erasure again, or has
         // found a late page.
-        if lifted.get("n").and_then(whole_number) != Some(1) && self::tombstone(of).await?.is_some() {
+        if lifted.get("n").and_then(whole_number) != Some(1) && marker::tombstone(of).await?.is_some() {
             return Err(Error::Overtaken("the tombstone of the owner has changed"));
         }
-        erasure.into_iter().for_each(|erasure| erasure.write(of, true));
+        LoggedErasure::of(tombstone).write(of, true);
         source.raise_markers(deadline).await?;
         Ok(Reopening::Reopened)
     }
@@ -225,25 +228,10 @@ impl Erasures {
     }
 }
 
-/// The tombstone, if the owner is erased. No other bucket is read: it may be damaged.
-///
-/// # Errors
-/// The database does not answer in time, or the tombstone is damaged.
-async fn tombstone(of: OfOwner<'_>) -> Result<Option<Marker>> {
-    let mut command = of.at_most(doc! { "page": TOMBSTONE }, 1);
-    command.insert("projection", marker::fields());
-    let read = |bucket: &RawDocument| {
-        let damage =
-            || Corruption::of(bucket, "count", "is not 0, though the bucket has the place of a tombstone");
-        Ok(Marker::read(bucket)?.ok_or_else(damage)?)
-    };
-    Ok(of.find(command, read).await?.pop())
-}
-
 /// Deletes what is computed from the pages, when they are deleted.
 async fn forget_projections(of: OfOwner<'_>, tombstone: &Marker) -> Result<()> {
     tiles::forget_erased(of, tombstone.first_page).await?;
-    forget_series(of).await
+    forget_series(of, tombstone.since).await
 }
 
 /// The marker of the beginning that a reopening writes before it lifts this tombstone.
@@ -287,7 +275,7 @@ pub(crate) async fn bury(
 pub(crate) async fn last_opened(of: OfOwner<'_>) -> Result<Option<Numbers>> {
     let mut command = of.at_most(doc! { "page": plain() }, 1);
     let order = doc! { of.source.owner_field(): -1, "page": -1 };
-    command.extend(doc! { "sort": order, "projection": damaged::numbers() });
+    command.extend(doc! { "sort": order, "projection": marker::fields() });
     let owner = of.owner.clone();
     Ok(of.find(command, move |bucket| Ok(damaged::used(bucket, &owner))).await?.pop())
 }
@@ -328,9 +316,12 @@ async fn write(
     written.inspect_err(|_| source.server_clock.doubt()).map(drop)
 }
 
-/// This tombstone, and none of an erasure that came after a reopening.
+/// This tombstone as it was read, and none of an erasure that came after a reopening.
 fn the_tombstone(owner: &OwnerId, tombstone: &Marker) -> Document {
-    let mut this = doc! { "_id": tombstone_id(owner), "swept": tombstone.swept };
+    let mut this = doc! {
+        "_id": tombstone_id(owner), "swept": tombstone.swept, "firstPage": tombstone.first_page,
+        "second": tombstone.second as i64,
+    };
     this.extend(tombstone.since.map(|since| ("since".to_owned(), since.into())));
     this
 }
@@ -354,7 +345,7 @@ async fn look_behind(of: OfOwner<'_>, tombstone: &Marker, spared: Option<Documen
 }
 
 /// Deletes pages, and then what is left beside them but what is `spared`. Returns whether none is left.
-async fn delete_pages(of: OfOwner<'_>, tombstone: &Marker, spared: Option<Document>) -> Result<bool> {
+async fn delete_pages(of: OfOwner<'_>, spared: Option<Document>, tombstone: &mut Marker) -> Result<bool> {
     if !delete_numbered(of, tombstone).await? {
         return Ok(false);
     }
@@ -368,10 +359,10 @@ async fn delete_pages(of: OfOwner<'_>, tombstone: &Marker, spared: Option<Docume
 }
 
 /// Deletes pages that have a number. Returns whether none is left.
-async fn delete_numbered(of: OfOwner<'_>, tombstone: &Marker) -> Result<bool> {
+async fn delete_numbered(of: OfOwner<'_>, tombstone: &mut Marker) -> Result<bool> {
     let pages = |page: Document| doc! { "page": page, "since": { "$exists": false } };
     let mut command = of.at_most(pages(plain()), MOST_DELETED);
-    command.insert("projection", damaged::numbers());
+    command.insert("projection", marker::fields());
     let owner = of.owner.clone();
     let read = move |bucket: &RawDocument| Ok((bucket.get_i64("page").ok(), damaged::used(bucket, &owner)));
     let found = of.find(command, read).await?;
@@ -385,10 +376,12 @@ async fn delete_numbered(of: OfOwner<'_>, tombstone: &Marker) -> Result<bool> {
 
 /// Writes into the tombstone that these numbers are used. Then pages may be deleted: no later page has their
 /// numbers.
-async fn use_up(of: OfOwner<'_>, tombstone: &Marker, (first_page, second): Numbers) -> Result<()> {
+async fn use_up(of: OfOwner<'_>, tombstone: &mut Marker, used: Numbers) -> Result<()> {
+    let (first_page, second) = damaged::later((tombstone.first_page, tombstone.second), used);
     let used = doc! { "$max": { "firstPage": first_page, "second": second as i64 } };
     let any_erasure = doc! { "_id": tombstone_id(of.owner), "swept": tombstone.swept };
     if of.update(any_erasure, used, doc! { "_id": 1 }).await? {
+        (tombstone.first_page, tombstone.second) = (first_page, second);
         return Ok(());
     }
     Err(Error::Overtaken("another instance has come to the end of the erasure"))

@@ -19,8 +19,6 @@
 
 use std::fmt::Display;
 
-use mongodb::bson::doc;
-use mongodb::bson::raw::RawDocument;
 use pagebucket_model::domain::{Instant, Invalid, PageNumber};
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,7 +26,7 @@ use serde_json::Value;
 use crate::mongo::Result;
 use crate::mongo::values::instant;
 use crate::store::buckets::bucket_id::BucketId;
-use crate::store::buckets::marker::TOMBSTONE;
+use crate::store::buckets::marker::{self, Marker, TOMBSTONE};
 use crate::store::collection::OfOwner;
 
 const ERASED: &str = "owner-erased";
@@ -52,26 +50,11 @@ pub struct LoggedErasure {
 }
 
 impl LoggedErasure {
-    /// Reads the tombstone of an owner. `None` without one. Damage does not keep an erasure from being
-    /// logged.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub(crate) async fn read(of: OfOwner<'_>) -> Result<Option<Self>> {
-        let mut command = of.at_most(doc! { "page": TOMBSTONE }, 1);
-        command.insert("projection", doc! { "firstPage": 1, "second": 1, "erased": 1, "since": 1 });
-        let read = |tombstone: &RawDocument| {
-            let number = |field| tombstone.get_i64(field).ok().and_then(|number| u64::try_from(number).ok());
-            let date = |field| tombstone.get_datetime(field).ok().and_then(instant);
-            Ok(Self {
-                erased: date("erased").or_else(|| date("since")).unwrap_or(Instant::MIN),
-                first_page: number("firstPage")
-                    .and_then(|page| PageNumber::new(page).ok())
-                    .unwrap_or(PageNumber::FIRST),
-                second: number("second").unwrap_or(0),
-            })
-        };
-        Ok(of.find(command, read).await?.pop())
+    /// As a tombstone says it.
+    pub(crate) fn of(tombstone: Marker) -> Self {
+        let Marker { first_page, second, since, erased_at, .. } = tombstone;
+        let erased = erased_at.and_then(instant).or_else(|| since.and_then(instant));
+        Self { erased: erased.unwrap_or(Instant::MIN), first_page, second }
     }
 
     /// Writes a line about this erasure, or about its end.
@@ -87,14 +70,13 @@ impl LoggedErasure {
     }
 }
 
-/// Writes a line about the tombstone of an owner, if it has one.
+/// Writes a line about the tombstone of an owner that was just written.
 ///
 /// # Errors
 /// The database does not answer in time. No line is written.
 pub(crate) async fn log(of: OfOwner<'_>) -> Result<()> {
-    if let Some(erasure) = LoggedErasure::read(of).await? {
-        erasure.write(of, false);
-    }
+    let tombstone = marker::tombstone(of).await?;
+    tombstone.into_iter().for_each(|tombstone| LoggedErasure::of(tombstone).write(of, false));
     Ok(())
 }
 

@@ -42,9 +42,8 @@ impl Erasures {
         let of = self.source.of(owner, deadline.or_within(COMMAND));
         let read = of.source.read_time(of.deadline).await?;
         let marker = marker::find(of).await?;
-        if let Some(tombstone) = marker.filter(|marker| marker.erased)
-            && let Some(there) = LoggedErasure::read(of).await?
-        {
+        if let Some(tombstone) = marker.filter(|marker| marker.erased) {
+            let there = LoggedErasure::of(tombstone);
             let LoggedErasure { erased, first_page, second } = *erasure;
             if there.erased < erased || there.first_page < first_page || there.second < second {
                 bury(of, read, (erasure.first_page, erasure.second), Some(erasure.erased)).await?;

@@ -7,6 +7,7 @@ use super::finding::{shown, value};
 use crate::mongo::values::whole_number;
 use crate::store::buckets::bucket_id::BucketId;
 use crate::store::buckets::marker::{TOMBSTONE, tombstone_id};
+use crate::store::collection::page_in;
 
 /// Fields of each document beside the owner's field.
 const FIELDS: [&str; 6] = ["_id", "page", "count", "first", "last", "history"];
@@ -46,8 +47,7 @@ impl DocumentKind {
         if !OF_MARKERS.iter().any(has) {
             return Self::Page;
         }
-        let first_page = document.get_i64("firstPage").ok().and_then(|page| u64::try_from(page).ok());
-        Self::Beginning { first_page: first_page.and_then(|page| PageNumber::new(page).ok()), swept }
+        Self::Beginning { first_page: page_in(document, "firstPage"), swept }
     }
 
     /// Whether such a document has this field, which is not the owner's.

@@ -9,24 +9,23 @@
 //! and feeds nothing. Housekeeping looks for late pages for a day, so repeated raises would make readers read
 //! again and again.
 
+use mongodb::bson::DateTime;
+
 use super::control::{BuildName, Builds};
 use super::generations::Generations;
 use super::view::tell_readers;
 use crate::mongo::Result;
-use crate::store::buckets::marker;
 use crate::store::collection::OfOwner;
 
 /// Forgets the owner in all builds, also if the history has no definition with a time series here. The
-/// tombstone must be there first, so that nothing is fed again.
+/// tombstone must be there first, so that nothing is fed again; `since` is its date. A damaged one has none,
+/// and hinders nothing.
 ///
 /// # Errors
 /// The database does not answer in time. Then it may be repeated.
-pub(crate) async fn forget(of: OfOwner<'_>) -> Result<()> {
+pub(crate) async fn forget(of: OfOwner<'_>, since: Option<DateTime>) -> Result<()> {
     let (source, deadline) = (of.source, of.deadline);
     let Some(builds) = Builds::of(source, deadline).await? else { return Ok(()) };
-    // A damaged one has no date, and hinders nothing.
-    let tombstone = marker::find(of).await.ok().flatten().filter(|marker| marker.erased);
-    let since = tombstone.and_then(|tombstone| tombstone.since);
     for number in builds.all() {
         let build = BuildName::of(source, number);
         let generations = Generations { source, build: &build, deadline };

@@ -159,7 +159,7 @@ impl TileMaker {
         let source = of.source;
         // Before the markers are read: one that the read does not show is written later.
         let read = source.read_time(of.deadline).await?;
-        if marker::find(of).await?.is_some_and(|marker| marker.erased || begin < marker.first_page) {
+        if marker::find(of).await?.is_some_and(|marker| marker.lacks(begin)) {
             return Ok(None);
         }
         let mut summary = PartialSummary::new(self.tiles.shape.clone());

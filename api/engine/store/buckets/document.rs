@@ -6,13 +6,36 @@ use std::sync::Arc;
 use mongodb::bson::RawDocumentBuf;
 use mongodb::bson::raw::{CString, RawBsonRef, RawDocument};
 use pagebucket_model::definition::Definition;
-use pagebucket_model::domain::{Instant, OwnerId, PageNumber, Seq, Totals};
+use pagebucket_model::domain::{Instant, OwnerId, PageNumber, PageSize, Seq, Totals};
 use pagebucket_model::item::{self, Item};
 
 use super::bucket_id::{BucketId, NO_ID, Tail};
 use crate::mongo::Corruption;
 use crate::store::buckets::identity::ItemKey;
 use crate::store::collection::{NO_PAGE, owner_in, page_of};
+
+impl Tail {
+    /// Reads what a bucket with this `_id` is, without its items.
+    ///
+    /// # Errors
+    /// A field has a value that the invariants forbid; the error names the field.
+    pub(crate) fn read(
+        id: &str,
+        bucket: &RawDocument,
+        owner: &OwnerId,
+        page_size: PageSize,
+    ) -> Result<Self, Corruption> {
+        let corrupt = |field, detail| Corruption::new(id, field, detail);
+        let count = bucket.get_i32("count").ok().and_then(|count| u16::try_from(count).ok());
+        let count = count.filter(|&count| (1..=page_size.get()).contains(&count.into()));
+        Ok(Self {
+            second: BucketId::parse(id, owner).ok_or_else(|| corrupt("_id", NO_ID))?.second,
+            page: page_of(bucket).ok_or_else(|| corrupt("page", NO_PAGE))?,
+            count: count.ok_or_else(|| corrupt("count", "is not an int32 from 1 to the page size"))?,
+            page_size,
+        })
+    }
+}
 
 /// An item to store, with its hash if the append has an idempotency key.
 #[derive(Debug, Clone, Copy)]
@@ -164,13 +187,12 @@ impl Bucket {
         owner: &OwnerId,
         definition: &Arc<Definition>,
     ) -> Result<Self, Corruption> {
-        let id = document.get_str("_id").unwrap_or_default();
-        let corrupt = |field: &str, detail: &str| Corruption::of(document, field, detail);
-        let second = BucketId::parse(id, owner).ok_or_else(|| corrupt("_id", NO_ID))?.second;
+        let id = document.get_str("_id").unwrap_or("without a readable _id");
+        let corrupt = |field: &str, detail: &str| Corruption::new(id, field, detail);
+        let tail = Tail::read(id, document, owner, definition.page_size)?;
         if owner_in(document, &definition.owner).as_ref() != Some(owner) {
             return Err(corrupt(&definition.owner.field, "is not what _id begins with"));
         }
-        let page = page_of(document).ok_or_else(|| corrupt("page", NO_PAGE))?;
         let history = document.get("history").ok().flatten();
         let Some(RawBsonRef::Array(history)) = history else {
             return Err(corrupt("history", "is not an array"));
@@ -186,12 +208,9 @@ impl Bucket {
                 .map_err(|corrupt| corrupt_item(&format!(".{}", corrupt.field), corrupt.detail))?;
             items += 1;
         }
-        let page_size = definition.page_size;
-        let count = document.get_i32("count").ok().and_then(|count| u16::try_from(count).ok());
-        let count = count
-            .filter(|&count| usize::from(count) == items && (1..=page_size.get()).contains(&items))
-            .ok_or_else(|| corrupt("count", "is not the int32 number of items, 1 to the page size"))?;
-        let tail = Tail { second, page, count, page_size };
+        if usize::from(tail.count) != items {
+            return Err(corrupt("count", "is not the number of items"));
+        }
         let (definition, owner) = (Arc::clone(definition), owner.clone());
         Ok(Self(Arc::new(Inner { definition, owner, tail, history })))
     }

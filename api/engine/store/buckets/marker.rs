@@ -17,7 +17,7 @@ use pagebucket_model::domain::{MAX_SAFE_INTEGER, OwnerId, PageNumber, PageSize};
 use super::bucket_id::Tail;
 use crate::mongo::values::instant;
 use crate::mongo::{COMMAND, Corruption, Gone, Result};
-use crate::store::collection::{NO_PAGE, OfOwner, page_of};
+use crate::store::collection::{NO_PAGE, OfOwner, number_in, page_in, page_of};
 
 /// The page number of a tombstone. No page has it: its items would have no sequence numbers.
 pub(crate) const TOMBSTONE: i64 = MAX_SAFE_INTEGER as i64;
@@ -56,20 +56,23 @@ impl Marker {
         }
         let corrupt = |field, why| Corruption::of(bucket, field, why);
         let page = page_of(bucket).ok_or_else(|| corrupt("page", NO_PAGE))?;
-        let number = |field| bucket.get_i64(field).ok().and_then(|number| u64::try_from(number).ok());
-        let first_page = number("firstPage").and_then(|page| PageNumber::new(page).ok());
         let is_known = page == PageNumber::FIRST || page.get() == MAX_SAFE_INTEGER;
         if !is_known {
             return Err(corrupt("count", "is 0, though the bucket has not the place of a marker"));
         }
         Ok(Some(Self {
             erased: page != PageNumber::FIRST,
-            first_page: first_page.ok_or_else(|| corrupt("firstPage", "is not a positive int64"))?,
-            second: number("second").ok_or_else(|| corrupt("second", "is not an int64 from 0"))?,
+            first_page: page_in(bucket, "firstPage").ok_or_else(|| corrupt("firstPage", NO_PAGE))?,
+            second: number_in(bucket, "second").ok_or_else(|| corrupt("second", "is not an int64 from 0"))?,
             swept: bucket.get_bool("swept").unwrap_or(false),
             since: bucket.get_datetime("since").ok(),
             erased_at: bucket.get_datetime("erased").ok(),
         }))
+    }
+
+    /// Whether this page is deleted.
+    pub(crate) fn lacks(self, page: PageNumber) -> bool {
+        self.erased || page < self.first_page
     }
 
     /// Why a page before [`Marker::first_page`] is not there.
@@ -108,13 +111,28 @@ pub(crate) async fn find(of: OfOwner<'_>) -> Result<Option<Marker>> {
     Ok(found.into_iter().find_map(Result::transpose).transpose()?)
 }
 
+/// Reads the tombstone, if the owner is erased. No other bucket is read: it may be damaged.
+///
+/// # Errors
+/// The database does not answer in time, or the tombstone is damaged.
+pub(crate) async fn tombstone(of: OfOwner<'_>) -> Result<Option<Marker>> {
+    let mut command = of.at_most(doc! { "page": TOMBSTONE }, 1);
+    command.insert("projection", fields());
+    let read = |bucket: &RawDocument| {
+        let damage =
+            || Corruption::of(bucket, "count", "is not 0, though the bucket has the place of a tombstone");
+        Ok(Marker::read(bucket)?.ok_or_else(damage)?)
+    };
+    Ok(of.find(command, read).await?.pop())
+}
+
 /// Why a page that was not found is not there: `Ok` if it never was.
 ///
 /// # Errors
 /// The page is deleted, or the same as [`find`].
 pub(crate) async fn check(of: OfOwner<'_>, page: PageNumber) -> Result<()> {
     match find(of).await? {
-        Some(marker) if marker.erased || page < marker.first_page => {
+        Some(marker) if marker.lacks(page) => {
             of.source.markers.met();
             Err(marker.gone(of.source.page_size()).into())
         }

@@ -9,11 +9,11 @@ use mongodb::bson::{Bson, Document, Timestamp, doc};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, OwnerType};
 
-use super::bucket_id::{BucketId, NO_ID, Tail};
+use super::bucket_id::Tail;
 use super::marker::Marker;
 use crate::mongo::majority::{Level, Query};
 use crate::mongo::{Corruption, Deadline, Error, Result, Topology};
-use crate::store::collection::{HistoryCollection, NO_PAGE, owner_bson, owner_of, page_of};
+use crate::store::collection::{HistoryCollection, owner_bson, owner_of};
 
 /// The most owners whose tails are read by one command, where there may be many.
 pub(crate) const AT_ONCE: usize = 1_000;
@@ -137,22 +137,13 @@ fn owner(group: &RawDocument, kind: OwnerType) -> Option<OwnerId> {
 
 fn tail(group: &RawDocument, owner: &OwnerId, definition: &Definition) -> Result<Option<Tail>> {
     let id = group.get_str("id").unwrap_or("without a readable _id");
-    let corrupt = |field: &str, detail: &str| Corruption::new(id, field, detail);
     let stored = group.get("_id").ok().flatten();
     if stored.and_then(|id| owner_of(id, definition.owner.kind)).is_none() {
-        return Err(corrupt(&definition.owner.field, "is not an id of the right type").into());
+        return Err(Corruption::new(id, &*definition.owner.field, "is not an id of the right type").into());
     }
     let page_size = definition.page_size;
     if let Some(marker) = Marker::read(group)? {
         return if marker.erased { Err(marker.gone(page_size).into()) } else { Ok(marker.tail(page_size)) };
     }
-    let bucket = BucketId::parse(id, owner);
-    let count = group.get_i32("count").ok().and_then(|count| u16::try_from(count).ok());
-    let count = count.filter(|&count| (1..=page_size.get()).contains(&count.into()));
-    Ok(Some(Tail {
-        second: bucket.ok_or_else(|| corrupt("_id", NO_ID))?.second,
-        page: page_of(group).ok_or_else(|| corrupt("page", NO_PAGE))?,
-        count: count.ok_or_else(|| corrupt("count", "is not an int32 from 1 to the page size"))?,
-        page_size,
-    }))
+    Ok(Some(Tail::read(id, group, owner, page_size)?))
 }

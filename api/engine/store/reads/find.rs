@@ -117,7 +117,7 @@ pub(crate) async fn find_page(
             let Some(marker) = marker::find(of).await? else { return Err(misplaced) };
             // Pages before it are missing, so its place is not its number.
             of.source.markers.met();
-            if marker.erased || number < marker.first_page {
+            if marker.lacks(number) {
                 return Err(marker.gone(of.source.page_size()).into());
             }
             Ok(find(of, by_number(of, number), None).await?.pop())
