@@ -1,11 +1,12 @@
 //! What the database remembers of adoptions: a document for each pair of a history and a source. Nothing in
 //! it decides what is stored, because stored items carry their identities: it only says where to go on.
 
+use mongodb::Database;
+use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use mongodb::options::{Acknowledgment, ReturnDocument, WriteConcern};
-use mongodb::{Collection, Database};
 
-use crate::mongo::{COMMAND, Deadline, Result};
+use crate::mongo::majority::{MonotonicReads, Query, at_most};
+use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 /// Name of the collection.
 pub(crate) const COLLECTION: &str = "adoptions";
@@ -27,16 +28,12 @@ pub struct Adoption {
 /// The adoptions of a database. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Adoptions {
-    database: Database,
+    reads: MonotonicReads,
 }
 
 impl Adoptions {
     pub(crate) fn new(database: Database) -> Self {
-        Self { database }
-    }
-
-    fn collection(&self) -> Collection<Document> {
-        self.database.collection(COLLECTION)
+        Self { reads: MonotonicReads::of(database) }
     }
 
     /// Notes that an adoption of this source starts, with these parameters. With others than before, nothing
@@ -55,15 +52,11 @@ impl Adoptions {
             "copied": { "$and": ["$copied", are_same] },
             "parameters": parameters,
         } }];
-        let deadline = Deadline::within(COMMAND);
-        let started = deadline.retry(|| {
-            let (collection, id, update) = (self.collection(), id(history, source), update.clone());
-            deadline.read(async move {
-                let started = collection.find_one_and_update(id, update).upsert(true);
-                Ok(started.return_document(ReturnDocument::After).write_concern(durable()).await?)
-            })
-        });
-        Ok(Adoption::of(&started.await?.unwrap_or_default()))
+        let started = doc! {
+            "findAndModify": COLLECTION, "query": id(history, source), "update": update, "upsert": true, "new": true,
+        };
+        let started = self.write(started).await?;
+        Ok(Adoption::of(started.get_document("value").map_err(Error::internal)?))
     }
 
     /// What is known of the adoption of this source, if it was ever started.
@@ -71,13 +64,12 @@ impl Adoptions {
     /// # Errors
     /// The database does not answer in time.
     pub async fn find(&self, history: &str, source: &str) -> Result<Option<Adoption>> {
-        let deadline = Deadline::within(COMMAND);
-        let found = deadline.retry(|| {
-            let (collection, id) = (self.collection(), id(history, source));
-            deadline.read(async move { Ok(collection.find_one(id).await?) })
-        });
-        let found = found.await?;
-        Ok(found.as_ref().map(Adoption::of))
+        let command = at_most(COLLECTION, id(history, source), 1, doc! { "_id": 1 });
+        let read = |found: &RawDocument| {
+            let found = Document::try_from(found).map_err(Error::internal)?;
+            Ok(Adoption::of(&found))
+        };
+        Ok(self.reads.find(Query::new(command, Deadline::within(COMMAND)), read).await?.pop())
     }
 
     /// Notes how far the adoption of this source has come.
@@ -88,15 +80,13 @@ impl Adoptions {
         let Adoption { runs: _, followed, copied, token } = adoption;
         let token = token.clone().map_or(Bson::Null, Bson::Document);
         let set = doc! { "followed": followed, "copied": copied, "token": token, "latest": DateTime::now() };
+        let noted = doc! { "q": id(history, source), "u": { "$set": set }, "upsert": true };
+        self.write(doc! { "update": COLLECTION, "updates": [noted] }).await.map(drop)
+    }
+
+    async fn write(&self, command: Document) -> Result<Document> {
         let deadline = Deadline::within(COMMAND);
-        let noted = deadline.retry(|| {
-            let (collection, id, set) = (self.collection(), id(history, source), set.clone());
-            deadline.read(async move {
-                let noted = collection.update_one(id, doc! { "$set": set }).upsert(true);
-                Ok(noted.write_concern(durable()).await?)
-            })
-        });
-        noted.await.map(drop)
+        deadline.retry(|| self.reads.write(command.clone(), deadline)).await
     }
 }
 
@@ -115,8 +105,4 @@ impl Adoption {
 
 fn id(history: &str, source: &str) -> Document {
     doc! { "_id": { "history": history, "source": source } }
-}
-
-fn durable() -> WriteConcern {
-    WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build()
 }

@@ -12,9 +12,9 @@ use pagebucket_model::domain::{Instant, Scope, Scopes};
 
 use crate::mongo::majority::{MonotonicReads, Query, at_most};
 use crate::mongo::reply::Verdict;
-use crate::mongo::session::{Sessions, WriteCommand, durable};
+use crate::mongo::session::{Sessions, WriteCommand};
 use crate::mongo::values::{self, binary, date};
-use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result, durable};
 
 /// Name of the collection.
 pub(crate) const COLLECTION: &str = "api_keys";

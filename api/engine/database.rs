@@ -29,9 +29,10 @@ use crate::live::feed;
 use crate::marker_poll;
 use crate::mongo::error::{UNSUPPORTED, code};
 use crate::mongo::majority::MonotonicReads;
-use crate::mongo::session::{Sessions, durable};
+use crate::mongo::session::Sessions;
 use crate::mongo::{
-    COMMAND, ConnectError, ConnectionSettings, Corruption, Deadline, Error, ServerVersion, Topology, indexes,
+    COMMAND, ConnectError, ConnectionSettings, Corruption, Deadline, Error, ServerVersion, Topology, durable,
+    indexes,
 };
 use crate::projections::summaries::tiles;
 use crate::store::collection::DatabaseAccess;

@@ -10,8 +10,8 @@ use pagebucket_model::domain::ReadPreference;
 use crate::capacity::Capacity;
 use crate::mongo::majority::{MonotonicReads, Query};
 use crate::mongo::reply::Verdict;
-use crate::mongo::session::{Sessions, Unanswered, WriteCommand, durable};
-use crate::mongo::{Deadline, Result};
+use crate::mongo::session::{Sessions, Unanswered, WriteCommand};
+use crate::mongo::{Deadline, Result, durable};
 
 /// Reads and writes documents of a database. Cheap to clone.
 #[derive(Clone, Debug)]

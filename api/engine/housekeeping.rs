@@ -43,32 +43,34 @@ pub(crate) async fn keep(
     retention: &BTreeMap<Box<str>, Retention>,
 ) -> Result<Option<Housekeeping>> {
     let Some(lock) = Lock::try_take(database, LOCK).await? else { return Ok(None) };
-    let mut done = Housekeeping::default();
-    let mut failed = None;
-    let undefined = undefined.await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "housekeeping of histories without a definition failed");
-        failed = Some(error);
-        Vec::new()
-    });
-    for engine in engines.iter().chain(&undefined) {
-        let history = &engine.definition().name;
-        // A failure in one history must not keep the others.
-        if let Err(error) = keep_one(engine, retention.get(&**history).copied(), &mut done).await {
-            tracing::warn!(%history, %error, "housekeeping of a history failed");
+    lock.hold(async {
+        let mut done = Housekeeping::default();
+        let mut failed = None;
+        let undefined = undefined.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "housekeeping of histories without a definition failed");
             failed = Some(error);
-        }
-    }
-    // Last: what must be forgotten comes first. Whether a history without a definition has summaries is not
-    // known here.
-    for engine in engines {
-        if let Err(error) = engine.make_tiles(Deadline::within(TILES)).await {
-            // No failure of the round: nothing needs a tile.
+            Vec::new()
+        });
+        for engine in engines.iter().chain(&undefined) {
             let history = &engine.definition().name;
-            tracing::debug!(%history, %error, "tiles of summaries were not made");
+            // A failure in one history must not keep the others.
+            if let Err(error) = keep_one(engine, retention.get(&**history).copied(), &mut done).await {
+                tracing::warn!(%history, %error, "housekeeping of a history failed");
+                failed = Some(error);
+            }
         }
-    }
-    lock.release().await;
-    failed.map_or(Ok(Some(done)), Err)
+        // Last: what must be forgotten comes first. Whether a history without a definition has summaries is not
+        // known here.
+        for engine in engines {
+            if let Err(error) = engine.make_tiles(Deadline::within(TILES)).await {
+                // No failure of the round: nothing needs a tile.
+                let history = &engine.definition().name;
+                tracing::debug!(%history, %error, "tiles of summaries were not made");
+            }
+        }
+        failed.map_or(Ok(Some(done)), Err)
+    })
+    .await
 }
 
 async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Housekeeping) -> Result<()> {

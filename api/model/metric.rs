@@ -146,8 +146,8 @@ metrics! {
         "ended live streams. `max-age`: after `--live-max-age`; `expired`: the client's token; `stopping`: the service was stopped; `epoch`: a backup was restored, or last items were deleted by hand; `gone`: what comes next is deleted; `lost`: of all owners, changes were missed; `failed`: the database did not answer, or a bucket is damaged; `abandoned`: the client closed the connection, or was cut off because it read too slowly";
     LIVE_STREAMS: Counter "pagebucket_live_change_streams_total" ["start": Known(&["first", "resumed", "again"])]
         "change streams that were opened for live readers. `first`: there was no live reader before; `resumed`: after one that broke, at its place; `again`: after one that broke and lost its place, and the tails of all watched owners were read";
-    TASK_PANICS: Counter "pagebucket_task_panics_total" ["task": Known(&["committer", "live-feed", "live-owners", "live-room", "lock-renewal", "marker-poll", "series-feeder", "tile-maker"])]
-        "tasks that have panicked: a fault of the program. Those who wait for one are told. `live-room`, `live-owners`, `lock-renewal` and `tile-maker` run again when they are needed, `committer` goes on at once; `live-feed`, `marker-poll` and `series-feeder` are started again after a second, and `/readyz` is 500 until then";
+    TASK_PANICS: Counter "pagebucket_task_panics_total" ["task": Known(&["committer", "live-feed", "live-owners", "live-room", "marker-poll", "series-feeder", "tile-maker"])]
+        "tasks that have panicked: a fault of the program. Those who wait for one are told. `live-room`, `live-owners` and `tile-maker` run again when they are needed, `committer` goes on at once; `live-feed`, `marker-poll` and `series-feeder` are started again after a second, and `/readyz` is 500 until then";
     LIVE_SILENCE: Gauge "pagebucket_live_change_stream_silent_seconds" []
         "time since the change stream of live readers has answered, from 1.5 s on; 0 while it answers, or there are no readers. Meanwhile the tails of their owners are read every second, and streams of all owners wait";
     UPLOADS_UNDER_WAY: Gauge "pagebucket_uploads_under_way" []

@@ -50,8 +50,7 @@ pub(crate) async fn apply(
     let mut applied = Ok(Vec::new());
     if !pending_names(database, files.clone(), definitions).await?.is_empty() {
         let lock = Lock::take(database).await?;
-        applied = apply_all(database, files, definitions).await;
-        lock.release().await;
+        applied = lock.hold(apply_all(database, files, definitions)).await;
     }
     creation::note(database, definitions).await?;
     applied

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use mongodb::bson::{Document, doc};
 use tokio::time::Instant;
 
 use super::error::{Error, Result};
@@ -116,4 +117,10 @@ impl Deadline {
         let task = self.spawn(work);
         async move { task.await.unwrap_or_else(|| Err(Error::no_answer())) }
     }
+}
+
+/// The write concern of durable writes: acknowledged once they are in the journals of a majority, within the
+/// deadline.
+pub(crate) fn durable(deadline: Deadline) -> Document {
+    doc! { "w": "majority", "j": true, "wtimeout": deadline.remaining_millis() }
 }

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Document, Timestamp, doc};
+use mongodb::bson::{Bson, Document, Timestamp, doc};
 use mongodb::options::SelectionCriteria;
 use mongodb::raw_batch_cursor::RawBatchCursor;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::deadline::{Deadline, NO_PRIMARY};
-use super::error::code;
-use super::error::{Error, Result};
+use super::deadline::{Deadline, NO_PRIMARY, durable};
+use super::error::{Error, Result, code, tells_of_full_disk};
 
 /// The server refuses an `afterClusterTime` that is later than its own clock.
 const INVALID_OPTIONS: i32 = 72;
@@ -163,6 +162,53 @@ impl MonotonicReads {
                 };
                 patient.after(error).await?;
             }
+        })
+    }
+
+    /// Runs a command once.
+    ///
+    /// # Errors
+    /// The database did not answer in time, or refused the command.
+    pub(crate) async fn run(&self, command: Document, deadline: Deadline) -> Result<Document> {
+        let database = self.database.clone();
+        deadline.read(async move { Ok(database.run_command(command).await?) }).await
+    }
+
+    /// Runs a write that may be repeated without harm, durably, and returns its reply.
+    ///
+    /// # Errors
+    /// The database did not answer in time, or refused a part of it. It may have been applied.
+    pub(crate) async fn write(&self, mut command: Document, deadline: Deadline) -> Result<Document> {
+        command.insert("writeConcern", durable(deadline));
+        let reply = self.run(command, deadline).await?;
+        match reply.get("writeErrors").or(reply.get("writeConcernError")) {
+            // Another instance may have been faster, or a majority may be missing.
+            Some(error) if tells_of_full_disk(error) => Err(Error::DiskFull),
+            Some(error) => Err(Error::unavailable(error.to_string())),
+            None => {
+                self.time.learn(reply.get_timestamp("operationTime").ok());
+                Ok(reply)
+            }
+        }
+    }
+
+    /// Updates one document, which may be repeated without harm. Returns it as it is then; `None` if there is
+    /// none.
+    ///
+    /// # Errors
+    /// See [`Self::write`].
+    pub(crate) async fn find_and_update(
+        &self,
+        collection: &str,
+        query: Document,
+        update: impl Into<Bson>,
+        deadline: Deadline,
+    ) -> Result<Option<Document>> {
+        let command = doc! { "findAndModify": collection, "query": query, "update": update, "new": true };
+        let mut reply = self.write(command, deadline).await?;
+        Ok(match reply.remove("value") {
+            Some(Bson::Document(document)) => Some(document),
+            _ => None,
         })
     }
 

@@ -133,12 +133,6 @@ impl WriteCommand {
     }
 }
 
-/// The write concern of durable writes: acknowledged once they are in the journals of a majority, within the
-/// deadline.
-pub(crate) fn durable(deadline: Deadline) -> Document {
-    doc! { "w": "majority", "j": true, "wtimeout": deadline.remaining_millis() }
-}
-
 /// Why a command has no final answer.
 #[derive(Debug)]
 pub enum Unanswered {

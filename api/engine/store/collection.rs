@@ -17,9 +17,8 @@ use self::fence::{ReadTime, ServerClock};
 use self::markers::Markers;
 use self::moment::Moment;
 use crate::capacity::Ages;
-use crate::mongo::error::tells_of_full_disk;
 use crate::mongo::majority::{MonotonicReads, Query, at_most};
-use crate::mongo::session::{Sessions, durable};
+use crate::mongo::session::Sessions;
 use crate::mongo::values::whole_number;
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result, Topology};
 use crate::store::histories;
@@ -148,13 +147,9 @@ impl HistoryCollection {
         since.is_some_and(|since| self.markers.is_aged(since.timestamp_millis(), settled))
     }
 
-    /// Runs a command once.
-    ///
-    /// # Errors
-    /// The database did not answer in time, or refused the command.
+    /// Runs a command once ([`MonotonicReads::run`]).
     pub(crate) async fn run(&self, command: Document, deadline: Deadline) -> Result<Document> {
-        let database = self.reads.database.clone();
-        deadline.read(async move { Ok(database.run_command(command).await?) }).await
+        self.reads.run(command, deadline).await
     }
 
     /// About how many documents the collection has, by its metadata: nothing is counted.
@@ -167,22 +162,9 @@ impl HistoryCollection {
         number.ok_or_else(|| Error::internal(format!("the size of a collection is no number: {reply}")))
     }
 
-    /// Runs a write that may be repeated without harm, durably, and returns its reply.
-    ///
-    /// # Errors
-    /// The database did not answer in time, or refused a part of it. It may have been applied.
-    pub(crate) async fn write(&self, mut command: Document, deadline: Deadline) -> Result<Document> {
-        command.insert("writeConcern", durable(deadline));
-        let reply = self.run(command, deadline).await?;
-        match reply.get("writeErrors").or(reply.get("writeConcernError")) {
-            // Another instance may have been faster, or a majority may be missing.
-            Some(error) if tells_of_full_disk(error) => Err(Error::DiskFull),
-            Some(error) => Err(Error::unavailable(error.to_string())),
-            None => {
-                self.reads.time.learn(reply.get_timestamp("operationTime").ok());
-                Ok(reply)
-            }
-        }
+    /// Runs a write that may be repeated without harm ([`MonotonicReads::write`]).
+    pub(crate) async fn write(&self, command: Document, deadline: Deadline) -> Result<Document> {
+        self.reads.write(command, deadline).await
     }
 
     /// Runs updates, each with `q` and `u`, that may be repeated without harm. Returns whether exactly one
@@ -199,26 +181,6 @@ impl HistoryCollection {
         let updates: Vec<_> = updates.into_iter().collect();
         let reply = self.write(doc! { "update": collection, "updates": updates }, deadline).await?;
         Ok(reply.get("n").and_then(whole_number) == Some(1))
-    }
-
-    /// Updates one document, which may be repeated without harm. Returns it as it is then; `None` if there is
-    /// none.
-    ///
-    /// # Errors
-    /// See [`Self::write`].
-    pub(crate) async fn find_and_update(
-        &self,
-        collection: &str,
-        query: Document,
-        update: impl Into<Bson>,
-        deadline: Deadline,
-    ) -> Result<Option<Document>> {
-        let command = doc! { "findAndModify": collection, "query": query, "update": update, "new": true };
-        let mut reply = self.write(command, deadline).await?;
-        Ok(match reply.remove("value") {
-            Some(Bson::Document(document)) => Some(document),
-            _ => None,
-        })
     }
 
     /// Deletes the documents for which one of the filters holds, found by their `_id`.

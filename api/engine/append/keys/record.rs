@@ -12,9 +12,8 @@ use pagebucket_model::domain::{Instant, OwnerId, Seq, SeqRange};
 
 use super::key_search::KeySearch;
 use crate::mongo::reply::{Verdict, judge};
-use crate::mongo::session::durable;
 use crate::mongo::values::{binary, date, instant};
-use crate::mongo::{Error, Result, indexes};
+use crate::mongo::{Error, Result, durable, indexes};
 use crate::store::buckets::identity::{Fingerprint, RecordId};
 use crate::store::collection::{HistoryCollection, OfOwner, owner_bson};
 

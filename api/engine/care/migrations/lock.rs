@@ -6,18 +6,16 @@
 
 use std::time::Duration;
 
+use mongodb::Database;
 use mongodb::bson::oid::ObjectId;
-use mongodb::bson::{Bson, Document, doc};
-use mongodb::error::{ErrorKind, WriteFailure};
-use mongodb::options::WriteConcern;
-use mongodb::{Collection, Database};
+use mongodb::bson::{DateTime, doc};
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::error::MigrationError;
-use crate::mongo::Result;
+use crate::mongo::lease::Lease;
+use crate::mongo::majority::MonotonicReads;
+use crate::mongo::{COMMAND, Deadline, NO_PRIMARY, Result};
 use crate::store::epoch::COLLECTION;
-use crate::tasks;
 
 /// The lease. It is renewed three times within this time, so an index build may take any time.
 const LEASE: Duration = Duration::from_secs(15);
@@ -27,17 +25,10 @@ const POLL: Duration = Duration::from_millis(200);
 
 /// The name of the lock under which migrations are applied.
 const ID: &str = "lock";
-const DUPLICATE_KEY: i32 = 11000;
 
-/// A lock that is held as long as this value exists.
+/// A lock that is held.
 #[derive(Debug)]
-pub(crate) struct Lock {
-    collection: Collection<Document>,
-    id: &'static str,
-    owner: ObjectId,
-    /// Ends the renewals when it is dropped.
-    renewals: DropGuard,
-}
+pub(crate) struct Lock(Lease);
 
 impl Lock {
     /// Waits for the lock of migrations and takes it.
@@ -59,55 +50,31 @@ impl Lock {
     /// # Errors
     /// The database does not answer.
     pub(crate) async fn try_take(database: &Database, id: &'static str) -> Result<Option<Self>> {
-        let (collection, owner) = (database.collection::<Document>(COLLECTION), ObjectId::new());
-        if !try_take(&collection, id, owner).await? {
-            return Ok(None);
-        }
-        let released = CancellationToken::new();
-        tasks::start("lock-renewal", renew(collection.clone(), id, owner, released.clone()));
-        Ok(Some(Self { collection, id, owner, renewals: released.drop_guard() }))
+        let (reads, owner) = (MonotonicReads::of(database.clone()), ObjectId::new());
+        let mine = doc! { "_id": id, "owner": owner };
+        let lease = Lease { reads, collection: COLLECTION, mine, length: LEASE };
+        let free = doc! { "$setOnInsert": { "owner": owner, "until": DateTime::from_millis(0) } };
+        let make = doc! { "q": { "_id": id }, "u": free, "upsert": true };
+        let make = doc! { "update": COLLECTION, "updates": [make] };
+        let take = async || {
+            lease.reads.write(make.clone(), Deadline::within(COMMAND)).await?;
+            lease.take(doc! { "owner": owner }, Deadline::within(COMMAND)).await
+        };
+        Ok(Deadline::within(NO_PRIMARY).retry(take).await?.map(|_| Self(lease)))
     }
 
-    /// Releases the lock at once. If this fails, the lock becomes free when the lease ends.
-    pub(crate) async fn release(self) {
-        drop(self.renewals);
-        let mine = doc! { "_id": self.id, "owner": self.owner };
-        if let Err(error) = self.collection.delete_one(mine).write_concern(WriteConcern::majority()).await {
-            tracing::warn!(%error, id = self.id, "a lock was not released; it becomes free when its lease ends");
+    /// Does this while it is held, and releases it. If that fails, the lock becomes free when the lease ends.
+    pub(crate) async fn hold<T>(self, work: impl Future<Output = T>) -> T {
+        let Self(lease) = self;
+        let failed = |error| {
+            tracing::warn!(%error, lock = %lease.mine, "the lease of a lock was not renewed");
+            None
+        };
+        let done = lease.keeping(work, failed).await;
+        let release = doc! { "delete": COLLECTION, "deletes": [{ "q": lease.mine.clone(), "limit": 1 }] };
+        if let Err(error) = lease.reads.write(release, Deadline::within(COMMAND)).await {
+            tracing::warn!(%error, lock = %lease.mine, "a lock was not released; it becomes free when its lease ends");
         }
-    }
-}
-
-/// Takes the lock if it is free or its lease has ended by the server's clock.
-async fn try_take(collection: &Collection<Document>, id: &str, owner: ObjectId) -> Result<bool> {
-    let fresh = collection
-        .update_one(doc! { "_id": id, "owner": owner }, vec![claim(owner)])
-        .upsert(true)
-        .write_concern(WriteConcern::majority());
-    match fresh.await {
-        Ok(_) => return Ok(true),
-        Err(error) => match error.kind.as_ref() {
-            // Another instance holds the lock: the `_id` exists.
-            ErrorKind::Write(WriteFailure::WriteError(error)) if error.code == DUPLICATE_KEY => {}
-            _ => return Err(error.into()),
-        },
-    }
-    let ended = doc! { "_id": id, "$expr": { "$lt": ["$until", "$$NOW"] } };
-    let stolen =
-        collection.update_one(ended, vec![claim(owner)]).write_concern(WriteConcern::majority()).await;
-    Ok(stolen?.matched_count == 1)
-}
-
-fn claim(owner: ObjectId) -> Document {
-    let until = doc! { "$add": [Bson::String("$$NOW".to_owned()), LEASE.as_millis() as i64] };
-    doc! { "$set": { "owner": owner, "until": until } }
-}
-
-async fn renew(collection: Collection<Document>, id: &str, owner: ObjectId, released: CancellationToken) {
-    while released.run_until_cancelled(sleep(LEASE / 3)).await.is_some() {
-        let renewed = collection.update_one(doc! { "_id": id, "owner": owner }, vec![claim(owner)]).await;
-        if let Err(error) = renewed {
-            tracing::warn!(%error, id, "the lease of a lock was not renewed");
-        }
+        done
     }
 }

@@ -8,7 +8,6 @@
 //! - `{_id: "trades/1", meta, granularity, expireAfterDays?, term, holder?, until, place?, scanned,
 //!   scanAfter?, upTo?, raises, batch}`: a build, and how far its feeder has come.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use mongodb::bson::oid::ObjectId;
@@ -16,23 +15,19 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::definition::TimeSeries;
 use pagebucket_model::domain::{OwnerId, OwnerType};
-use tokio::time::sleep;
 
+use crate::mongo::lease::{Lease, until};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::majority::Query;
 use crate::mongo::values::whole_number;
-use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
+use crate::mongo::{Corruption, Deadline, Error, Result};
 use crate::store::collection::{HistoryCollection, owner_bson};
 
 /// Name of the collection.
 pub(crate) const COLLECTION: &str = "series";
 
-/// How long a lease lasts, by the clock of the database. It decides only which instance feeds. Safety comes
-/// from the term.
-pub(crate) const LEASE_MILLIS: i64 = 10_000;
-
-/// How often a lease is renewed during long work.
-const RENEW: Duration = Duration::from_secs(3);
+/// How long a lease lasts. It decides only which instance feeds. Safety comes from the term.
+pub(crate) const LEASE: Duration = Duration::from_secs(10);
 
 /// The builds of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,10 +153,8 @@ impl BuildName {
         holder: ObjectId,
         deadline: Deadline,
     ) -> Result<Option<BuildState>> {
-        let free = doc! { "$expr": { "$lt": ["$until", "$$NOW"] } };
-        let set = doc! { "holder": holder, "term": { "$add": ["$term", 1_i64] }, "until": until() };
-        let query = doc! { "_id": self.id(), "$or": [{ "holder": holder }, free] };
-        let taken = source.find_and_update(COLLECTION, query, vec![doc! { "$set": set }], deadline).await?;
+        let set = doc! { "holder": holder, "term": { "$add": ["$term", 1_i64] } };
+        let taken = self.lease(source, doc! { "holder": holder }).take(set, deadline).await?;
         let kind = source.definition.owner.kind;
         taken.map(|document| BuildState::read(&document, kind)).transpose()
     }
@@ -180,7 +173,7 @@ impl BuildName {
         let batch: Vec<_> = batch.iter().map(Announced::bson).collect();
         let optional = |value: Option<Bson>| value.unwrap_or(Bson::Null);
         let set = doc! {
-            "until": until(),
+            "until": until(LEASE),
             "place": optional(place.as_ref().map(|place| place.to_string().into())),
             "scanned": *scanned,
             "scanAfter": { "$literal": optional(scan_after.as_ref().map(owner_bson)) },
@@ -206,14 +199,10 @@ impl BuildName {
         source.update(COLLECTION, [update], deadline).await.map(drop)
     }
 
-    /// Renews the lease.
-    ///
-    /// # Errors
-    /// The term is over, or the database does not answer.
-    async fn renew(&self, source: &HistoryCollection, term: i64, deadline: Deadline) -> Result<()> {
-        let update =
-            doc! { "q": { "_id": self.id(), "term": term }, "u": [{ "$set": { "until": until() } }] };
-        if source.update(COLLECTION, [update], deadline).await? { Ok(()) } else { Err(Self::lost()) }
+    /// The lease of this build, for a holder or a term.
+    fn lease(&self, source: &HistoryCollection, mut mine: Document) -> Lease {
+        mine.insert("_id", self.id());
+        Lease { reads: source.reads.clone(), collection: COLLECTION, mine, length: LEASE }
     }
 
     /// Does what may take longer than a lease lasts, and renews it meanwhile.
@@ -226,13 +215,7 @@ impl BuildName {
         term: i64,
         step: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let mut step = pin!(step);
-        loop {
-            tokio::select! {
-                done = &mut step => return done,
-                () = sleep(RENEW) => self.renew(source, term, Deadline::within(COMMAND)).await?,
-            }
-        }
+        self.lease(source, doc! { "term": term }).keeping(step, |error| Some(Err(error))).await
     }
 
     /// The term is over.
@@ -323,10 +306,6 @@ pub(crate) fn owner(value: &Bson, kind: OwnerType) -> Option<OwnerId> {
         Bson::String(id) if kind.is_text() => kind.parse_stored(id),
         _ => None,
     }
-}
-
-fn until() -> Document {
-    doc! { "$add": [Bson::String("$$NOW".to_owned()), LEASE_MILLIS] }
 }
 
 fn one(id: &str) -> Document {

@@ -16,7 +16,7 @@ use pagebucket_model::metric::SERIES_LAG;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::control::{BuildName, BuildState, Builds, FeedProgress, LEASE_MILLIS};
+use super::control::{BuildName, BuildState, Builds, FeedProgress, LEASE};
 use super::feed_stream::{FeedNews, FeedStream};
 use super::generations::Generations;
 use super::round::{FedTo, Round, most_owners};
@@ -105,7 +105,7 @@ async fn report_lag_of_another(source: &HistoryCollection, build: &BuildName) ->
     let now = source.server_time(Deadline::within(NO_PRIMARY)).await?;
     let up_to = state.and_then(|state| state.progress.up_to);
     let lag = up_to.map_or(0, |up_to| now - up_to);
-    report_lag(source, if lag > LEASE_MILLIS { lag } else { 0 });
+    report_lag(source, if lag > LEASE.as_millis() as i64 { lag } else { 0 });
     Ok(())
 }
 

@@ -98,7 +98,7 @@ impl Generations<'_> {
     pub(crate) async fn give_out(self, owner: &OwnerId, current: i64, term: i64) -> Result<Option<i64>> {
         let query = doc! { "_id": self.id(owner), "current": current, "term": term };
         let next = doc! { "$inc": { "next": 1_i64 } };
-        let given = self.source.find_and_update(COLLECTION, query, next, self.deadline).await?;
+        let given = self.source.reads.find_and_update(COLLECTION, query, next, self.deadline).await?;
         Ok(given.and_then(|given| given.get("next").and_then(whole_number)))
     }
 
