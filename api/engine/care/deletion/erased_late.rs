@@ -9,9 +9,6 @@
 //! A marker of the beginning stays if an interrupted reopening has written it: the next reopening finds it by
 //! its page number and goes on.
 
-use std::sync::Arc;
-
-use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Binary, DateTime, doc};
 use pagebucket_model::domain::OwnerId;
 use parking_lot::Mutex;
@@ -19,11 +16,10 @@ use tokio::time::Instant;
 
 use super::erase::Erasures;
 use super::erased_keys::unerased;
-use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{COMMAND, Deadline, Result};
 use crate::store::buckets::marker::TOMBSTONE;
-use crate::store::collection::{owner_bson, owner_in};
-use crate::store::reads::owners::before_all;
+use crate::store::collection::owner_bson;
+use crate::store::reads::owners::owners_with;
 
 /// The greatest age of a tombstone whose owner is checked, in milliseconds.
 const DAY: i64 = 86_400_000;
@@ -62,20 +58,12 @@ impl LateErasures {
             }
             walk.began = Some(Instant::now());
         }
-        let (field, definition) = (source.owner_field(), Arc::clone(&source.definition));
         // Before the tombstones are read: a record that is touched later may be of a history that was
         // reopened meanwhile.
         let began = source.server_time(deadline).await?;
         let since = DateTime::from_millis(began - DAY);
-        let after = walk.after.clone().unwrap_or_else(|| before_all(definition.owner.kind));
-        let tombstones = doc! {
-            field: { "$gt": owner_bson(&after) }, "page": TOMBSTONE, "swept": true, "since": { "$gte": since },
-        };
-        let mut command = at_most(source.collection(), tombstones, MOST, source.by_page());
-        command.insert("projection", doc! { "_id": 0, field: 1 });
-        let owner = move |tombstone: &RawDocument| Ok(owner_in(tombstone, &definition.owner));
-        let found = source.reads.find(Query::new(command, deadline), owner).await?;
-        let more = found.len() == MOST;
+        let tombstones = doc! { "page": TOMBSTONE, "swept": true, "since": { "$gte": since } };
+        let (found, more) = owners_with(source, walk.after.as_ref(), tombstones, MOST, deadline).await?;
         let owners: Vec<OwnerId> = found.into_iter().flatten().collect();
         let mut without_keys = Vec::new();
         for owner in &owners {
@@ -92,7 +80,7 @@ impl LateErasures {
         }
         let from = walk.records.take();
         if !without_keys.is_empty() {
-            let these = doc! { field: { "$in": without_keys } };
+            let these = doc! { source.owner_field(): { "$in": without_keys } };
             walk.records = erasures.key_scans.delete(source, &these, from, began, deadline).await?;
         }
         if walk.records.is_none() {

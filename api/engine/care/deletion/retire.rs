@@ -91,10 +91,10 @@ impl Retirement {
     pub async fn retire(&self, retention: Retention, deadline: Deadline) -> Result<Retired> {
         let (source, deadline) = (&self.reader.source, deadline.or_within(COMMAND));
         let after = self.walk.lock().clone();
-        let (ids, more) = owner_ids(source, after, Limit::MOST, deadline).await?;
+        let (ids, next) = owner_ids(source, after, Limit::MOST, deadline).await?;
+        let mut retired = Retired { more: next.is_some(), ..Retired::default() };
         // An owner that cannot be retired must not keep the others.
-        *self.walk.lock() = ids.last().filter(|_| more).cloned();
-        let mut retired = Retired { more, ..Retired::default() };
+        *self.walk.lock() = next;
         let tails = Tails::read(source, &ids, None, deadline).await;
         let mut markers = beginnings(source, &ids, deadline).await?;
         let mut limits = (retention, None);

@@ -61,7 +61,7 @@ pub(crate) async fn check(
     let mut after = None;
     loop {
         let step = Deadline::within(within);
-        let (owners, more) = owner_ids(source, after, Limit::MOST, step).await?;
+        let (owners, next) = owner_ids(source, after, Limit::MOST, step).await?;
         let tails = Tails::read(source, &owners, None, step).await;
         for owner in &owners {
             match tails.of(owner) {
@@ -71,8 +71,8 @@ pub(crate) async fn check(
                 Err(error) => return Err(error),
             }
         }
-        after = owners.last().cloned();
-        if !more {
+        after = next;
+        if after.is_none() {
             break;
         }
     }

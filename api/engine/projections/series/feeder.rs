@@ -256,9 +256,8 @@ impl Feeder {
             return Ok(());
         }
         let after = self.progress.scan_after.clone();
-        let (owners, more) = owner_ids(&self.source, after, Limit::MOST, Deadline::within(COMMAND)).await?;
-        self.progress.scan_after = owners.last().cloned().filter(|_| more);
-        self.progress.scanned = !more;
+        let (owners, next) = owner_ids(&self.source, after, Limit::MOST, Deadline::within(COMMAND)).await?;
+        (self.progress.scanned, self.progress.scan_after) = (next.is_none(), next);
         self.todo.extend(owners);
         Ok(())
     }

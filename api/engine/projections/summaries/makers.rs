@@ -177,7 +177,7 @@ impl TileWalk {
         }
         walk.is_under_way = match TileMaker::of(reader) {
             Some(maker) => {
-                let (ids, more) = owner_ids(source, walk.after.clone(), Limit::MOST, deadline).await?;
+                let (ids, next) = owner_ids(source, walk.after.clone(), Limit::MOST, deadline).await?;
                 let tails = Tails::read(source, &ids, None, deadline).await;
                 for owner in &ids {
                     // An owner without a tile costs nothing more.
@@ -201,7 +201,7 @@ impl TileWalk {
                         break;
                     }
                 }
-                more || until.passed()
+                next.is_some() || until.passed()
             }
             None => false,
         };

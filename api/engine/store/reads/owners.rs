@@ -10,8 +10,8 @@
 
 use std::sync::Arc;
 
-use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
+use mongodb::bson::{Bson, Document, doc};
 use pagebucket_model::domain::{Limit, OwnerId, OwnerType, Totals};
 
 use super::reader::HistoryReader;
@@ -44,7 +44,6 @@ impl HistoryReader {
     ) -> Result<OwnerList> {
         let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
         let (ids, more) = owner_ids(source, after, limit, deadline).await?;
-        let more = ids.last().filter(|_| more).cloned();
         let tails = Tails::read(source, &ids, None, deadline).await;
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
@@ -61,7 +60,8 @@ impl HistoryReader {
     }
 }
 
-/// The ids of up to `limit` owners greater than `after`, and whether there are more.
+/// The ids of up to `limit` owners greater than `after`, and the last of them if there are more. Every walk
+/// over owners goes on there.
 ///
 /// # Errors
 /// Same as [`HistoryReader::owners`].
@@ -70,34 +70,49 @@ pub(crate) async fn owner_ids(
     after: Option<OwnerId>,
     limit: Limit,
     deadline: Deadline,
-) -> Result<(Vec<OwnerId>, bool)> {
-    let (field, definition) = (source.owner_field(), Arc::clone(&source.definition));
-    let after = after.unwrap_or_else(|| before_all(definition.owner.kind));
-    let filter = doc! { field: { "$gt": owner_bson(&after) }, "page": 1_i64 };
-    let mut command = at_most(source.collection(), filter, limit.get() + 1, source.by_page());
-    // A covered query: the index holds every field.
-    command.insert("projection", doc! { "_id": 0, field: 1 });
-    let id = move |key: &RawDocument| Ok(owner_in(key, &definition.owner));
-    let mut ids: Vec<OwnerId> = Vec::new();
-    for id in source.reads.find(Query::new(command, deadline), id).await? {
+) -> Result<(Vec<OwnerId>, Option<OwnerId>)> {
+    let first_pages = doc! { "page": 1_i64 };
+    let (found, more) = owners_with(source, after.as_ref(), first_pages, limit.get(), deadline).await?;
+    let mut ids: Vec<OwnerId> = Vec::with_capacity(found.len());
+    for id in found {
         let corrupt = || {
             let after =
                 ids.last().map_or_else(|| "the first".to_owned(), |last| format!("that after {last}"));
             let id = format!("of page 1 of an owner, {after}");
-            Corruption::new(id, field, "is not an id of the right type")
+            Corruption::new(id, source.owner_field(), "is not an id of the right type")
         };
         let id = id.ok_or_else(corrupt)?;
         ids.push(id);
     }
-    let more = ids.len() > limit.get();
-    ids.truncate(limit.get());
-    Ok((ids, more))
+    let last = ids.last().filter(|_| more).cloned();
+    Ok((ids, last))
 }
 
-/// Before all owners in the order of their ids.
-pub(crate) fn before_all(kind: OwnerType) -> OwnerId {
-    match kind {
-        OwnerType::Integer => OwnerId::Integer(0),
-        OwnerType::String | OwnerType::Uuid => OwnerId::Text("".into()),
-    }
+/// Up to `most` owners greater than `after` that have such a bucket, and whether there are more. `None` for
+/// what is no id of an owner.
+///
+/// # Errors
+/// The database does not answer in time.
+pub(crate) async fn owners_with(
+    source: &HistoryCollection,
+    after: Option<&OwnerId>,
+    such: Document,
+    most: usize,
+    deadline: Deadline,
+) -> Result<(Vec<Option<OwnerId>>, bool)> {
+    let (field, definition) = (source.owner_field(), Arc::clone(&source.definition));
+    let before_all = match definition.owner.kind {
+        OwnerType::Integer => Bson::Int64(0),
+        OwnerType::String | OwnerType::Uuid => "".into(),
+    };
+    let mut filter = doc! { field: { "$gt": after.map_or(before_all, owner_bson) } };
+    filter.extend(such);
+    let mut command = at_most(source.collection(), filter, most + 1, source.by_page());
+    // Of first pages this is a covered query: the index holds every field.
+    command.insert("projection", doc! { "_id": 0, field: 1 });
+    let id = move |key: &RawDocument| Ok(owner_in(key, &definition.owner));
+    let mut found = source.reads.find(Query::new(command, deadline), id).await?;
+    let more = found.len() > most;
+    found.truncate(most);
+    Ok((found, more))
 }
