@@ -4,11 +4,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use pagebucket_engine::appends::KeyedRequest;
-use pagebucket_engine::model::definition::Definition;
-use pagebucket_engine::model::domain::{Clock, Cursor, IdempotencyKey, Limit, PageNumber, Window};
-use pagebucket_engine::model::item::canonical;
-use pagebucket_engine::{Capacity, ConnectionSettings, Deadline, Store};
+use pagebucket_engine::prelude::*;
 
 /// A history of notes.
 pub const NOTES: &str = r#"{
@@ -44,7 +40,7 @@ pub async fn run(uri: &str, database: &str) -> Result<(), Box<dyn Error>> {
         let drafts = notes.definition().item.parse_drafts(body, 10)?;
         let arrived = Clock::system().now();
         let request = KeyedRequest { key, drafts, canonical: &canonical(body), arrived };
-        let (progress, _) = notes.append_once(ann.clone(), request, within()).await?;
+        let (progress, _) = notes.appends().append_once(ann.clone(), request, within()).await?;
         println!("{:?}, stored before: {}", progress.ranges(), progress.is_replayed());
     }
     let history = notes.reads().history(ann.clone(), within()).await?;

@@ -34,6 +34,7 @@ use crate::mongo::{
     COMMAND, ConnectError, ConnectionSettings, Corruption, Deadline, Error, ServerVersion, Topology, durable,
     indexes,
 };
+use crate::projections::summaries::kept::forget_unretired;
 use crate::projections::summaries::tiles;
 use crate::store::collection::DatabaseAccess;
 use crate::store::epoch::{self, Epoch};
@@ -345,12 +346,12 @@ impl Store {
         tiles::forget_all(&self.database).await?;
         let unserved = self.unserved.engines(&self.definitions, None, Deadline::within(COMMAND)).await?;
         for engine in self.histories.iter().chain(&unserved) {
-            engine.forget_unretired_tiles().await?;
-            engine.drop_series().await?;
+            forget_unretired(&engine.reads().source).await?;
+            engine.series().remove().await?;
         }
         epoch::renew(&self.database, Deadline::within(COMMAND)).await?;
         for engine in &self.histories {
-            engine.ensure_series().await?;
+            engine.series().ensure().await?;
         }
         Ok(())
     }
@@ -372,7 +373,7 @@ impl Store {
         let mut names =
             migrations::pending_names(&self.database, migrations::embedded()?, &self.definitions).await?;
         for engine in &self.histories {
-            if engine.lacks_series().await? {
+            if engine.series().is_missing().await? {
                 names.push(series_name(engine));
             }
         }
@@ -386,21 +387,20 @@ impl Store {
     pub async fn apply(&self, files: Vec<Migration>) -> Result<Vec<String>, MigrationError> {
         let mut applied = migrations::apply(&self.database, files, &self.definitions).await?;
         for engine in &self.histories {
-            if let Some((member, stored, given)) = engine.series_difference().await? {
+            if let Some((member, stored, given)) = engine.series().difference().await? {
                 let history = engine.definition().name.to_string();
                 return Err(MigrationError::SeriesRedefined { history, member, stored, given });
             }
-            let is_new = engine.lacks_series().await?;
-            engine.ensure_series().await?;
+            let is_new = engine.series().is_missing().await?;
+            engine.series().ensure().await?;
             applied.extend(is_new.then(|| series_name(engine)));
         }
         Ok(applied)
     }
 
-    /// Feeds the native time series of all histories that have one, as long as the handles are kept
-    /// ([`Engine::feed_series`]).
+    /// Feeds the native time series of all histories that have one, as long as the handles are kept.
     pub fn feed_series(&self) -> Vec<AbortOnDropHandle<()>> {
-        self.histories.iter().filter_map(|history| history.feed_series(&self.tasks)).collect()
+        self.histories.iter().filter_map(|history| history.series().feed(&self.tasks)).collect()
     }
 }
 

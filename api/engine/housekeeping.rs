@@ -59,10 +59,10 @@ pub(crate) async fn keep(
                 failed = Some(error);
             }
         }
-        // Last: what must be forgotten comes first. Whether a history without a definition has summaries is not
-        // known here.
+        // Last: what must be forgotten comes first. Whether a history without a definition has summaries is
+        // not known here.
         for engine in engines {
-            if let Err(error) = engine.make_tiles(Deadline::within(TILES)).await {
+            if let Err(error) = engine.summaries().make_tiles(Deadline::within(TILES)).await {
                 // No failure of the round: nothing needs a tile.
                 let history = &engine.definition().name;
                 tracing::debug!(%history, %error, "tiles of summaries were not made");
@@ -96,7 +96,7 @@ async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Hous
     }
     let round = Deadline::within(ROUND);
     while !round.passed() {
-        match engine.erase_late(Deadline::within(COMMAND)).await {
+        match engine.late_erasures().go_on(engine.erasures(), Deadline::within(COMMAND)).await {
             Ok(true) => {}
             Ok(false) => break,
             Err(error) => {

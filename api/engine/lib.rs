@@ -8,21 +8,21 @@
 //! |---|---|
 //! | open a database, and create what its histories need | [`Store::connect`], [`Store::migrate`] |
 //! | find the histories of a definition | [`Store::history`] |
-//! | append items, or the same request twice without harm, by its key | [`Engine::append`], [`Engine::append_once`] |
+//! | append items, or the same request twice without harm, by its key | [`Appender::append`](appends::Appender::append), [`Appender::append_once`](appends::Appender::append_once) |
 //! | append items only if the history has the total that was seen | [`AppendTerms::expected`](appends::AppendTerms::expected) |
 //! | read a page, or the list of owners | [`HistoryReader::page`](reads::HistoryReader::page), [`HistoryReader::owners`](reads::HistoryReader::owners) |
 //! | read totals, and any pages of one moment | [`HistoryReader::history`](reads::HistoryReader::history), [`History::totals`], [`History::pages`] |
 //! | read the items beside a cursor, on whatever pages they are | [`History::window`] |
 //! | find items of a span of time, or with given values, or both | [`History::dated`], [`History::matching`] |
 //! | read all items, part by part | [`HistoryReader::export`](reads::HistoryReader::export) |
-//! | wait for what is appended, in order and without a gap | [`Engine::watch`] |
-//! | learn which owners have new items | [`Engine::follow_owners`] |
+//! | wait for what is appended, in order and without a gap | [`Live::watch`](live::Live::watch) |
+//! | learn which owners have new items | [`Live::follow_owners`](live::Live::follow_owners) |
 //! | compare what is stored with what must hold | [`Verifier::verify`](verify::Verifier::verify) |
 //! | erase an owner | [`Erasures::erase`](erasures::Erasures::erase) |
 //!
-//! `examples/embed.rs` shows most of it in sixty lines. Everything that waits takes a [`Deadline`]. An append
-//! goes on to its end even if its caller stops waiting; it is refused if less than 15 s are left for it. A
-//! [`Store`] belongs to the tokio runtime that made it.
+//! An [`Engine`] has a door to each. `examples/embed.rs` shows most of it in sixty lines. Everything that
+//! waits takes a [`Deadline`]. An append goes on to its end even if its caller stops waiting; it is refused
+//! if less than 15 s are left for it. A [`Store`] belongs to the tokio runtime that made it.
 //!
 //! How it works: `docs/architecture.md`, and the documentation of the modules, which
 //! `cargo doc --document-private-items` shows.
@@ -58,8 +58,19 @@ pub use pagebucket_model as model;
 pub use store::buckets::document::Bucket;
 pub use store::reads::reader::History;
 
+/// What a first program uses.
+pub mod prelude {
+    pub use pagebucket_model::definition::Definition;
+    pub use pagebucket_model::domain::{Clock, Cursor, IdempotencyKey, Limit, PageNumber, Window};
+    pub use pagebucket_model::item::canonical;
+
+    pub use crate::appends::KeyedRequest;
+    pub use crate::{Capacity, ConnectionSettings, Deadline, Engine, Store};
+}
+
 /// What an append is asked and answers.
 pub mod appends {
+    pub use crate::append::appender::Appender;
     pub use crate::append::placed::LineRefusal;
     pub use crate::append::request::{
         AppendCause, AppendError, AppendProgress, AppendTerms, Appended, KeyedRequest,
@@ -80,12 +91,14 @@ pub mod reads {
 
 /// What the items of a history add up to.
 pub mod summaries {
+    pub use crate::projections::summaries::makers::TiledSummaries;
     pub use crate::projections::summaries::scan::{SummaryError, SummaryPage, SummaryQuery, SummaryScan};
 }
 
 /// What the items of all owners add up to, from a native time-series collection.
 pub mod series {
     pub use crate::projections::series::build::Rebuild as SeriesRebuild;
+    pub use crate::projections::series::control::Series;
     pub use crate::projections::series::query::{SeriesError, SeriesPage, SeriesQuery};
 }
 

@@ -77,7 +77,7 @@ pub(crate) mod watched;
 
 pub use crate::mongo::log_place::LogPlace;
 pub(crate) use followers::Followers;
-pub use followers::{FollowError, OwnersNews, OwnersReader};
+pub use followers::{FollowError, Live, OwnersNews, OwnersReader};
 pub use reader::{LivePage, LiveReader, LiveStart};
 pub(crate) use room::Rooms;
 pub(crate) use watched::LiveHistory;

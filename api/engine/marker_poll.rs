@@ -47,7 +47,7 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
         "filter": { "_id": { "$in": names } },
         "projection": { "markers": 1, "maxItemBytes": 1 },
     };
-    let asked: Vec<_> = engines.iter().map(Engine::read_time_if_known).collect();
+    let asked: Vec<_> = engines.iter().map(|engine| engine.reads().source.read_time_if_known()).collect();
     let number = |history: &RawDocument| {
         let history = Document::try_from(history).map_err(Error::internal)?;
         let name = history.get_str("_id").unwrap_or_default().to_owned();
@@ -59,7 +59,7 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
             // A standalone server tells no time in its answers, and some sets do not at their beginning.
             if reads.time.newest().is_none()
                 && let Some(engine) = engines.first()
-                && let Err(error) = engine.look_at_clock(deadline).await
+                && let Err(error) = engine.reads().source.look_at_clock(deadline).await
             {
                 tracing::debug!(%error, "the database's time is not known");
             }

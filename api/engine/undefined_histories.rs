@@ -73,7 +73,7 @@ impl UndefinedHistories {
             let engine = self.engine(&known)?;
             engine.learn_markers(
                 histories::markers(document),
-                engine.read_time_if_known(),
+                engine.reads().source.read_time_if_known(),
                 self.context.access.reads.time.newest(),
             );
             engines.push(engine);

@@ -34,7 +34,7 @@ async fn a_window_is_read_across_pages() {
     let body = format!("[{}]", [r#"{ "text": "Buy bread." }"#; 25].join(","));
     let drafts = notes.definition().item.parse_drafts(body.as_bytes(), 25).expect("notes");
     let items = drafts.into_iter().map(|draft| draft.dated(Clock::system().now())).collect();
-    notes.append(ann.clone(), items, within()).await.expect("to append");
+    notes.appends().append(ann.clone(), items, within()).await.expect("to append");
 
     let history = notes.reads().history(ann, within()).await.expect("a history");
     let after = |seq| Cursor::After(Position::behind(Seq::new(seq).expect("a number")));

@@ -94,7 +94,7 @@ async fn case(
                 engine::dated(history, from + index, second * 1000)
             });
             let histories = engine::histories(&instances[append.instance], history);
-            let items = histories.append(id, items.collect(), Deadline::within(COMMAND));
+            let items = histories.appends().append(id, items.collect(), Deadline::within(COMMAND));
             async move { (append.owner as usize, from, append.items, items.await) }
         });
         for (owner, from, count, appended) in join_all(appends).await {

@@ -137,7 +137,7 @@ impl TailPrinter<'_> {
             return Ok(());
         }
         let start = if self.followed { LiveStart::After(at) } else { LiveStart::of(Some(at)) };
-        let mut reader = self.engine.watch(owner, start, deadline).await?;
+        let mut reader = self.engine.live().watch(owner, start, deadline).await?;
         (self.at, self.followed) = (Some(reader.position()), true);
         loop {
             let page = reader.next().await;

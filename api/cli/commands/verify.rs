@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use pagebucket_engine::internal::{CollectionScan, Records, TileScan};
-use pagebucket_engine::verify::{Finding, Mended};
+use pagebucket_engine::verify::{Finding, Mended, Verifier};
 use pagebucket_engine::{Deadline, Engine, Error};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::OwnerId;
@@ -218,7 +218,7 @@ impl<'a> Verification<'a> {
             self.examined += pages;
             self.go_on().await;
         };
-        for finding in engine.verify_series(STEP, &mut read).await? {
+        for finding in engine.series().check(STEP, &mut read).await? {
             self.line(&format!("{}_series: {finding}", engine.definition().name));
         }
         Ok(())
@@ -269,9 +269,10 @@ impl<'a> Verification<'a> {
 
     /// The records of idempotency keys.
     async fn records(&mut self, engines: &[Engine]) -> Result<(), Error> {
+        let verifiers: Vec<_> = engines.iter().map(Engine::verifier).collect();
         let mut records = Records::default();
         while !records.ended {
-            for finding in Engine::lost(engines, &mut records, Deadline::within(STEP)).await? {
+            for finding in Verifier::lost(&verifiers, &mut records, Deadline::within(STEP)).await? {
                 let Finding { id, rule, what, .. } = finding;
                 self.line(&format!("idempotency_keys {id}: {rule}: {what}"));
             }

@@ -15,7 +15,8 @@ use super::batch::Appends;
 use super::policy::AppendPolicy;
 use super::queue::{AppendQueue, Waiting};
 use super::request::{
-    AppendCause, AppendError, AppendProgress, AppendTerms, Appended, Keyed, Placement, Request, weight,
+    AppendCause, AppendError, AppendProgress, AppendTerms, Appended, Keyed, KeyedRequest, Placement, Request,
+    weight,
 };
 use crate::append::expectation::Expectation;
 use crate::append::group_commit::{
@@ -34,20 +35,20 @@ use crate::store::collection::{HistoryCollection, OfOwner};
 /// How long the registration of a key may take. The time left afterwards is enough for a commit.
 const REGISTER: Duration = Duration::from_secs(10);
 
-/// When a request arrived, and on which terms it is appended. Its client, if clients share the queue.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct AppendArrival {
-    pub(crate) at: Instant,
-    pub(crate) terms: AppendTerms,
-    pub(crate) client: Option<QueueClient>,
-}
-
 /// The answer to an append with a key, and when the first request with the key arrived.
 type AppendedOnce = Result<(AppendProgress, Instant), AppendError>;
 
-/// Appends to the histories of one definition. The committers end when it is dropped.
+/// Appends to the histories of one definition. The committers end when the last clone is dropped.
+#[derive(Debug, Clone)]
+pub struct Appender {
+    pub(crate) parts: Arc<AppendParts>,
+    /// Whose appends these are, if clients share the queue.
+    pub(crate) client: Option<QueueClient>,
+}
+
+/// What clones share.
 #[derive(Debug)]
-pub(crate) struct Appender {
+pub(crate) struct AppendParts {
     pub(crate) source: Arc<HistoryCollection>,
     pub(crate) queue: AppendQueue,
     /// Those of the committers.
@@ -64,56 +65,58 @@ impl Appender {
         let policy = |number: usize| AppendPolicy::new(history.clone(), catalogs[number].clone(), number);
         let committers = Committers::start(policy);
         let registrars = catalogs.clone().map(|catalog| registrar(Arc::clone(&history.source), catalog));
-        Self { source: history.source, queue, catalogs, committers, registrars }
+        let parts = AppendParts { source: history.source, queue, catalogs, committers, registrars };
+        Self { parts: Arc::new(parts), client: None }
     }
 
     /// Forgets the tails: pages may have been deleted.
     pub(crate) fn forget(&self) {
-        self.catalogs.iter().for_each(|catalog| catalog.lock().clear());
+        self.parts.catalogs.iter().for_each(|catalog| catalog.lock().clear());
     }
 
     /// Stores at least one item at the end of a history, in the given order.
-    pub(crate) async fn append(
-        &self,
-        owner: OwnerId,
-        client: Option<QueueClient>,
-        items: Vec<Item>,
-        terms: AppendTerms,
-    ) -> Appended {
-        let room = self.room(&owner, client, items.iter().map(Item::size)).map_err(AppendError::nothing)?;
-        self.enqueue(owner, items, Placement::new(), room, terms).await
+    ///
+    /// The append goes on to its end even if the caller stops waiting. `terms` are a [`Deadline`], which is
+    /// shortened to one command's, or have also the total that the history must have before
+    /// ([`AppendTerms`]).
+    ///
+    /// # Errors
+    /// See [`AppendError`]. Each item that the error does not count as unknown is stored exactly once or not
+    /// at all.
+    pub async fn append(&self, owner: OwnerId, items: Vec<Item>, terms: impl Into<AppendTerms>) -> Appended {
+        let room = self.room(&owner, items.iter().map(Item::size)).map_err(AppendError::nothing)?;
+        self.enqueue(owner, items, Placement::new(), room, terms.into()).await
     }
 
     /// Takes room in the queue for items of these sizes.
     ///
     /// # Errors
     /// The queue is full, or the owner's part of it, or the client's.
-    fn room(
-        &self,
-        owner: &OwnerId,
-        client: Option<QueueClient>,
-        sizes: impl Iterator<Item = usize>,
-    ) -> Result<QueueReservation, Full> {
-        let all = &self.queue.all;
-        all.room(owner.spread(), client, weight(sizes), all.most_of_a_key())
+    fn room(&self, owner: &OwnerId, sizes: impl Iterator<Item = usize>) -> Result<QueueReservation, Full> {
+        let all = &self.parts.queue.all;
+        all.room(owner.spread(), self.client, weight(sizes), all.most_of_a_key())
     }
 
     /// The most bytes of items that an upload may append at once, unless a single item has more:
     /// [`Item::size`] and 64 for each.
-    pub(crate) fn most_of_an_upload(&self) -> usize {
-        self.queue.most_of_an_upload()
+    #[doc(hidden)]
+    pub fn most_of_an_upload(&self) -> usize {
+        self.parts.queue.most_of_an_upload()
     }
 
     /// Same as [`Appender::append`] for at most [`Appender::most_of_an_upload`] bytes, but waits for room in
     /// the queue. The time for one command starts when there is room.
-    pub(crate) fn append_part(
+    ///
+    /// # Errors
+    /// See [`AppendError`].
+    #[doc(hidden)]
+    pub fn append_part(
         &self,
         owner: OwnerId,
-        client: Option<QueueClient>,
         items: Vec<Item>,
         waiting: &mut Waiting,
     ) -> impl Future<Output = Appended> + Send {
-        self.enqueue_part(owner, client, items, Placement::new(), waiting)
+        self.enqueue_part(owner, items, Placement::new(), waiting)
     }
 
     /// Same as [`Appender::enqueue`] for items of an upload of which none is placed, as soon as there is room
@@ -121,13 +124,12 @@ impl Appender {
     pub(crate) async fn enqueue_part(
         &self,
         owner: OwnerId,
-        client: Option<QueueClient>,
         items: Vec<Item>,
         stage: Placement,
         waiting: &mut Waiting,
     ) -> Appended {
         let rest = weight(items.iter().map(Item::size));
-        match self.queue.room_of_an_upload(&owner, client, rest, waiting).await {
+        match self.parts.queue.room_of_an_upload(&owner, self.client, rest, waiting).await {
             Ok(room) => self.enqueue(owner, items, stage, room, Deadline::within(COMMAND).into()).await,
             Err(cause) => Err(AppendError::nothing(cause)),
         }
@@ -146,7 +148,7 @@ impl Appender {
         let (expectation, refused_at, attempts, alone) = (Expectation(expected), None, 0, false);
         let request = Request { owner, expectation, refused_at, attempts, alone, items, stage, ticket };
         let (placed, rest) = (request.stage.placed().clone(), request.rest().len());
-        let committer = self.committers.by_hash(request.owner.spread());
+        let committer = self.parts.committers.by_hash(request.owner.spread());
         let taken = committer.request(request);
         // A future of its own, so that the waiting caller's memory holds no second copy of the request.
         async move {
@@ -164,22 +166,32 @@ impl Appender {
     }
 
     /// Stores at least one item at the end of a history, unless a request with the same key has already
-    /// stored the items. `canonical` has the canonical form of each ([`pagebucket_model::item::canonical`]),
-    /// by which a repeat is known.
-    pub(crate) async fn append_once(
-        self: &Arc<Self>,
+    /// stored the items.
+    ///
+    /// If the terms expect a total, the items are looked for first: where they are stored, the total does not
+    /// matter. Where some of them are stored, the rest is stored whatever the total is.
+    ///
+    /// The append goes on to its end even if the caller stops waiting. Also returns when the first request
+    /// with the key arrived: items without a date get this one.
+    ///
+    /// # Errors
+    /// See [`AppendError`]. After any error except [`AppendCause::KeyReused`] the same request may be sent
+    /// again with the same key, and is still stored once.
+    pub async fn append_once(
+        &self,
         owner: OwnerId,
-        key: IdempotencyKey,
-        drafts: Vec<Draft>,
-        canonical: &[Vec<u8>],
-        arrival: AppendArrival,
+        request: KeyedRequest<'_>,
+        terms: impl Into<AppendTerms>,
     ) -> Result<(AppendProgress, Instant), AppendError> {
+        let KeyedRequest { key, drafts, canonical, arrived } = request;
         let count = drafts.len();
-        let fingerprint = Fingerprint::of(&self.source.definition, &drafts, canonical);
-        let proposed = Record { from: 0, fingerprint, date: arrival.at, outcome: None };
+        let fingerprint = Fingerprint::of(&self.parts.source.definition, &drafts, canonical);
+        let proposed = Record { from: 0, fingerprint, date: arrived, outcome: None };
         // A separate task, because a client that disconnects would otherwise stop the attempt between two
         // steps. Each step keeps the deadline.
-        let outcome = match tokio::spawn(self.clone().attempt(owner, key, drafts, proposed, arrival)).await {
+        let outcome = match tokio::spawn(self.clone().attempt(owner, key, drafts, proposed, terms.into()))
+            .await
+        {
             Ok(outcome) => outcome,
             Err(_panicked) => Err(AppendError::after(Placed::default(), count, AppendCause::OutcomeUnknown)),
         };
@@ -195,16 +207,16 @@ impl Appender {
     }
 
     async fn attempt(
-        self: Arc<Self>,
+        self,
         owner: OwnerId,
         key: IdempotencyKey,
         drafts: Vec<Draft>,
         proposed: Record,
-        AppendArrival { terms, client, .. }: AppendArrival,
+        terms: AppendTerms,
     ) -> AppendedOnce {
         let deadline = terms.deadline;
-        let (definition, fingerprint) = (&self.source.definition, proposed.fingerprint);
-        let room = self.room(&owner, client, drafts.iter().map(Draft::size)).map_err(AppendError::nothing)?;
+        let (definition, fingerprint) = (&self.parts.source.definition, proposed.fingerprint);
+        let room = self.room(&owner, drafts.iter().map(Draft::size)).map_err(AppendError::nothing)?;
         let id = RecordId::new(definition, &owner, &key);
         let registered = self.register(&owner, id, proposed, false, deadline).await;
         let registered = registered.map_err(AppendError::nothing)?;
@@ -215,7 +227,7 @@ impl Appender {
         if let Some(ranges) = &registered.record.outcome {
             return Ok((AppendProgress::replayed(ranges.clone()), date));
         }
-        let of = self.source.of(&owner, deadline);
+        let of = self.parts.source.of(&owner, deadline);
         let keys = (0..drafts.len()).map(|index| ItemKey::new(definition, &owner, &key, index));
         let mut search = KeySearch::of_items(keys.collect(), registered.record.from);
         if !registered.is_new {
@@ -246,9 +258,9 @@ impl Appender {
     ) -> Result<Registered> {
         let deadline = deadline.or_within(REGISTER);
         let (answer, answered) = oneshot::channel();
-        let registrar = &self.registrars[owner.spread() as usize % COMMITTERS];
+        let registrar = &self.parts.registrars[owner.spread() as usize % COMMITTERS];
         let owner = owner.clone();
-        let (attempts, read) = (0, self.source.read_time_if_known());
+        let (attempts, read) = (0, self.parts.source.read_time_if_known());
         let registration = Registration { owner, id, proposed, keeps, deadline, attempts, read, answer };
         if registrar.send(registration).is_err() {
             return Err(Error::internal("a registrar has ended"));

@@ -23,7 +23,6 @@ use pagebucket_model::item::Item;
 use super::appender::Appender;
 use super::queue::Waiting;
 use super::request::{AppendError, AppendProgress, Appended, Placement};
-use crate::append::group_commit::QueueClient;
 use crate::append::keys::{Goal, KeySearch, scan};
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::identity::ItemKey;
@@ -49,10 +48,14 @@ pub struct IdentifiedSoFar {
     failed: bool,
 }
 
+#[doc(hidden)]
 impl Appender {
     /// Those of these owners that have items, or had some.
-    pub(crate) async fn with_items(&self, owners: Vec<OwnerId>) -> Result<HashSet<OwnerId>> {
-        let tails = Tails::read(&self.source, &owners, None, Deadline::within(COMMAND)).await;
+    ///
+    /// # Errors
+    /// The database does not answer in time, or the last bucket of an owner is corrupt.
+    pub async fn with_items(&self, owners: Vec<OwnerId>) -> Result<HashSet<OwnerId>> {
+        let tails = Tails::read(&self.parts.source, &owners, None, Deadline::within(COMMAND)).await;
         let mut found = HashSet::new();
         for owner in owners {
             match tails.of(&owner) {
@@ -66,7 +69,11 @@ impl Appender {
 
     /// The items with these keys that the owner has, at majority, and the last `seq` of the history that was
     /// examined. No more than the keys and a thousand pages are in memory.
-    pub(crate) async fn find_marked(
+    ///
+    /// # Errors
+    /// The database does not answer in time, the owner is erased, items after `after` are deleted, or a
+    /// bucket is corrupt.
+    pub async fn find_marked(
         &self,
         owner: &OwnerId,
         keys: Arc<[ItemKey]>,
@@ -74,7 +81,7 @@ impl Appender {
     ) -> Result<(HashMap<ItemKey, Seq>, u64)> {
         let mut search = KeySearch::of_marked(keys, after);
         let goal = Goal::End { after };
-        let of = || self.source.of(owner, Deadline::within(COMMAND));
+        let of = || self.parts.source.of(owner, Deadline::within(COMMAND));
         while !scan(of(), &mut [&mut search], goal).await? {}
         let looked = search.looked();
         Ok((search.found.into_iter().collect(), looked))
@@ -82,11 +89,13 @@ impl Appender {
 
     /// Stores items with source keys at the end of a history, in their order, except those that are stored:
     /// at most [`Appender::most_of_an_upload`] bytes. Waits for room in the queue.
-    pub(crate) async fn append_identified(
+    ///
+    /// # Errors
+    /// See [`AppendError`]. The items without an end may be given again, even if their outcome is unknown.
+    pub async fn append_identified(
         &self,
         so_far: &mut IdentifiedSoFar,
         owner: &OwnerId,
-        client: Option<QueueClient>,
         items: Vec<(Item, SourceKey)>,
         waiting: &mut Waiting,
     ) -> Appended {
@@ -114,7 +123,7 @@ impl Appender {
             let own = so_far.own.filter(|(own, _)| *own == group).map_or(0, |(_, end)| end);
             let from = looked.max(searched).max(own);
             let stage = Placement::once(KeySearch::of_marked(keys.into(), from), None);
-            let appended = self.enqueue_part(owner.clone(), client, batch, stage, waiting).await;
+            let appended = self.enqueue_part(owner.clone(), batch, stage, waiting).await;
             let (placed, failed) = match appended {
                 Ok(done) => (done.placed, None),
                 Err(AppendError { progress, unknown, cause }) => (progress.placed, Some((unknown, cause))),

@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 use super::appender::Appender;
 use super::queue::{Waiting, stopped};
 use super::request::{AppendCause, AppendError, AppendProgress, Appended, Keyed, Placement, weight};
-use crate::append::group_commit::QueueClient;
 use crate::append::keys::{KeySearch, NumberedItem, Record, Registered, Tag, search_to_end};
 use crate::append::placed::LineRefusal;
 use crate::mongo::{COMMAND, Deadline};
@@ -67,10 +66,14 @@ impl Appender {
     /// Stores lines of a keyed upload at the end of a history, except those that an earlier attempt has
     /// stored or skipped. `lines` has at least one and at most [`Appender::most_of_an_upload`] bytes. Their
     /// numbers ascend, also from call to call. `now` is the time at which the upload arrived.
-    pub(crate) async fn append_lines(
+    ///
+    /// After a failure, the lines without an end may be given again, even if their outcome is unknown. The
+    /// call waits for room in the queue. When it is stopped, it sends nothing more and only waits for what it
+    /// has sent.
+    #[doc(hidden)]
+    pub async fn append_lines(
         &self,
         so_far: &mut UploadedSoFar,
-        client: Option<QueueClient>,
         lines: impl IntoIterator<Item = (u64, Draft)>,
         now: Instant,
         waiting: &mut Waiting,
@@ -80,7 +83,7 @@ impl Appender {
         let beyond = lines.split_off(beyond).len();
         let mut progress = match lines.is_empty() {
             true => AppendProgress::default(),
-            false => self.append_numbered(so_far, client, lines, now, waiting).await?,
+            false => self.append_numbered(so_far, lines, now, waiting).await?,
         };
         (0..beyond).for_each(|_| progress.placed.refuse(LineRefusal::BeyondNumbers));
         Ok(progress)
@@ -89,12 +92,11 @@ impl Appender {
     async fn append_numbered(
         &self,
         so_far: &mut UploadedSoFar,
-        client: Option<QueueClient>,
         lines: Vec<(u64, Draft)>,
         now: Instant,
         waiting: &mut Waiting,
     ) -> Appended {
-        let (owner, definition) = (so_far.owner.clone(), &self.source.definition);
+        let (owner, definition) = (so_far.owner.clone(), &self.parts.source.definition);
         let id = RecordId::new(definition, &owner, &so_far.key);
         let registered = self.keep_record(so_far, id, now, &waiting.stop).await;
         let registered = registered.map_err(AppendError::nothing)?;
@@ -109,7 +111,7 @@ impl Appender {
         let tag = Tag::new(definition, &owner, &so_far.key);
         let mut search = KeySearch::of_lines(tag, Arc::clone(&lines), begun.looked);
         if !begun.at_end {
-            let of = self.source.of(&owner, Deadline::within(SEARCH));
+            let of = self.parts.source.of(&owner, Deadline::within(SEARCH));
             let searching = search_to_end(of, id, &mut search);
             let searched = waiting.stop.run_until_cancelled(searching).await;
             searched.unwrap_or_else(|| Err(stopped())).map_err(AppendError::nothing)?;
@@ -121,7 +123,7 @@ impl Appender {
         }
         let rest = weight(lines[search.placed.count..].iter().map(|line| line.item.size()));
         // Without room nothing was sent: the next attempt need not search.
-        let room = match self.queue.room_of_an_upload(&owner, client, rest, waiting).await {
+        let room = match self.parts.queue.room_of_an_upload(&owner, self.client, rest, waiting).await {
             Ok(room) => room,
             Err(cause) => return Err(AppendError::after(search.placed, 0, cause)),
         };
@@ -147,7 +149,7 @@ impl Appender {
         now: Instant,
         stop: &CancellationToken,
     ) -> Result<Option<Registered>, AppendCause> {
-        let time = &self.source.reads.time;
+        let time = &self.parts.source.reads.time;
         // The server's clock decides, because this machine's clock stops while the machine sleeps. A
         // standalone server reports no time; nothing is promised there.
         let since = |begun: &Begun| Some(time.clock()? - begun.touched?);

@@ -13,7 +13,7 @@
 //! page is a finding.
 //!
 //! Invariant 4 (a stored item never changes) is about time, and one reading cannot see it. What can be seen
-//! is its trace: an item that an answer named and that is not there ([`lost`]).
+//! is its trace: an item that an answer named and that is not there ([`Verifier::lost`]).
 
 mod bucket_check;
 mod finding;
@@ -36,7 +36,6 @@ use pagebucket_model::domain::{OwnerId, PageNumber};
 use finding::Mend;
 pub use finding::{Finding, Mended, Rule};
 pub use records::Records;
-pub(crate) use records::lost;
 pub use tile_check::{TileFinding, TileScan};
 
 use self::key_share::KeyShare;

@@ -16,11 +16,13 @@ use tokio::time::timeout;
 use super::bulletin::{self, Bulletin, SharedBulletin, totals_of};
 use super::changed::ChangeSource;
 use super::changes::{owner_change, scope, time};
+use super::room::Rooms;
 use super::watched::{LiveHistory, WatchedAll};
 use crate::mongo::change_log::{ChangeLog, LogNews, LogStart};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
 use crate::store::collection::HistoryCollection;
+use crate::store::reads::reader::HistoryReader;
 
 /// The most owners that a reader gets at once.
 const MOST: usize = 100;
@@ -73,6 +75,14 @@ pub struct OwnersReader {
     _watched: WatchedAll,
 }
 
+/// What is appended to the histories of one definition, as it happens.
+#[derive(Debug, Clone)]
+pub struct Live {
+    pub(crate) reader: HistoryReader,
+    pub(crate) rooms: Rooms,
+    pub(crate) followers: Followers,
+}
+
 /// The readers of all owners of one history. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Followers {
@@ -86,20 +96,24 @@ impl Followers {
         let missed = Arc::new(Semaphore::new(MOST_MISSED));
         Self { history, bulletin: SharedBulletin::default(), missed }
     }
+}
 
-    /// Begins to read which owners have something new, from a place on, or from now on.
+impl Live {
+    /// Begins to read live which owners have new items, after a place in the database's log, or from now on.
+    /// The last place of such a reader, also of one of another process, resumes it.
     ///
     /// # Errors
     /// See [`FollowError`].
-    pub(crate) async fn follow(
-        &self,
+    pub async fn follow_owners(
+        self,
         after: Option<LogPlace>,
         deadline: Deadline,
     ) -> Result<OwnersReader, FollowError> {
+        let Followers { history, bulletin, missed } = self.followers;
         // In this order nothing is missed: what happens from then on is noted.
-        let watched = self.history.watched.watch_all();
-        self.history.watched.until_fed(deadline).await?;
-        match self.history.watched.changed.source(deadline.or_within(NO_PRIMARY)).await {
+        let watched = history.watched.watch_all();
+        history.watched.until_fed(deadline).await?;
+        match history.watched.changed.source(deadline.or_within(NO_PRIMARY)).await {
             ChangeSource::Stream => {}
             ChangeSource::None => return Err(FollowError::NotAvailable),
             ChangeSource::Interrupted => {
@@ -107,8 +121,8 @@ impl Followers {
             }
         }
         // Between a bulletin of earlier readers and what is noted now, changes may be missing.
-        let since = self.history.watched.changed.misses();
-        let mut bulletin = self.bulletin.subscribe(&self.history);
+        let since = history.watched.changed.misses();
+        let mut bulletin = bulletin.subscribe(&history);
         let begun = async {
             let is_begun = |bulletin: &Bulletin| bulletin.reached.is_some() && bulletin.misses >= since;
             let begun = bulletin.wait_for(is_begun).await;
@@ -119,10 +133,9 @@ impl Followers {
         let missed = match (&after, reached) {
             // If the reader followed another process before, it may have some of these changes, and gets them
             // twice.
-            (Some(after), Some(reached)) if *after < reached => Some(
-                Missed::read(&self.history.source, after, reached, Arc::clone(&self.missed), deadline)
-                    .await?,
-            ),
+            (Some(after), Some(reached)) if *after < reached => {
+                Some(Missed::read(&history.source, after, reached, missed, deadline).await?)
+            }
             _ => None,
         };
         Ok(OwnersReader { bulletin, at, misses, sent: after, missed, _watched: watched })

@@ -9,7 +9,8 @@ use pagebucket_model::domain::{OwnerId, Position, Seq, Totals};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
-use super::room::{Published, Rooms};
+use super::followers::Live;
+use super::room::Published;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::document::{Bucket, StoredItem};
 use crate::store::reads::export::Export;
@@ -81,21 +82,18 @@ pub struct LivePage {
     committed: Option<Instant>,
 }
 
-impl Rooms {
-    /// Begins to read a history live.
+impl Live {
+    /// Begins to read a history live: the items from `start` on that are stored, and those that are appended,
+    /// by whatever process.
     ///
     /// # Errors
-    /// The database does not answer in time, the item after the position is deleted, or a bucket is corrupt.
-    pub(crate) async fn watch(
-        &self,
-        reader: &HistoryReader,
-        owner: OwnerId,
-        start: LiveStart,
-        deadline: Deadline,
-    ) -> Result<LiveReader> {
+    /// The database does not answer in time, the owner is erased, the item after `start` is deleted, or a
+    /// bucket is corrupt.
+    pub async fn watch(self, owner: OwnerId, start: LiveStart, deadline: Deadline) -> Result<LiveReader> {
+        let Self { reader, rooms, .. } = self;
         // In this order nothing is missed: what is appended after the read wakes.
-        let watched = self.history.watched.watch(owner.clone());
-        self.history.watched.until_fed(deadline).await?;
+        let watched = rooms.history.watched.watch(owner.clone());
+        rooms.history.watched.until_fed(deadline).await?;
         let history = reader.history(owner.clone(), deadline).await?;
         let (totals, end) = (history.totals(), Position::end_of(history.totals()));
         let at = match start {
@@ -103,9 +101,9 @@ impl Rooms {
             LiveStart::First => history.from(Position::BEGINNING)?,
             LiveStart::After(after) => history.after(after)?,
         };
-        let room = self.enter(watched, &history);
+        let room = rooms.enter(watched, &history);
         let behind = (at < end).then(|| Export::of(history, at, start == LiveStart::First));
-        let (reader, ready) = (reader.clone(), VecDeque::new());
+        let ready = VecDeque::new();
         let (at_once, turns, turn, committed) = (AT_ONCE, None, None, None);
         Ok(LiveReader { reader, owner, totals, at, at_once, room, behind, ready, turns, turn, committed })
     }

@@ -98,7 +98,7 @@ impl RowIdentifier {
         if keys.is_empty() {
             return Ok(searched);
         }
-        let owners = self.engine.with_items(keys.keys().cloned().collect()).await?;
+        let owners = self.engine.appends().with_items(keys.keys().cloned().collect()).await?;
         let searches = owners.into_iter().map(|owner| {
             let keys = keys[&owner].as_slice().into();
             async move { self.search_of(&owner, keys).await.map(|(found, looked)| (owner, found, looked)) }
@@ -120,7 +120,7 @@ impl RowIdentifier {
     ) -> Result<(HashMap<ItemKey, Seq>, Result<u64, Gone>), Error> {
         let (mut after, mut retired) = (0, None);
         loop {
-            match self.engine.find_marked(owner, Arc::clone(&keys), after).await {
+            match self.engine.appends().find_marked(owner, Arc::clone(&keys), after).await {
                 Ok((found, looked)) => return Ok((found, retired.map_or(Ok(looked), Err))),
                 Err(Error::Gone(gone)) => match gone {
                     Gone::Retired { first_seq, .. } if first_seq.get() > after + 1 => {

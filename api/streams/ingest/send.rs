@@ -145,7 +145,7 @@ pub(crate) async fn send(
     let mut pause = Duration::from_millis(250);
     let mut looked_for = false;
     let mut room = Waiting { stop: stop.clone(), waited: Duration::ZERO };
-    let most = to.engine.most_of_an_upload();
+    let most = to.engine.appends().most_of_an_upload();
     loop {
         let rest = &sent.rows[sent.outcomes.len()..];
         let part = &rest[..part(rest, most)];
@@ -154,7 +154,7 @@ pub(crate) async fn send(
             Some(so_far) => Box::pin(append_once(&to, so_far, &sent.owner, part, &mut room)).await,
             None => {
                 let items = part.iter().map(|row| row.draft.dated(to.began)).collect();
-                to.engine.append_part(sent.owner.clone(), items, &mut room).await
+                to.engine.appends().append_part(sent.owner.clone(), items, &mut room).await
             }
         };
         let (progress, failed) = match appended {
@@ -221,13 +221,13 @@ async fn append_once(
     match so_far {
         SoFar::Lines(so_far) => {
             let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
-            to.engine.append_lines(so_far, lines, to.began, room).await
+            to.engine.appends().append_lines(so_far, lines, to.began, room).await
         }
         SoFar::Identified(so_far) => {
             let items = rows
                 .iter()
                 .filter_map(|row| Some((row.draft.dated(to.began), (**row.source_key.as_ref()?).clone())));
-            to.engine.append_identified(so_far, owner, items.collect(), room).await
+            to.engine.appends().append_identified(so_far, owner, items.collect(), room).await
         }
     }
 }

@@ -24,7 +24,7 @@ async fn what_another_process_stores_meanwhile_is_not_doubled() {
         };
         let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
         let items = numbers.iter().map(item).collect();
-        engine.append_identified(so_far, &engine::owner(history, 1), items, &mut waiting).await
+        engine.appends().append_identified(so_far, &engine::owner(history, 1), items, &mut waiting).await
     };
     append(theirs, &mut IdentifiedSoFar::default(), &[2, 3]).await.expect("stored");
     let mut so_far = IdentifiedSoFar::default();

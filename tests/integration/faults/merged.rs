@@ -294,7 +294,7 @@ async fn a_key_with_little_time_left_fails_alone(history: &'static History) {
         let key = IdempotencyKey::parse(b"k").expect("a key");
         let (drafts, arrived) = (vec![engine::draft(history, 2)], Clock::system().now());
         let request = KeyedRequest { key, drafts, canonical: &[], arrived };
-        engine::histories(&rig.store, history).append_once(id, request, Deadline::within(within))
+        engine::histories(&rig.store, history).appends().append_once(id, request, Deadline::within(within))
     };
     let held = proxy.strikes() + 1;
     proxy.harm("insert", Way::There, Harm::Hold, u32::MAX);

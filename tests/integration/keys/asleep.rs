@@ -92,11 +92,15 @@ async fn a_record_that_expires_during_an_upload_is_made_again(history: &'static 
     let (items, owner) = (engine::histories(&store, history), engine::owner(history, 7));
     let before = vec![engine::draft(history, 100).dated(Clock::system().now())];
     // An instance inserts records once an answer has told it the server's time.
-    items.append(owner.clone(), before, Deadline::within(Duration::from_secs(25))).await.expect("stored");
+    items
+        .appends()
+        .append(owner.clone(), before, Deadline::within(Duration::from_secs(25)))
+        .await
+        .expect("stored");
     let upload = async |so_far: &mut UploadedSoFar, numbers: std::ops::RangeInclusive<u64>| {
         let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
         let lines = numbers.map(|number| (number, engine::draft(history, number)));
-        let appended = items.append_lines(so_far, lines, Clock::system().now(), &mut waiting).await;
+        let appended = items.appends().append_lines(so_far, lines, Clock::system().now(), &mut waiting).await;
         let progress = appended.expect("all is dealt with");
         progress.ends().map(|end| end.expect("it is stored").get()).collect::<Vec<_>>()
     };

@@ -137,7 +137,7 @@ impl Pair {
     pub(super) async fn append(&self, store: usize, owner: u64, numbers: std::ops::RangeInclusive<u64>) {
         let items = numbers.map(|number| engine::dated(self.history, number, number as i64)).collect();
         let owner = engine::owner(self.history, owner);
-        self.engine(store).append(owner, items, deadline()).await.expect("to append");
+        self.engine(store).appends().append(owner, items, deadline()).await.expect("to append");
     }
 
     pub(super) async fn watch(&self, store: usize, owner: u64, after: Option<u64>) -> LiveReader {
@@ -146,7 +146,7 @@ impl Pair {
 
     async fn try_watch(&self, store: usize, owner: u64, after: Option<u64>) -> Result<LiveReader, Error> {
         let start = LiveStart::of(after.map(position));
-        self.engine(store).watch(engine::owner(self.history, owner), start, deadline()).await
+        self.engine(store).live().watch(engine::owner(self.history, owner), start, deadline()).await
     }
 }
 
@@ -260,11 +260,12 @@ async fn the_lag_of_what_others_append_begins_with_their_commit() {
     put_ahead(3_600_000);
     let seven = || engine::owner(TRADES, 7);
     let mut reader = engine::histories(&reader, TRADES)
+        .live()
         .watch(seven(), LiveStart::End, deadline())
         .await
         .expect("a reader");
     let items = vec![engine::dated(TRADES, 1, 1)];
-    engine::histories(&writer, TRADES).append(seven(), items, deadline()).await.expect("to append");
+    engine::histories(&writer, TRADES).appends().append(seven(), items, deadline()).await.expect("to append");
     let page = tokio::time::timeout(PATIENCE, reader.next()).await.expect("more").expect("a page");
     assert!(page.lag() >= Some(Duration::from_secs(3_600)), "{:?}", page.lag());
 }
@@ -279,14 +280,15 @@ async fn a_reader_that_is_behind_a_retirement_is_told() {
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
     fill(&database, TRADES, 7, 40, 10).await;
     let after = |seq| LiveStart::After(position(seq));
-    let mut behind = trades.watch(seven.clone(), after(5), deadline()).await.expect("a reader");
-    let mut ahead = trades.watch(seven.clone(), after(395), deadline()).await.expect("a reader");
+    let mut behind = trades.live().watch(seven.clone(), after(5), deadline()).await.expect("a reader");
+    let mut ahead = trades.live().watch(seven.clone(), after(395), deadline()).await.expect("a reader");
     let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
     eventually("pages are retired", PATIENCE, async || {
         // What takes too long is done again.
         trades.retirement().retire(keep, deadline()).await.ok();
         let history = trades.reads().history(seven.clone(), deadline()).await.expect("a history");
-        history.first_page().get() > 1 && trades.watch(seven.clone(), after(5), deadline()).await.is_err()
+        history.first_page().get() > 1
+            && trades.live().watch(seven.clone(), after(5), deadline()).await.is_err()
     })
     .await;
     let told = tokio::time::timeout(PATIENCE, behind.next()).await.expect("an end");
@@ -433,9 +435,9 @@ async fn items_that_were_deleted_by_hand_end_their_readers() {
 async fn a_reader_from_the_beginning_is_told_of_a_retirement() {
     let store = Setup::on(shared().await).aging(short_ages()).store().await;
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
-    let mut slow = trades.watch(seven.clone(), LiveStart::End, deadline()).await.expect("a reader");
+    let mut slow = trades.live().watch(seven.clone(), LiveStart::End, deadline()).await.expect("a reader");
     let items = (1..=300).map(|number| engine::dated(TRADES, number, number as i64)).collect();
-    trades.append(seven.clone(), items, deadline()).await.expect("to append");
+    trades.appends().append(seven.clone(), items, deadline()).await.expect("to append");
     let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
     eventually("pages are retired", PATIENCE, async || {
         // What takes too long is done again.
@@ -454,12 +456,12 @@ async fn a_reader_that_resumes_at_0_is_told_of_a_retirement() {
     let store = Setup::on(shared().await).aging(short_ages()).store().await;
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
     let items = (1..=300).map(|number| engine::dated(TRADES, number, number as i64)).collect();
-    trades.append(seven.clone(), items, deadline()).await.expect("to append");
+    trades.appends().append(seven.clone(), items, deadline()).await.expect("to append");
     let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
     let first = async || {
         trades.reads().history(seven.clone(), deadline()).await.expect("a history").first_seq().get()
     };
-    let mut begun = trades.watch(seven.clone(), LiveStart::First, deadline()).await.expect("a reader");
+    let mut begun = trades.live().watch(seven.clone(), LiveStart::First, deadline()).await.expect("a reader");
     assert_eq!(begun.position().get(), 0);
     eventually("pages are retired", PATIENCE, async || {
         // What takes too long is done again.
@@ -467,9 +469,9 @@ async fn a_reader_that_resumes_at_0_is_told_of_a_retirement() {
         first().await > 1
     })
     .await;
-    let told = trades.watch(seven.clone(), LiveStart::After(Position::BEGINNING), deadline()).await;
+    let told = trades.live().watch(seven.clone(), LiveStart::After(Position::BEGINNING), deadline()).await;
     assert!(matches!(told, Err(Error::Gone(Gone::Retired { .. }))), "{told:?}");
-    let mut late = trades.watch(seven.clone(), LiveStart::First, deadline()).await.expect("a reader");
+    let mut late = trades.live().watch(seven.clone(), LiveStart::First, deadline()).await.expect("a reader");
     for reader in [&mut begun, &mut late] {
         let page = tokio::time::timeout(PATIENCE, reader.next()).await.expect("more").expect("a page");
         assert_eq!(page.items().next().expect("an item").seq.get(), first().await);
@@ -666,7 +668,8 @@ async fn appends_while_there_is_no_stream_are_found() {
 async fn slow_readers_of_all_owners_keep_no_others_from_resuming() {
     const OWNERS: u64 = 350;
     let pair = Pair::on(shared().await, TRADES).await;
-    let follow = async |after| pair.engine(0).follow_owners(after, deadline()).await.expect("a reader");
+    let follow =
+        async |after| pair.engine(0).live().follow_owners(after, deadline()).await.expect("a reader");
     // Reads until all owners have come.
     let read = async |reader: &mut OwnersReader| {
         let mut owners = HashSet::new();
@@ -698,8 +701,11 @@ async fn readers_see_what_a_service_appends() {
     let setup = Setup::on(shared().await).in_database(&service.database);
     let store = setup.store().await;
     let owner = engine::owner(TRADES, 7);
-    let mut reader =
-        engine::histories(&store, TRADES).watch(owner, LiveStart::End, deadline()).await.expect("a reader");
+    let mut reader = engine::histories(&store, TRADES)
+        .live()
+        .watch(owner, LiveStart::End, deadline())
+        .await
+        .expect("a reader");
     service.client.append_all(7, 1..=33).await;
     read_to(TRADES, &mut reader, 33).await;
 }

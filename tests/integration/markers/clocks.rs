@@ -32,7 +32,7 @@ async fn of_today() -> Place {
     let store = place.store().await;
     let now = Clock::system().now().millis();
     let items = (1..=3 * TRADES.page_size).map(|number| engine::dated(TRADES, number, now)).collect();
-    engine_of(&store, &place).append(place.owner(1), items, soon()).await.expect("stored");
+    engine_of(&store, &place).appends().append(place.owner(1), items, soon()).await.expect("stored");
     place
 }
 

@@ -151,7 +151,7 @@ async fn numbers_go_on_after_a_reopening(history: &'static History) {
             let items = (100..=100 + size).map(|number| engine::dated(history, number, DATE));
             let expected = Position::parse(&total.to_string()).ok();
             let terms = AppendTerms { deadline: soon(), expected };
-            engine_of(&other, &place).append(owner.clone(), items.collect(), terms).await
+            engine_of(&other, &place).appends().append(owner.clone(), items.collect(), terms).await
         };
         let refused = after(0).await.expect_err("the total goes on");
         let total = (first - 1) * size;
@@ -175,7 +175,7 @@ async fn append_once(place: &Place, store: &Store, owner: u64, key: &str) -> Res
     let now = Instant::from_millis(DATE).unwrap();
     let owner = place.owner(owner);
     let request = KeyedRequest { key, drafts, canonical: &[vec![1]], arrived: now };
-    let stored = engine_of(store, place).append_once(owner, request, soon()).await;
+    let stored = engine_of(store, place).appends().append_once(owner, request, soon()).await;
     stored.map(|(progress, _)| seqs(&progress)).map_err(|error| error.to_string())
 }
 

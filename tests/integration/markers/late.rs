@@ -125,7 +125,7 @@ async fn a_tail_that_ages_during_a_search_is_read_before_a_page_is_opened(histor
         let (owner, now) = (place.owner(1), Instant::from_millis(super::DATE).expect("a date"));
         let drafts = vec![engine::draft(history, 1)];
         let request = KeyedRequest { key, drafts, canonical: &[vec![1]], arrived: now };
-        let stored = engine_of(&slow, &place).append_once(owner, request, soon()).await;
+        let stored = engine_of(&slow, &place).appends().append_once(owner, request, soon()).await;
         seqs(&stored.expect("stored").0)
     };
     append(&place, &slow, 2, 1, 1).await.expect("an answer tells the server's time");

@@ -200,7 +200,7 @@ async fn a_key_of_retired_items_is_not_stored_again(history: &'static History) {
         let key = IdempotencyKey::parse(b"k").expect("a key");
         let now = Instant::from_millis(super::DATE).unwrap();
         let request = KeyedRequest { key, drafts, canonical: &canonical, arrived: now };
-        engine_of(store, &place).append_once(owner.clone(), request, soon()).await
+        engine_of(store, &place).appends().append_once(owner.clone(), request, soon()).await
     };
     once(&store).await.expect("stored");
     append(&place, &store, 1, 3, 8 * history.page_size).await.expect("stored");

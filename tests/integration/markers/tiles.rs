@@ -47,7 +47,7 @@ fn keep_summaries(pages: u64) -> Retention {
 /// Makes the tiles that are missing, by the walk of housekeeping.
 async fn make(place: &Place, store: &Store, count: usize) {
     eventually("the tiles are made", PATIENCE, async || {
-        engine_of(store, place).make_tiles(soon()).await.expect("it may be repeated");
+        engine_of(store, place).summaries().make_tiles(soon()).await.expect("it may be repeated");
         tiles(place).await.len() == count
     })
     .await;
@@ -68,7 +68,8 @@ async fn erased_meanwhile(place: &Place, ages: Ages) {
     let (proxy, late) = delayed(place, ages).await;
     fill(&place.database, TRADES, 1, 65, 1).await;
     proxy.harm("update summary_tiles", Way::There, Harm::Hold, 1);
-    let making = engine_of(&late, place).make_tiles(Deadline::within(3 * PATIENCE));
+    let summaries = engine_of(&late, place).summaries();
+    let making = summaries.make_tiles(Deadline::within(3 * PATIENCE));
     tokio::join!(making, erased_while_held(place, &proxy)).0.expect("an answer");
 }
 
@@ -164,7 +165,7 @@ async fn kept_tiles_outlive_their_pages() {
         doc! { "_id": "trades/0000000000000000/1/000000000000000", "customerId": 1_i64, "firstPage": 1_i64 };
     tiles.insert_one(other).await.expect("a tile");
     retire_to(&place, &store, 1, keep(50), 250).await;
-    engine_of(&store, &place).make_tiles(soon()).await.expect("an answer");
+    engine_of(&store, &place).summaries().make_tiles(soon()).await.expect("an answer");
     let all = [of_1(0, 1), of_1(1, 70), of_1(2, 129)];
     assert_eq!(kept(&place).await, all);
     // One that an attempt which did not come to its end has left is of pages that may become others after a

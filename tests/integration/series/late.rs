@@ -88,7 +88,7 @@ async fn a_late_insert_comes() {
     let engine = engine::histories(&appender, SERIES);
     let items = vec![engine::dated(SERIES, 6, 1_708_000_000_000)];
     let owner = engine::owner(SERIES, 1);
-    engine.append(owner, items, Deadline::within(PATIENCE)).await.expect("stored");
+    engine.appends().append(owner, items, Deadline::within(PATIENCE)).await.expect("stored");
     late.proxy.struck(1).await;
     let other = sibling(shared().await.uri(), &late.database).aging(patient).start().await;
     each_once(&other.client, &late.database, [1]).await;
@@ -109,7 +109,7 @@ async fn a_late_insert_of_a_dropped_time_series_does_not_count() {
     let appender = sibling(shared().await.uri(), &late.database).aging(SHORT).store().await;
     let append = async |number: u64| {
         let items = vec![engine::dated(SERIES, number, 1_708_000_000_000)];
-        let stored = engine::histories(&appender, SERIES).append(
+        let stored = engine::histories(&appender, SERIES).appends().append(
             engine::owner(SERIES, 1),
             items,
             Deadline::within(PATIENCE),
@@ -123,7 +123,7 @@ async fn a_late_insert_of_a_dropped_time_series_does_not_count() {
     late.proxy.harm(&insert, Way::There, Harm::Hold, 1);
     append(2).await;
     late.proxy.struck(1).await;
-    assert!(engine::histories(&appender, SERIES).drop_series().await.expect("dropped"));
+    assert!(engine::histories(&appender, SERIES).series().remove().await.expect("dropped"));
 
     let other = late.other().await;
     append(3).await;

@@ -44,7 +44,8 @@ impl Through {
             let (fill, order) = (Fill::None, Order::Ascending);
             let query = SeriesQuery { shape, ends, fill, order, filters: Vec::new(), limit: 1_000 };
             let trades = engine::histories(&store, SERIES);
-            let read = trades.summarise_all(&query, Deadline::within(PATIENCE)).await.expect("a summary");
+            let read =
+                trades.series().summarise(&query, Deadline::within(PATIENCE)).await.expect("a summary");
             read.page.points.iter().filter_map(|point| point.aggregate.as_ref()).map(Aggregate::count).sum()
         });
         self.proxy.struck(struck).await;

@@ -316,7 +316,7 @@ async fn lines_beyond_the_last_number(history: &'static History) {
         let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
         let lines = numbers.iter().map(|number| (*number, draft.clone()));
         let now = Clock::system().now();
-        let appended = items.append_lines(&mut so_far, lines, now, &mut waiting).await;
+        let appended = items.appends().append_lines(&mut so_far, lines, now, &mut waiting).await;
         let progress = appended.expect("all is dealt with");
         let ends = progress.ends().map(|end| end.map(|seq| seq.get()));
         assert_eq!(ends.collect::<Vec<_>>(), expected);

@@ -61,7 +61,7 @@ pub(crate) async fn run(args: SeriesArgs) -> Result<ExitCode, Failure> {
 
 async fn rebuild(engine: &Engine) -> Result<ExitCode, Failure> {
     let name = &engine.definition().name;
-    let Some(mut rebuild) = engine.rebuild_series().await.map_err(failed)? else {
+    let Some(mut rebuild) = engine.series().rebuild().await.map_err(failed)? else {
         return Err(Failure::Usage(format!("the definition of {name} has no timeSeries")));
     };
     while !rebuild.go_on().await.map_err(failed)? {}
@@ -78,7 +78,7 @@ async fn drop_one(opened: &Opened, history: &HistoryArgs) -> Result<ExitCode, Fa
             "the definition of {name} has timeSeries: remove it, restart the servers, and run the command again"
         )));
     }
-    let there_was_one = engine.drop_series().await.map_err(failed)?;
+    let there_was_one = engine.series().remove().await.map_err(failed)?;
     match there_was_one {
         true => print(format_args!("the time series of {name} is deleted")),
         false => print(format_args!("{name} has no time series")),

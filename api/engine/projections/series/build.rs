@@ -6,7 +6,7 @@ use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, doc};
 use pagebucket_model::definition::TimeSeries;
 
-use super::control::{BuildName, BuildState, Builds, COLLECTION, next_number, public_name};
+use super::control::{BuildName, BuildState, Builds, COLLECTION, Series, next_number, public_name};
 use super::feeder::Feeder;
 use super::generations;
 use super::unused_builds::{discard, drop_late, forget_generations, numbers};
@@ -14,66 +14,73 @@ use super::view::{Listed, drop_collection, listed, make, publish};
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::collection::HistoryCollection;
 
-/// Whether the database lacks the time series that a definition asks for.
-///
-/// # Errors
-/// The database does not answer.
-pub(crate) async fn is_missing(source: &HistoryCollection) -> Result<bool> {
-    if source.definition.time_series.is_none() {
-        return Ok(false);
+impl Series {
+    /// Whether the database lacks the time series that a definition asks for.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub(crate) async fn is_missing(&self) -> Result<bool> {
+        let source = &*self.source;
+        if source.definition.time_series.is_none() {
+            return Ok(false);
+        }
+        let Some(builds) = Builds::of(source, Deadline::within(COMMAND)).await? else { return Ok(true) };
+        Ok(builds.current(source).state(source, Deadline::within(COMMAND)).await?.is_none())
     }
-    let Some(builds) = Builds::of(source, Deadline::within(COMMAND)).await? else { return Ok(true) };
-    Ok(builds.current(source).state(source, Deadline::within(COMMAND)).await?.is_none())
-}
 
-/// How a time series that exists differs from what its definition asks for, where that cannot change in
-/// place: the member, what is there, and what is asked for.
-///
-/// # Errors
-/// The database does not answer.
-pub(crate) async fn difference(source: &HistoryCollection) -> Result<Option<(&'static str, String, String)>> {
-    let Some(series) = &source.definition.time_series else { return Ok(None) };
-    let deadline = Deadline::within(COMMAND);
-    let Some(builds) = Builds::of(source, deadline).await? else { return Ok(None) };
-    let Some(state) = builds.current(source).state(source, deadline).await? else { return Ok(None) };
-    if state.is_of(series) {
-        return Ok(None);
+    /// How a time series that exists differs from what its definition asks for, where that cannot change in
+    /// place: the member, what is there, and what is asked for.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub(crate) async fn difference(&self) -> Result<Option<(&'static str, String, String)>> {
+        let source = &*self.source;
+        let Some(series) = &source.definition.time_series else { return Ok(None) };
+        let deadline = Deadline::within(COMMAND);
+        let Some(builds) = Builds::of(source, deadline).await? else { return Ok(None) };
+        let Some(state) = builds.current(source).state(source, deadline).await? else { return Ok(None) };
+        if state.is_of(series) {
+            return Ok(None);
+        }
+        Ok(Some(if state.meta == series.meta {
+            ("granularity", state.granularity, series.granularity.to_string())
+        } else {
+            ("meta", format!("{:?}", state.meta), format!("{:?}", series.meta))
+        }))
     }
-    Ok(Some(if state.meta == series.meta {
-        ("granularity", state.granularity, series.granularity.to_string())
-    } else {
-        ("meta", format!("{:?}", state.meta), format!("{:?}", series.meta))
-    }))
-}
 
-/// Creates what is missing of the time series of a definition, and lets measurements expire as it says.
-///
-/// # Errors
-/// A collection of another program has its name, or a command was refused.
-pub(crate) async fn ensure(source: &HistoryCollection) -> Result<()> {
-    let Some(series) = &source.definition.time_series else { return Ok(()) };
-    let deadline = || Deadline::within(COMMAND);
-    let builds = match Builds::of(source, deadline()).await? {
-        Some(builds) => builds,
-        None => begin(source).await?,
-    };
-    let build = builds.current(source);
-    let state = match build.state(source, deadline()).await? {
-        Some(state) => state,
-        None => create(source, &build, series).await?,
-    };
-    publish(source).await?;
-    if state.expire_after_days != series.expire_after_days.map(i64::from) {
-        let seconds = series.expire_after_days.map(seconds_of);
-        let seconds = seconds.map_or_else(|| Bson::from("off"), Bson::from);
-        source.run(doc! { "collMod": build.collection(), "expireAfterSeconds": seconds }, deadline()).await?;
-        let days = match series.expire_after_days {
-            Some(days) => doc! { "$set": { "expireAfterDays": i64::from(days) } },
-            None => doc! { "$unset": { "expireAfterDays": "" } },
+    /// Creates what is missing of the time series of a definition, and lets measurements expire as it says.
+    ///
+    /// # Errors
+    /// A collection of another program has its name, or a command was refused.
+    pub(crate) async fn ensure(&self) -> Result<()> {
+        let source = &*self.source;
+        let Some(series) = &source.definition.time_series else { return Ok(()) };
+        let deadline = || Deadline::within(COMMAND);
+        let builds = match Builds::of(source, deadline()).await? {
+            Some(builds) => builds,
+            None => begin(source).await?,
         };
-        upsert(source, &build.id(), days).await?;
+        let build = builds.current(source);
+        let state = match build.state(source, deadline()).await? {
+            Some(state) => state,
+            None => create(source, &build, series).await?,
+        };
+        publish(source).await?;
+        if state.expire_after_days != series.expire_after_days.map(i64::from) {
+            let seconds = series.expire_after_days.map(seconds_of);
+            let seconds = seconds.map_or_else(|| Bson::from("off"), Bson::from);
+            source
+                .run(doc! { "collMod": build.collection(), "expireAfterSeconds": seconds }, deadline())
+                .await?;
+            let days = match series.expire_after_days {
+                Some(days) => doc! { "$set": { "expireAfterDays": i64::from(days) } },
+                None => doc! { "$unset": { "expireAfterDays": "" } },
+            };
+            upsert(source, &build.id(), days).await?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Gives out the number of a first build, also after a time series that was dropped.
@@ -165,31 +172,6 @@ pub struct Rebuild {
 }
 
 impl Rebuild {
-    /// Begins a rebuild. An interrupted earlier one is given up. `None` if the definition asks for no time
-    /// series.
-    ///
-    /// # Errors
-    /// The database does not answer, or refuses a command.
-    pub(crate) async fn begin(source: Arc<HistoryCollection>) -> Result<Option<Self>> {
-        let Some(series) = source.definition.time_series.clone() else { return Ok(None) };
-        let deadline = || Deadline::within(COMMAND);
-        if Builds::of(&source, deadline()).await?.is_none() {
-            ensure(&source).await?;
-        }
-        // Before any page is read: an erasure that does not see it has written its tombstone before.
-        let next = next_number(greatest(&source).await?);
-        let latest = vec![doc! { "$set": { "latest": &next, "building": next } }];
-        let begun = doc! { "q": { "_id": source.collection() }, "u": latest };
-        source.update(COLLECTION, [begun], deadline()).await?;
-        let builds = Builds::of(&source, deadline()).await?.ok_or_else(dropped)?;
-        let build = BuildName::of(&source, builds.latest);
-        create(&source, &build, &series).await?;
-        drop_late(&source).await?;
-        let feeder = Feeder::take(Arc::clone(&source), build.clone(), ObjectId::new()).await?;
-        let feeder = feeder.ok_or_else(dropped)?;
-        Ok(Some(Self { source, builds, build, feeder }))
-    }
-
     /// Feeds a part. Returns whether nearly all is fed.
     ///
     /// # Errors
@@ -218,23 +200,51 @@ impl Rebuild {
     }
 }
 
-/// Drops the time series of a history, all builds of it. Returns whether there was one.
-///
-/// # Errors
-/// The database does not answer. Then it may be repeated.
-pub(crate) async fn remove(source: &HistoryCollection) -> Result<bool> {
-    let deadline = || Deadline::within(COMMAND);
-    if Builds::of(source, deadline()).await?.is_none() {
-        return Ok(false);
+impl Series {
+    /// Begins to rebuild it beside the one that is read. An interrupted earlier one is given up. `None` if
+    /// the definition asks for no time series.
+    ///
+    /// # Errors
+    /// The database does not answer, or refuses a command.
+    pub async fn rebuild(&self) -> Result<Option<Rebuild>> {
+        let source = Arc::clone(&self.source);
+        let Some(series) = source.definition.time_series.clone() else { return Ok(None) };
+        let deadline = || Deadline::within(COMMAND);
+        if Builds::of(&source, deadline()).await?.is_none() {
+            self.ensure().await?;
+        }
+        // Before any page is read: an erasure that does not see it has written its tombstone before.
+        let next = next_number(greatest(&source).await?);
+        let latest = vec![doc! { "$set": { "latest": &next, "building": next } }];
+        let begun = doc! { "q": { "_id": source.collection() }, "u": latest };
+        source.update(COLLECTION, [begun], deadline()).await?;
+        let builds = Builds::of(&source, deadline()).await?.ok_or_else(dropped)?;
+        let build = BuildName::of(&source, builds.latest);
+        create(&source, &build, &series).await?;
+        drop_late(&source).await?;
+        let feeder = Feeder::take(Arc::clone(&source), build.clone(), ObjectId::new()).await?;
+        let feeder = feeder.ok_or_else(dropped)?;
+        Ok(Some(Rebuild { source, builds, build, feeder }))
     }
-    for number in numbers(source).await? {
-        discard(source, &BuildName::of(source, number)).await?;
+
+    /// Drops the time series of a history, all builds of it. Returns whether there was one.
+    ///
+    /// # Errors
+    /// The database does not answer. Then it may be repeated.
+    pub async fn remove(&self) -> Result<bool> {
+        let source = &*self.source;
+        let deadline = || Deadline::within(COMMAND);
+        if Builds::of(source, deadline()).await?.is_none() {
+            return Ok(false);
+        }
+        for number in numbers(source).await? {
+            discard(source, &BuildName::of(source, number)).await?;
+        }
+        forget_generations(source, source.collection()).await?;
+        drop_collection(source, &public_name(source.collection())).await?;
+        // Last: until then erasures look for builds. The greatest number stays.
+        let update = doc! { "q": { "_id": source.collection() }, "u": { "$unset": { "current": "", "building": "" } } };
+        source.update(COLLECTION, [update], deadline()).await?;
+        Ok(true)
     }
-    forget_generations(source, source.collection()).await?;
-    drop_collection(source, &public_name(source.collection())).await?;
-    // Last: until then erasures look for builds. The greatest number stays.
-    let update =
-        doc! { "q": { "_id": source.collection() }, "u": { "$unset": { "current": "", "building": "" } } };
-    source.update(COLLECTION, [update], deadline()).await?;
-    Ok(true)
 }

@@ -14,6 +14,7 @@ use pagebucket_model::summary::{
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
+use super::control::Series;
 use super::query::SeriesSnapshot;
 use crate::mongo::{Deadline, Error, Result};
 use crate::store::buckets::document::Bucket;
@@ -37,74 +38,76 @@ struct ComparedPages {
     owners: HashMap<OwnerId, SeqRange>,
 }
 
-/// A line for each day and group in which a time series has other items than the pages. `read` is told how
-/// many pages each command has read, and may wait. Each command may take `within`, but the time series itself
-/// is read by one, which may take an hour.
-///
-/// # Errors
-/// The database does not answer in time, no instance feeds the time series, or owners were erased meanwhile.
-pub(crate) async fn check(
-    source: &HistoryCollection,
-    within: Duration,
-    read: &mut impl AsyncFnMut(u64),
-) -> Result<Vec<String>> {
-    let Some(series) = &source.definition.time_series else { return Ok(Vec::new()) };
-    let values = source.definition.summaries.as_ref().map(|summaries| summaries.values.clone());
-    let shape = Arc::new(SummaryShape {
-        spans: Spans { length: SpanLength::parse("1d").expect("a length"), zone: Zone::UTC },
-        groups: series.meta.clone(),
-        values: values.unwrap_or_default(),
-    });
-    let before = SeriesSnapshot::take(source, Deadline::within(within)).await?;
-    let pages = PartialSummary::new(Arc::clone(&shape));
-    let mut compared = ComparedPages { pages, owners: HashMap::new() };
-    let mut after = None;
-    loop {
-        let step = Deadline::within(within);
-        let (owners, next) = owner_ids(source, after, Limit::MOST, step).await?;
-        let tails = Tails::read(source, &owners, None, step).await;
-        for owner in &owners {
-            match tails.of(owner) {
-                Ok(Some(tail)) => compared.read_pages(source, owner, tail.last_seq(), within, read).await?,
-                // Erased, or a finding by itself.
-                Ok(None) | Err(Error::Gone(_) | Error::Corrupt(_)) => {}
-                Err(error) => return Err(error),
+impl Series {
+    /// A line for each day and group in which the time series has other items than the pages. `read` is told
+    /// how many pages each command has read, and may wait. Each command may take `within`, but the time
+    /// series itself is read by one, which may take an hour.
+    ///
+    /// # Errors
+    /// The database does not answer in time, no instance feeds the time series, or owners were erased
+    /// meanwhile.
+    pub async fn check(&self, within: Duration, read: &mut impl AsyncFnMut(u64)) -> Result<Vec<String>> {
+        let source = &*self.source;
+        let Some(series) = &source.definition.time_series else { return Ok(Vec::new()) };
+        let values = source.definition.summaries.as_ref().map(|summaries| summaries.values.clone());
+        let shape = Arc::new(SummaryShape {
+            spans: Spans { length: SpanLength::parse("1d").expect("a length"), zone: Zone::UTC },
+            groups: series.meta.clone(),
+            values: values.unwrap_or_default(),
+        });
+        let before = SeriesSnapshot::take(source, Deadline::within(within)).await?;
+        let pages = PartialSummary::new(Arc::clone(&shape));
+        let mut compared = ComparedPages { pages, owners: HashMap::new() };
+        let mut after = None;
+        loop {
+            let step = Deadline::within(within);
+            let (owners, next) = owner_ids(source, after, Limit::MOST, step).await?;
+            let tails = Tails::read(source, &owners, None, step).await;
+            for owner in &owners {
+                match tails.of(owner) {
+                    Ok(Some(tail)) => {
+                        compared.read_pages(source, owner, tail.last_seq(), within, read).await?
+                    }
+                    // Erased, or a finding by itself.
+                    Ok(None) | Err(Error::Gone(_) | Error::Corrupt(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            after = next;
+            if after.is_none() {
+                break;
             }
         }
-        after = next;
-        if after.is_none() {
-            break;
+        let snapshot = until_fed(source, within).await?;
+        let ComparedPages { pages, owners } = compared;
+        let measured = Arc::new(Mutex::new((PartialSummary::new(Arc::clone(&shape)), BTreeSet::new())));
+        let adding = Arc::clone(&measured);
+        let owners = Arc::new(owners);
+        let take = move |owner: OwnerId, seq: Seq, date: Instant, document: &RawDocument| {
+            let (summary, strangers) = &mut *adding.lock();
+            match owners.get(&owner) {
+                Some(read) if read.contains(seq) => summary.add(seq, date, document),
+                // Retired, or later than what was read.
+                Some(_) => {}
+                None => drop(strangers.insert(owner)),
+            }
+            true
+        };
+        let long = Deadline::within(Duration::from_secs(3600));
+        snapshot.read(source, &shape, doc! {}, take, long).await?;
+        // Also of pages that were read before.
+        if !before.still_counts(source, Deadline::within(within)).await? {
+            let sentence = "owners were erased, or copied, while the time series was compared";
+            return Err(Error::unavailable(sentence.to_owned()));
         }
+        let measured = measured.lock().clone();
+        let (measured, strangers) = measured;
+        let mut found = strange(source, strangers, within).await?;
+        let now = source.server_time(Deadline::within(within)).await?;
+        let horizon = snapshot.expire_after_days.map_or(i64::MIN, |days| now - (days - 1) * MILLIS_OF_DAY);
+        found.extend(differences(&pages, &measured, &shape, horizon));
+        Ok(found)
     }
-    let snapshot = until_fed(source, within).await?;
-    let ComparedPages { pages, owners } = compared;
-    let measured = Arc::new(Mutex::new((PartialSummary::new(Arc::clone(&shape)), BTreeSet::new())));
-    let adding = Arc::clone(&measured);
-    let owners = Arc::new(owners);
-    let take = move |owner: OwnerId, seq: Seq, date: Instant, document: &RawDocument| {
-        let (summary, strangers) = &mut *adding.lock();
-        match owners.get(&owner) {
-            Some(read) if read.contains(seq) => summary.add(seq, date, document),
-            // Retired, or later than what was read.
-            Some(_) => {}
-            None => drop(strangers.insert(owner)),
-        }
-        true
-    };
-    let long = Deadline::within(Duration::from_secs(3600));
-    snapshot.read(source, &shape, doc! {}, take, long).await?;
-    // Also of pages that were read before.
-    if !before.still_counts(source, Deadline::within(within)).await? {
-        let sentence = "owners were erased, or copied, while the time series was compared";
-        return Err(Error::unavailable(sentence.to_owned()));
-    }
-    let measured = measured.lock().clone();
-    let (measured, strangers) = measured;
-    let mut found = strange(source, strangers, within).await?;
-    let now = source.server_time(Deadline::within(within)).await?;
-    let horizon = snapshot.expire_after_days.map_or(i64::MIN, |days| now - (days - 1) * MILLIS_OF_DAY);
-    found.extend(differences(&pages, &measured, &shape, horizon));
-    Ok(found)
 }
 
 impl ComparedPages {

@@ -8,6 +8,7 @@
 //! - `{_id: "trades/1", meta, granularity, expireAfterDays?, term, holder?, until, place?, scanned,
 //!   scanAfter?, upTo?, raises, batch}`: a build, and how far its feeder has come.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::bson::oid::ObjectId;
@@ -28,6 +29,12 @@ pub(crate) const COLLECTION: &str = "series";
 
 /// How long a lease lasts. It decides only which instance feeds. Safety comes from the term.
 pub(crate) const LEASE: Duration = Duration::from_secs(10);
+
+/// The native time series of a history.
+#[derive(Debug)]
+pub struct Series {
+    pub(crate) source: Arc<HistoryCollection>,
+}
 
 /// The builds of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use pagebucket_model::metric::SERIES_LAG;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::control::{BuildName, BuildState, Builds, FeedProgress, LEASE};
+use super::control::{BuildName, BuildState, Builds, FeedProgress, LEASE, Series};
 use super::feed_stream::{FeedNews, FeedStream};
 use super::generations::Generations;
 use super::round::{FedTo, Round, most_owners};
@@ -43,10 +43,14 @@ const NEAR_MILLIS: i64 = 5_000;
 /// How often a feeder that has nothing to feed says how far it has come.
 const SAY: Duration = Duration::from_secs(2);
 
-/// Feeds the time series of a history as long as there is one, in a task that ends with its handle. One
-/// instance at a time does it.
-pub(crate) fn start(tasks: &KeptTasks, source: Arc<HistoryCollection>) -> AbortOnDropHandle<()> {
-    tasks.keep("series-feeder", move || feed_on(Arc::clone(&source)))
+impl Series {
+    /// Feeds the time series as long as the handle is kept, if the definition has one. One instance at a time
+    /// does it; the others wait for their turn.
+    pub(crate) fn feed(&self, tasks: &KeptTasks) -> Option<AbortOnDropHandle<()>> {
+        let source = Arc::clone(&self.source);
+        source.definition.time_series.as_ref()?;
+        Some(tasks.keep("series-feeder", move || feed_on(Arc::clone(&source))))
+    }
 }
 
 async fn feed_on(source: Arc<HistoryCollection>) {

@@ -18,7 +18,7 @@ use pagebucket_model::summary::{
 };
 use parking_lot::Mutex;
 
-use super::control::{BuildName, Builds};
+use super::control::{BuildName, Builds, Series};
 use super::generations::Generations;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::collection::{HistoryCollection, owner_of};
@@ -237,25 +237,27 @@ impl<'a> StoredMeasurement<'a> {
     }
 }
 
-/// Summarises the items of all owners.
-///
-/// # Errors
-/// See [`SeriesError`].
-pub(crate) async fn summarise(
-    source: &HistoryCollection,
-    query: &SeriesQuery,
-    deadline: Deadline,
-) -> Result<SeriesPage, SeriesError> {
-    let deadline = deadline.or_within(COMMAND);
-    for _ in 0..ATTEMPTS {
-        let snapshot = SeriesSnapshot::take(source, deadline).await?;
-        let page = read_windows(source, query, &snapshot, deadline).await;
-        // A refusal may be wrong, too: items that were counted twice can be too many.
-        if snapshot.still_counts(source, deadline).await? {
-            return page;
+impl Series {
+    /// Summarises the items of all owners.
+    ///
+    /// # Errors
+    /// See [`SeriesError`].
+    pub async fn summarise(
+        &self,
+        query: &SeriesQuery,
+        deadline: Deadline,
+    ) -> Result<SeriesPage, SeriesError> {
+        let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
+        for _ in 0..ATTEMPTS {
+            let snapshot = SeriesSnapshot::take(source, deadline).await?;
+            let page = read_windows(source, query, &snapshot, deadline).await;
+            // A refusal may be wrong, too: items that were counted twice can be too many.
+            if snapshot.still_counts(source, deadline).await? {
+                return page;
+            }
         }
+        Err(Error::unavailable("owners are erased, or copied, one after the other").into())
     }
-    Err(Error::unavailable("owners are erased, or copied, one after the other").into())
 }
 
 async fn read_windows(

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::known::KnownTiles;
 use super::make::TileMaker;
 use super::tile_id::{PAGES, TileNumber};
 use super::tiles::forget_others;
@@ -27,10 +28,22 @@ const MOST_LOOKED_FOR: u64 = 10_000;
 /// How long tiles of one owner are made before those of the next.
 const TURN: Duration = Duration::from_secs(60);
 
-/// Owners whose tiles are to be made, in the background, one tile after the other.
-#[derive(Debug, Default)]
-pub(crate) struct TileMakers(Arc<Mutex<WaitingOwners>>);
+/// Summaries of the histories of one definition.
+#[derive(Debug)]
+pub struct TiledSummaries {
+    pub(crate) reader: HistoryReader,
+    pub(crate) state: Arc<TileState>,
+}
 
+/// What is known of tiles, and which are to be made.
+#[derive(Debug, Default)]
+pub(crate) struct TileState {
+    pub(crate) known: Arc<KnownTiles>,
+    waiting: Arc<Mutex<WaitingOwners>>,
+    walk: Mutex<WalkState>,
+}
+
+/// Owners whose tiles are to be made, in the background, one tile after the other.
 #[derive(Debug, Default)]
 struct WaitingOwners {
     owners: VecDeque<OwnerId>,
@@ -38,23 +51,35 @@ struct WaitingOwners {
     task: Option<JoinHandle<()>>,
 }
 
-impl TileMakers {
-    /// Queues an owner whose missing tiles are to be made.
-    pub(crate) fn begin(&self, reader: &HistoryReader, owner: OwnerId) {
-        let Some(maker) = TileMaker::of(reader) else { return };
-        let mut waiting = self.0.lock();
+#[doc(hidden)]
+impl TiledSummaries {
+    /// Queues an owner whose summary lacks tiles
+    /// ([`SummaryScan::lacks_tiles`](super::scan::SummaryScan::lacks_tiles)), in the background.
+    pub fn begin_tiles(&self, owner: &OwnerId) {
+        let Some(maker) = TileMaker::of(&self.reader) else { return };
+        let mut waiting = self.state.waiting.lock();
         let has_panicked = waiting.task.take_if(|task| task.is_finished()).is_some();
         if has_panicked {
             // Not at the same owner again.
             waiting.owners.pop_front();
         }
-        if waiting.owners.len() >= MOST_WAITING || waiting.owners.contains(&owner) {
+        if waiting.owners.len() >= MOST_WAITING || waiting.owners.contains(owner) {
             return;
         }
-        waiting.owners.push_back(owner);
+        waiting.owners.push_back(owner.clone());
         if waiting.task.is_none() {
-            waiting.task = Some(tasks::start("tile-maker", make_all(maker, Arc::clone(&self.0))));
+            waiting.task = Some(tasks::start("tile-maker", make_all(maker, Arc::clone(&self.state.waiting))));
         }
+    }
+
+    /// Goes on with a walk over all owners: deletes tiles of other definitions, and makes those that are
+    /// missing. The next call goes on where the deadline has ended this one.
+    ///
+    /// # Errors
+    /// The database does not answer in time, or a bucket is corrupt.
+    pub async fn make_tiles(&self, until: Deadline) -> Result<()> {
+        while self.go_on(until).await? && !until.passed() {}
+        Ok(())
     }
 }
 
@@ -143,9 +168,6 @@ async fn missing(
 }
 
 /// The walk of housekeeping over all owners of a history.
-#[derive(Debug, Default)]
-pub(crate) struct TileWalk(Mutex<WalkState>);
-
 #[derive(Debug, Clone, Default)]
 struct WalkState {
     /// Whether a walk has begun and not ended.
@@ -156,16 +178,16 @@ struct WalkState {
     after: Option<OwnerId>,
 }
 
-impl TileWalk {
+impl TiledSummaries {
     /// One step of a walk: deletes tiles of other definitions, or makes the missing tiles of the next owners.
     /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the
     /// one before.
     ///
     /// # Errors
     /// The database does not answer in time. The walk goes on where it was.
-    pub(crate) async fn go_on(&self, reader: &HistoryReader, until: Deadline) -> Result<bool> {
-        let (source, deadline) = (&reader.source, Deadline::within(COMMAND));
-        let mut walk = self.0.lock().clone();
+    async fn go_on(&self, until: Deadline) -> Result<bool> {
+        let (source, deadline) = (&self.reader.source, Deadline::within(COMMAND));
+        let mut walk = self.state.walk.lock().clone();
         if !walk.is_under_way {
             if walk.began.is_some_and(|began| began.elapsed() < source.markers.ages.late) {
                 return Ok(false);
@@ -175,7 +197,7 @@ impl TileWalk {
             }
             walk = WalkState { is_under_way: true, began: Some(Instant::now()), after: None };
         }
-        walk.is_under_way = match TileMaker::of(reader) {
+        walk.is_under_way = match TileMaker::of(&self.reader) {
             Some(maker) => {
                 let (ids, next) = owner_ids(source, walk.after.clone(), Limit::MOST, deadline).await?;
                 let tails = Tails::read(source, &ids, None, deadline).await;
@@ -206,7 +228,7 @@ impl TileWalk {
             None => false,
         };
         let goes_on = walk.is_under_way;
-        *self.0.lock() = walk;
+        *self.state.walk.lock() = walk;
         Ok(goes_on)
     }
 }

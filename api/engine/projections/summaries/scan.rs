@@ -23,6 +23,7 @@ use pagebucket_model::summary::{
 
 use super::choice::{ChosenStretches, Stretch, UsableTiles, are_groups};
 use super::known::KnownTiles;
+use super::makers::TiledSummaries;
 use super::tile_id::{self, PAGES};
 use super::tiles::{StoredPoints, TileSet};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
@@ -107,12 +108,18 @@ pub enum SummaryError {
     Store(#[from] Error),
 }
 
-impl History {
-    /// Chooses the tiles and pages of a summary.
+impl TiledSummaries {
+    /// Chooses the tiles and pages of a summary of a history.
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket is corrupt.
-    pub(crate) async fn summary(
+    pub async fn of(self, history: History, query: SummaryQuery, deadline: Deadline) -> Result<SummaryScan> {
+        history.summary(query, &self.state.known, deadline).await
+    }
+}
+
+impl History {
+    async fn summary(
         self,
         query: SummaryQuery,
         known: &Arc<KnownTiles>,

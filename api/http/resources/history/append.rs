@@ -193,11 +193,11 @@ async fn append_body(
     let stored = match key {
         Some(key) => {
             let request = KeyedRequest { key, drafts, canonical: &canonical(&bytes), arrived: now };
-            engine.append_once(owner.clone(), request, terms).await
+            engine.appends().append_once(owner.clone(), request, terms).await
         }
         None => {
             let items = drafts.iter().map(|draft| draft.dated(now)).collect();
-            let appended = engine.append(owner.clone(), items, terms).await;
+            let appended = engine.appends().append(owner.clone(), items, terms).await;
             appended.map(|progress| (progress, now))
         }
     };

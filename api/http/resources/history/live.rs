@@ -60,7 +60,7 @@ pub(crate) async fn live(asked: LiveArguments) -> Result<Response, Problem> {
     let (State(api), address, Granted { deadline, quota }, LivePermit(permit), lifetime, account) = asked;
     let Address { engine, params: (owner, LiveParams { start, resumed }) } = address;
     let renewals = api.store.epoch_renewals();
-    let reader = engine.watch(owner, start, deadline).await?;
+    let reader = engine.live().watch(owner, start, deadline).await?;
     let part = StreamPart { reader: Ok(reader), at_end: start == LiveStart::End };
     let client = StreamClient { quota, lifetime, account, permit, renewals };
     Ok(answer(LiveStream::of_histories(vec![part], EventIds::One, &api, client), resumed))

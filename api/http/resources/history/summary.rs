@@ -176,7 +176,7 @@ impl Asked<'_> {
             order: params.order,
             limit: params.limit,
         };
-        let scan = reading.database(self.engine.summary(history, query, reading.deadline)).await?;
+        let scan = reading.database(self.engine.summaries().of(history, query, reading.deadline)).await?;
         let _permit = match scan.stretches() > FEW_PAGES {
             true => Some(api.scans.take_soon(client.clone()).await?),
             false => None,
@@ -217,7 +217,7 @@ impl Asked<'_> {
         // After the pages were read, so that this answer does not wait for them. Also where it is refused,
         // because they were too many.
         if lacks_tiles {
-            self.engine.begin_tiles(self.owner);
+            self.engine.summaries().begin_tiles(self.owner);
         }
         read.map_err(|error| match error {
             SummaryError::Store(error) => Failed::Store(error),

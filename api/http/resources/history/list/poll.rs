@@ -64,7 +64,8 @@ pub(super) async fn ready(
     lifetime: PollLifetime,
     reading: &mut Reading,
 ) -> Result<(), Problem> {
-    let watched = listing.engine.watch(listing.owner.clone(), LiveStart::of(Some(after)), reading.deadline);
+    let watched =
+        listing.engine.live().watch(listing.owner.clone(), LiveStart::of(Some(after)), reading.deadline);
     let mut reader = match reading.database(watched).await {
         Ok(reader) => reader,
         Err(error) => return unless_gone(error),

@@ -79,6 +79,7 @@ pub(crate) async fn owners(asked: OwnersArguments) -> Result<Response, Problem> 
     let resumed = after.is_some();
     let (parameter, place) = after.unzip();
     let reader = engine
+        .live()
         .follow_owners(place, deadline)
         .await
         .map_err(|error| problem(error, parameter.unwrap_or_default()))?;

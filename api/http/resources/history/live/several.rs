@@ -143,7 +143,7 @@ pub(crate) async fn several(asked: SeveralArguments) -> Result<Response, Problem
 /// Opens a history. One whose next items are deleted ends, and no other one with it.
 async fn open(history: WatchedHistory, deadline: Deadline) -> Result<StreamPart, Error> {
     let WatchedHistory { engine, owner, start } = history;
-    let reader = match engine.watch(owner, start, deadline).await {
+    let reader = match engine.live().watch(owner, start, deadline).await {
         Ok(reader) => Ok(reader),
         Err(Error::Gone(gone)) => Err(gone),
         Err(error) => return Err(error),

@@ -197,7 +197,7 @@ pub(crate) async fn of_all(
     let _permit = api.scans.take_soon(client).await?;
     let now = api.clock.now();
     let deadline = reading.deadline;
-    let summary = reading.database(engine.summarise_all(&query, deadline)).await;
+    let summary = reading.database(engine.series().summarise(&query, deadline)).await;
     let SeriesPage { page, up_to, read } = summary.map_err(|error| match error {
         SeriesError::Store(error) => error.into(),
         SeriesError::TooManyItems => Problem::new(
