@@ -11,7 +11,7 @@ const LEVELS: &str = "a level is trace, debug, info, warn, error or off";
 ///
 /// # Errors
 /// The text is no filter.
-pub(super) fn log_filter(text: &str) -> Result<String, Invalid> {
+pub(crate) fn log_filter(text: &str) -> Result<String, Invalid> {
     EnvFilter::try_new(text).map_err(|error| Invalid(format!("{error}; {LEVELS}")))?;
     // A filter by fields of spans, such as `[request{id=1}]=debug`, may have commas of its own.
     let directives = text.split(',').map(str::trim).filter(|_| !text.contains('['));

@@ -13,10 +13,10 @@ use pagebucket_model::metric::{HOUSEKEEPING, RETIRED_PAGES};
 use crate::config::{OfHistory, RetainArgs};
 
 /// Pause before each round.
-pub(super) const EVERY: Duration = Duration::from_secs(60);
+pub(crate) const EVERY: Duration = Duration::from_secs(60);
 
 /// What is kept, by the names of the histories.
-pub(super) type Retentions = BTreeMap<Box<str>, Retention>;
+pub(crate) type Retentions = BTreeMap<Box<str>, Retention>;
 
 /// Why flags of retention make no sense.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum RetentionError {
 /// # Errors
 /// A flag names a history that does not exist, or one that it has named before; or the summaries of one that
 /// has none.
-pub(super) fn retentions(args: &RetainArgs, definitions: &Definitions) -> Result<Retentions, RetentionError> {
+pub(crate) fn retentions(args: &RetainArgs, definitions: &Definitions) -> Result<Retentions, RetentionError> {
     let mut retentions = Retentions::new();
     for OfHistory { history, most } in &args.retain_pages {
         let retention = named("--retain-pages", history, definitions, &mut retentions)?.0;

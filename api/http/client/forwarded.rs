@@ -8,10 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 use axum::http::{HeaderMap, HeaderName, header};
 
 /// The header that most proxies write. No standard describes it.
-pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The addresses in one of the two headers, the last one first; `None` for an element that is no address.
-pub(super) fn addresses<'a>(
+pub(crate) fn addresses<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
 ) -> impl Iterator<Item = Option<IpAddr>> + use<'a> {

@@ -27,7 +27,7 @@ const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// The layer.
 #[derive(Clone)]
-pub(super) struct Observe {
+pub(crate) struct Observe {
     pub limits: Limits,
     pub meters: Meters,
     /// Of whose clients the log has the addresses.

@@ -21,7 +21,7 @@ use crate::request::logged;
 /// are empty or text. Answers without `Cache-Control` get `no-cache`. An answer for which there is no memory
 /// becomes a problem, too.
 #[derive(Clone, Copy)]
-pub(super) struct Render;
+pub(crate) struct Render;
 
 impl<S: InnerService> Middleware<S> for Render {
     type Response = Response;

@@ -10,7 +10,7 @@ use crate::schemas::embedded;
 const REFERENCE: &str = "#/components/schemas/";
 
 /// Removes `null` from the schemas: a member that has no value is absent.
-pub(super) fn without_null(template: &mut Value) {
+pub(crate) fn without_null(template: &mut Value) {
     let null = json!({ "type": "null" });
     each_schema(template, &mut |schema| {
         if let Some([kind, null]) = schema["type"].as_array().map(Vec::as_slice)
@@ -27,7 +27,7 @@ pub(super) fn without_null(template: &mut Value) {
 }
 
 /// Completes the document: what all reads answer, bounds of integers, schemas of headers, examples.
-pub(super) fn complete(document: &mut Value) {
+pub(crate) fn complete(document: &mut Value) {
     add_read_headers(document);
     // The headers of the same name are alike in all answers.
     let schemas: Map<String, Value> = embedded(include_str!("headers.json"));

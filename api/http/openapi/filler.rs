@@ -375,7 +375,7 @@ fn joined(mut schema: Value) -> Value {
 }
 
 /// Adds what `more` has and `to` has not, at every level. Lists of names are united.
-pub(super) fn merge(to: &mut Value, more: Value) {
+pub(crate) fn merge(to: &mut Value, more: Value) {
     match (to, more) {
         (Value::Object(to), Value::Object(more)) => {
             for (name, value) in more {

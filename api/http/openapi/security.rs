@@ -12,7 +12,7 @@ use crate::problem::{ProblemKind, responses};
 const BEARER: &str = "bearer";
 
 /// The security schemes of the document.
-pub(super) fn schemes(features: Features) -> Value {
+pub(crate) fn schemes(features: Features) -> Value {
     let mut description = match (features.tokens, features.keys) {
         (true, true) => "An access token of the issuer (a JWT), or a key of the server (`pb_...`).",
         (true, false) => "An access token of the issuer (a JWT).",
@@ -27,7 +27,7 @@ pub(super) fn schemes(features: Features) -> Value {
 }
 
 /// Writes into the operations of a row their tag, who may use them, and what other clients are answered.
-pub(super) fn complete_row(paths: &mut Paths, tag: &str, access: Access, features: Features) {
+pub(crate) fn complete_row(paths: &mut Paths, tag: &str, access: Access, features: Features) {
     let access = features.open.access(access);
     let refusals = responses(&refusals(access, features));
     let paths = paths.paths.values_mut();

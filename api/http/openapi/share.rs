@@ -12,7 +12,7 @@ use crate::problem::{MEDIA_TYPE, ProblemKind};
 const REFERENCE: &str = "#/components/responses/";
 
 /// Moves equal problems of several operations into the components. Others stay where they are.
-pub(super) fn share(document: &mut Value) {
+pub(crate) fn share(document: &mut Value) {
     let mut uses: HashMap<Value, u32> = HashMap::new();
     each_operation(document, &mut |operation| {
         each_response(operation, &mut |_, response| *uses.entry(response.clone()).or_default() += 1);

@@ -17,7 +17,7 @@ const KEYWORDS: &str = "$ref additionalProperties allOf anyOf default deprecated
                         uniqueItems";
 
 /// The document of 3.1 in the words of 3.0.
-pub(super) fn in_3_0(mut document: Value) -> Value {
+pub(crate) fn in_3_0(mut document: Value) -> Value {
     document["openapi"] = json!("3.0.3");
     if let Some(Value::Object(license)) = document.pointer_mut("/info/license") {
         license.shift_remove("identifier");

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// Calls `visit` with every schema of the document, after the schemas inside it. A Boolean as
 /// `additionalProperties` is none: it means the same in all versions.
-pub(super) fn each_schema(document: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+pub(crate) fn each_schema(document: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     for schema in members(document.pointer_mut("/components/schemas")) {
         inside(schema, visit);
     }
@@ -20,12 +20,12 @@ pub(super) fn each_schema(document: &mut Value, visit: &mut dyn FnMut(&mut Value
 }
 
 /// Calls `visit` with every operation of the document.
-pub(super) fn each_operation(document: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+pub(crate) fn each_operation(document: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     members(document.get_mut("paths")).flat_map(|path| members(Some(path))).for_each(visit);
 }
 
 /// Calls `visit` with the status and the content of every response of an operation.
-pub(super) fn each_response(operation: &mut Value, visit: &mut dyn FnMut(&str, &mut Value)) {
+pub(crate) fn each_response(operation: &mut Value, visit: &mut dyn FnMut(&str, &mut Value)) {
     let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
     responses.into_iter().flatten().for_each(|(status, response)| visit(status, response));
 }
@@ -57,11 +57,11 @@ fn inside(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
 }
 
 /// The values of an object, if it is one.
-pub(super) fn members(object: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
+pub(crate) fn members(object: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
     object.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut)
 }
 
 /// The values of an array, if it is one.
-pub(super) fn elements(array: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
+pub(crate) fn elements(array: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
     array.and_then(Value::as_array_mut).into_iter().flatten()
 }

@@ -21,7 +21,7 @@ const JSON: &str = "application/json";
 const MOST_ABOUT: usize = 200;
 
 /// All histories, each in a few words.
-pub(super) fn of_all(definitions: &Definitions, features: Features) -> Arc<File> {
+pub(crate) fn of_all(definitions: &Definitions, features: Features) -> Arc<File> {
     let brief = |definition: &Arc<Definition>| {
         let mut history = outline(definition);
         let about = about(definition);
@@ -40,12 +40,12 @@ pub(super) fn of_all(definitions: &Definitions, features: Features) -> Arc<File>
 }
 
 /// The address of one history in the catalogue.
-pub(super) fn address(definition: &Definition) -> String {
+pub(crate) fn address(definition: &Definition) -> String {
     format!("/histories/{}.json", definition.name)
 }
 
 /// One history: what its items are, and what may be asked of it.
-pub(super) fn of_one(definition: &Definition) -> Arc<File> {
+pub(crate) fn of_one(definition: &Definition) -> Arc<File> {
     let schemas: Map<String, Value> = items::schemas(definition).into_iter().collect();
     let mut history = outline(definition);
     history["maxItemBytes"] = json!(definition.max_item_bytes);

@@ -29,7 +29,7 @@ const ADDRESSES: [&str; 10] = [
 ];
 
 /// All files of the explorer. Its page may also ask this issuer, to sign its users in.
-pub(super) fn files(issuer: Option<&str>) -> Vec<Arc<File>> {
+pub(crate) fn files(issuer: Option<&str>) -> Vec<Arc<File>> {
     let page = |address: &'static str| {
         // The build writes the addresses as they are at the root.
         let root = match address.matches('/').count() {

@@ -16,10 +16,10 @@ use crate::caching::etag::IfNoneMatch;
 use crate::middleware::accept;
 use crate::middleware::compression::Whole;
 
-pub(super) const HTML: &str = "text/html; charset=utf-8";
-pub(super) const CSS: &str = "text/css; charset=utf-8";
-pub(super) const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
-pub(super) const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
+pub(crate) const CSS: &str = "text/css; charset=utf-8";
+pub(crate) const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+pub(crate) const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 /// What a page may load and do: scripts, styles, images and answers of this server, and nothing else. One
 /// exception is for Swagger UI, and lets no script run: `data:` in `img-src`, because its style sheet holds
@@ -41,7 +41,7 @@ const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=3153600
 
 /// A file that the binary holds plain or as gzip. The other form is made by the first request for it, and
 /// kept.
-pub(super) struct File {
+pub(crate) struct File {
     /// Where it is served.
     pub path: &'static str,
     media_type: &'static str,
@@ -58,7 +58,7 @@ pub(super) struct File {
 
 impl File {
     /// A file that clients ask for again each time.
-    pub(super) fn new(
+    pub(crate) fn new(
         path: &'static str,
         media_type: &'static str,
         embedded: Bytes,
@@ -68,12 +68,12 @@ impl File {
     }
 
     /// A file whose path changes with its content, compressed: caches keep it.
-    pub(super) fn immutable(path: &'static str, media_type: &'static str, gzip: Bytes) -> Arc<Self> {
+    pub(crate) fn immutable(path: &'static str, media_type: &'static str, gzip: Bytes) -> Arc<Self> {
         Arc::new(Self { is_immutable: true, ..Self::of(path, media_type, gzip, true) })
     }
 
     /// A page that may ask another origin as well.
-    pub(super) fn page(path: &'static str, text: Bytes, asks: Option<&str>) -> Arc<Self> {
+    pub(crate) fn page(path: &'static str, text: Bytes, asks: Option<&str>) -> Arc<Self> {
         let page = Self::of(path, HTML, text, false);
         let policy =
             asks.map(|origin| POLICY.replace("connect-src 'self'", &format!("connect-src 'self' {origin}")));
@@ -89,7 +89,7 @@ impl File {
     }
 
     /// The file in a form that the client accepts, or 304 if the client's copy is current.
-    pub(super) fn answer(&self, headers: &HeaderMap) -> Response {
+    pub(crate) fn answer(&self, headers: &HeaderMap) -> Response {
         let response = match IfNoneMatch::of(headers).met_by(&self.tag) {
             Some(tag) => (StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response(),
             None => {

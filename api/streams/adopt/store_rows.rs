@@ -23,7 +23,7 @@ const OWNERS: usize = 1_000_000;
 
 /// Where items go, and what became of those so far.
 #[derive(Debug)]
-pub(super) struct Storing<'a, T> {
+pub(crate) struct Storing<'a, T> {
     pub(crate) engine: Engine,
     pub(crate) watch: &'a mut T,
     pub(crate) rejects: Option<Rejects>,

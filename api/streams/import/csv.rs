@@ -17,23 +17,23 @@ pub(crate) struct FileLines {
 }
 
 impl FileLines {
-    pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
+    pub(crate) fn new(input: Box<dyn Read + Send>) -> Self {
         let input = BufReader::with_capacity(LONGEST_ROW, input);
         Self { input, splitter: Splitter::default(), again: VecDeque::new() }
     }
 
     /// The next bytes, without taking them; none at the end of the file.
-    pub(super) fn peek(&mut self) -> io::Result<&[u8]> {
+    pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
         self.input.fill_buf()
     }
 
     /// Whether there may be a whole line that needs no waiting for the file.
-    pub(super) fn ready(&self) -> bool {
+    pub(crate) fn ready(&self) -> bool {
         !self.again.is_empty() || self.input.buffer().contains(&b'\n')
     }
 
     /// The next line; `None` at the end of the file. The last one need not end with a line break.
-    pub(super) fn read(&mut self) -> io::Result<Option<Line>> {
+    pub(crate) fn read(&mut self) -> io::Result<Option<Line>> {
         if let Some(line) = self.again.pop_front() {
             return Ok(Some(line));
         }
@@ -55,7 +55,7 @@ impl FileLines {
     }
 
     /// The next lines are these.
-    pub(super) fn read_again(&mut self, lines: Vec<Line>) {
+    pub(crate) fn read_again(&mut self, lines: Vec<Line>) {
         lines.into_iter().rev().for_each(|line| self.again.push_front(line));
     }
 }

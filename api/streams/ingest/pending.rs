@@ -95,7 +95,7 @@ struct OwnerQueue {
 
 impl PendingRows {
     /// Nothing yet, of histories with this page size.
-    pub(super) fn of(page_size: PageSize) -> Self {
+    pub(crate) fn of(page_size: PageSize) -> Self {
         Self {
             page_size,
             owners: HashMap::new(),
@@ -109,24 +109,24 @@ impl PendingRows {
     }
 
     /// Number of waiting rows.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows
     }
 
     /// Memory of all of it, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let by_line = self.waiting.iter().map(|owners| owners.len() * BY_LINE).sum::<usize>();
         let remembered = table(&self.filled) + table(&self.keyed);
         self.capacity * size_of::<Row>() + self.heap + by_line + table(&self.owners) + remembered
     }
 
     /// The lines that wait, in no order.
-    pub(super) fn lines(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = u64> {
         self.owners.values().flat_map(|queue| &queue.rows).map(|row| row.line)
     }
 
     /// Adds a row, which comes after all earlier ones.
-    pub(super) fn push(&mut self, row: Row) {
+    pub(crate) fn push(&mut self, row: Row) {
         let owner = row.owner.clone();
         self.heap += row.heap();
         // Room for one row: with many owners, most have no second one.
@@ -157,7 +157,7 @@ impl PendingRows {
 
     /// The first of these that waits, and is not less than `least`: a whole batch; rows that fill a page; the
     /// rows of the owner that has waited longest. The owner gives no more before [`PendingRows::done`].
-    pub(super) fn take(&mut self, least: Least) -> Option<RowBatch> {
+    pub(crate) fn take(&mut self, least: Least) -> Option<RowBatch> {
         let few = self.owners.len() <= FEW;
         // Of few owners, the one that has waited longest gives all its rows, even if they fill no page.
         let skips_pages = few && least == Least::Row;
@@ -188,7 +188,7 @@ impl PendingRows {
     }
 
     /// The owner's batch has ended. The history now ends with `last`, if that is known.
-    pub(super) fn done(&mut self, owner: &OwnerId, last: Option<Seq>) {
+    pub(crate) fn done(&mut self, owner: &OwnerId, last: Option<Seq>) {
         match last.map(|last| (self.page_size.index_of(last) + 1) % self.page_size.get()) {
             Some(filled) => remember(&mut self.filled, owner, filled as u8, MOST_REMEMBERED),
             None => drop(self.filled.remove(owner)),
@@ -209,13 +209,13 @@ impl PendingRows {
 
     /// Remembers the progress of the owner's keyed upload, or of its rows with source keys. Without it a
     /// search begins where the upload did, which only takes longer.
-    pub(super) fn keep(&mut self, owner: &OwnerId, so_far: SoFar) {
+    pub(crate) fn keep(&mut self, owner: &OwnerId, so_far: SoFar) {
         remember(&mut self.keyed, owner, so_far, MOST_KEYED);
     }
 
     /// Forgets how full last pages are, and most progress. Batches may then end in worse places, and searches
     /// begin earlier.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.filled = HashMap::new();
         let mut kept = 0..FEW_KEYED;
         // Those with rows that wait need it next.

@@ -76,7 +76,7 @@ pub(crate) fn query(source: &HistoryCollection, id: RecordId, owner: &OwnerId) -
 
 /// Inserts the record unless it exists, and touches it in both cases: a record is kept for the retention
 /// after its last use. From then on the record counts as found by another attempt: see [`confirm`].
-pub(super) fn upsert(query: Document, record: &Record) -> Document {
+pub(crate) fn upsert(query: Document, record: &Record) -> Document {
     doc! {
         "q": query,
         "u": {
@@ -90,7 +90,7 @@ pub(super) fn upsert(query: Document, record: &Record) -> Document {
 }
 
 /// A record as a document. `query` finds it, `touched` is in milliseconds since 1970.
-pub(super) fn document(query: Document, record: &Record, touched: i64) -> Document {
+pub(crate) fn document(query: Document, record: &Record, touched: i64) -> Document {
     let mut document = query;
     document.extend(fixed(record));
     document.insert("touched", DateTime::from_millis(touched));
@@ -121,7 +121,7 @@ pub(crate) fn set_outcome(query: Document, ranges: &[SeqRange]) -> Document {
 ///
 /// Of a clustered collection `$in` examines all that is between the least and the greatest `_id`, and hashes
 /// lie anywhere. So each is asked for.
-pub(super) fn find<'a>(
+pub(crate) fn find<'a>(
     source: &HistoryCollection,
     records: impl Iterator<Item = (RecordId, &'a OwnerId)>,
 ) -> Document {

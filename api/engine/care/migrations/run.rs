@@ -14,7 +14,7 @@ const INDEX_OPTIONS_CONFLICT: i32 = 85;
 ///
 /// # Errors
 /// The command was refused.
-pub(super) async fn run(
+pub(crate) async fn run(
     database: &Database,
     migration: &str,
     mut command: Document,

@@ -7,7 +7,7 @@ use ring::signature as ring;
 use signature::{Error, Verifier};
 
 /// Makes jsonwebtoken use ring.
-pub(super) fn install() {
+pub(crate) fn install() {
     static RING: CryptoProvider = CryptoProvider {
         signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
         verifier_factory: |algorithm, key| {

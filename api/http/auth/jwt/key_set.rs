@@ -115,7 +115,7 @@ impl Default for Pace {
 
 /// A key that verifies signatures.
 #[derive(Debug)]
-pub(super) struct IssuerKey {
+pub(crate) struct IssuerKey {
     id: Option<String>,
     /// The member of the set that it was read from.
     source: Value,
@@ -128,7 +128,7 @@ pub(super) struct IssuerKey {
 
 impl IssuerKey {
     /// `None` if it is not a public key for signatures, or of an unknown kind.
-    pub(super) fn of(source: &Value) -> Option<Self> {
+    pub(crate) fn of(source: &Value) -> Option<Self> {
         use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
         let jwk: Jwk = serde_json::from_value(source.clone()).ok()?;
         let common = &jwk.common;
@@ -164,14 +164,14 @@ impl IssuerKey {
     }
 
     /// Whether the issuer has withdrawn it.
-    pub(super) fn is_withdrawn(&self) -> bool {
+    pub(crate) fn is_withdrawn(&self) -> bool {
         self.withdrawn.load(Ordering::Acquire)
     }
 }
 
 /// The keys of an issuer, which are fetched again and again.
 #[derive(Debug)]
-pub(super) struct KeySet {
+pub(crate) struct KeySet {
     source: KeySource,
     client: Client,
     pace: Pace,
@@ -185,7 +185,7 @@ impl KeySet {
     ///
     /// # Errors
     /// The file is not a set of keys. An issuer that does not answer is asked again later.
-    pub(super) async fn start(source: KeySource, pace: Pace) -> Result<Arc<Self>, KeySetError> {
+    pub(crate) async fn start(source: KeySource, pace: Pace) -> Result<Arc<Self>, KeySetError> {
         // A proxy between would see plain text, and could replace the keys.
         let plain = matches!(&source, KeySource::Url(url) if url.scheme() == "http");
         let client = client(|builder| {
@@ -228,7 +228,7 @@ impl KeySet {
     ///
     /// # Errors
     /// The issuer does not answer soon. The fetch goes on.
-    pub(super) async fn find(
+    pub(crate) async fn find(
         self: &Arc<Self>,
         id: Option<&str>,
         algorithm: Algorithm,
@@ -262,7 +262,7 @@ impl KeySet {
     }
 
     /// The key with this id for this algorithm, if it is known. Waits for nothing.
-    pub(super) fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<IssuerKey>> {
+    pub(crate) fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<IssuerKey>> {
         let keys = self.current.read();
         let mut fitting = keys
             .iter()

@@ -33,7 +33,7 @@ pub fn check(entry: &str, definitions: &Definitions) -> Result<(), Invalid> {
 }
 
 /// Whose histories a record with these entries reaches, for each of the collections.
-pub(super) fn reached(
+pub(crate) fn reached(
     entries: Option<&[String]>,
     collections: &BTreeMap<Box<str>, OwnerType>,
 ) -> BTreeMap<Box<str>, AllowedOwners> {

@@ -22,7 +22,7 @@ pub(crate) struct OffsetRange {
 /// The items that the header `Range` asks for (RFC 9110, section 14.2). `None` if there is no such header, or
 /// if it is to be ignored: in a request other than GET, in another unit, or with `If-Range`, whose condition
 /// would have to be evaluated first.
-pub(super) fn requested(parts: &Parts) -> Option<Result<OffsetRange, Invalid>> {
+pub(crate) fn requested(parts: &Parts) -> Option<Result<OffsetRange, Invalid>> {
     if parts.method != Method::GET || parts.headers.contains_key(IF_RANGE) {
         return None;
     }
@@ -44,7 +44,7 @@ fn only(ranges: &str) -> Option<OffsetRange> {
 }
 
 /// Adds the headers that say which items an answer shows, and of how many.
-pub(super) fn with_headers(
+pub(crate) fn with_headers(
     mut response: Response,
     shown: Option<SeqRange>,
     order: Order,

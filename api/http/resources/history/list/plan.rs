@@ -12,14 +12,14 @@ use crate::caching::reading::Reading;
 use crate::problem::{Problem, ProblemKind};
 
 /// A listing that a client asks for.
-pub(super) struct Listing<'a> {
+pub(crate) struct Listing<'a> {
     pub engine: &'a Engine,
     pub owner: &'a OwnerId,
     pub params: &'a ListParams,
 }
 
 /// What the answer shows.
-pub(super) struct ListPlan {
+pub(crate) struct ListPlan {
     /// Where its items are read.
     pub source: ItemSource,
     /// The totals of its moment.
@@ -36,7 +36,7 @@ pub(super) struct ListPlan {
 }
 
 /// Where the items of an answer are read.
-pub(super) enum ItemSource {
+pub(crate) enum ItemSource {
     /// On pages of the moment that were full then. The tail was not read.
     Full(FullPages),
     /// In the history as it is now, which has all items of the moment.
@@ -46,7 +46,7 @@ pub(super) enum ItemSource {
 impl Listing<'_> {
     /// 304 if the client has the tag of the snapshot that it asks for. It has seen it, so no look-up is
     /// needed.
-    pub(super) fn unchanged(&self, reading: &Reading) -> Option<Response> {
+    pub(crate) fn unchanged(&self, reading: &Reading) -> Option<Response> {
         let last = self.params.selection.as_of()?;
         let unchanged = reading.named(self.engine, |_| self.of_snapshot(reading, last))?;
         let (order, totals) = (self.order(), self.engine.totals(Some(last)));
@@ -58,7 +58,7 @@ impl Listing<'_> {
     /// # Errors
     /// There is no such page, or the listing begins with an item that is deleted. The database is not
     /// available in time.
-    pub(super) async fn plan(&self, reading: &mut Reading) -> Result<ListPlan, Problem> {
+    pub(crate) async fn plan(&self, reading: &mut Reading) -> Result<ListPlan, Problem> {
         let (asked, order) = (self.params.selection, self.order());
         let (source, totals, first, caching) = match self.full_snapshot() {
             Some((full, last)) => {
@@ -122,12 +122,12 @@ impl Listing<'_> {
 
 impl ListPlan {
     /// Whether the header `Range` asks for a part, and no item is in it.
-    pub(super) fn is_empty_part(&self) -> bool {
+    pub(crate) fn is_empty_part(&self) -> bool {
         self.selection.part().is_some() && self.range.is_none()
     }
 
     /// The answer, which says what it shows. A search does not know.
-    pub(super) fn headed(&self, answer: Response) -> Response {
+    pub(crate) fn headed(&self, answer: Response) -> Response {
         match self.selection {
             Selection::Search(..) => answer,
             _ => with_headers(answer, self.range, self.order, self.totals),

@@ -57,7 +57,7 @@ impl Drop for WaitingPoll {
 ///
 /// # Errors
 /// The database does not answer in time, or a bucket is corrupt.
-pub(super) async fn ready(
+pub(crate) async fn ready(
     Poll { after, wait }: Poll,
     listing: &Listing<'_>,
     api: &Api,

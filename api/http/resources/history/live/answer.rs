@@ -33,7 +33,7 @@ impl<S: Sync> FromRequestParts<S> for LivePermit {
 }
 
 /// The answer that has the events of a stream, which a client may have resumed.
-pub(super) fn answer(stream: LiveStream, resumed: bool) -> Response {
+pub(crate) fn answer(stream: LiveStream, resumed: bool) -> Response {
     if resumed {
         metrics::counter!(LIVE_RESUMES).increment(1);
     }

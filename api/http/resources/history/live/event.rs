@@ -16,14 +16,14 @@ use crate::request::watch::WATCH;
 use crate::resources::owners::{OwnerView, TotalsView};
 
 /// A line that says nothing, so that proxies and clients see that the connection lives.
-pub(super) const COMMENT: Bytes = Bytes::from_static(b":\n\n");
+pub(crate) const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 /// After how many milliseconds a client connects again, unless the last event says otherwise.
 const RETRY: u32 = 2_000;
 
 /// Why a stream ends that may be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EndReason {
+pub(crate) enum EndReason {
     /// It has lasted as long as it may.
     MaxAge,
     /// The token or key of its client is no longer valid.
@@ -40,7 +40,7 @@ pub(super) enum EndReason {
 
 impl EndReason {
     /// As clients and metrics have it.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::MaxAge => "max-age",
             Self::Expired => "expired",
@@ -62,18 +62,18 @@ impl EndReason {
 }
 
 /// The first bytes of a stream, before its first event. Without one an empty line follows.
-pub(super) fn head() -> String {
+pub(crate) fn head() -> String {
     format!("retry: {RETRY}\n")
 }
 
 /// Where a history ends at which a stream begins, which shows several histories if this one has a name.
-pub(super) fn position(totals: Totals, id: &str, name: Option<&str>) -> String {
+pub(crate) fn position(totals: Totals, id: &str, name: Option<&str>) -> String {
     let data = of_history(name, json!({ "totalItems": totals.items() }));
     format!("event: position\nid: {id}\ndata: {data}\n\n")
 }
 
 /// The items of a page.
-pub(super) fn items(page: &LivePage, id: &str, name: Option<&str>) -> Bytes {
+pub(crate) fn items(page: &LivePage, id: &str, name: Option<&str>) -> Bytes {
     let mut event = Vec::with_capacity(2 * page.bytes() + 64);
     write!(event, "id: {id}\ndata: {{").expect("a vector takes all bytes");
     if let Some(name) = name {
@@ -86,19 +86,19 @@ pub(super) fn items(page: &LivePage, id: &str, name: Option<&str>) -> Bytes {
 }
 
 /// The last event of a stream that may be resumed.
-pub(super) fn end(reason: EndReason) -> Bytes {
+pub(crate) fn end(reason: EndReason) -> Bytes {
     let retry = rand::random_range(RETRY / 2..RETRY / 2 + reason.spread());
     let data = json!({ "reason": reason.name() });
     format!("retry: {retry}\nevent: end\ndata: {data}\n\n").into()
 }
 
 /// A place from which a stream of all owners is resumed.
-pub(super) fn place(place: &LogPlace) -> String {
+pub(crate) fn place(place: &LogPlace) -> String {
     format!("event: position\nid: {place}\ndata: {{}}\n\n")
 }
 
 /// Owners that have something new. Without a place, more of them follow, and only then is there an `id`.
-pub(super) fn owners(definition: &Definition, news: &OwnersNews) -> String {
+pub(crate) fn owners(definition: &Definition, news: &OwnersNews) -> String {
     let id = news.place.as_ref().map_or_else(String::new, |place| format!("id: {place}\n"));
     let view = |(owner, totals): &(OwnerId, Totals)| OwnerView {
         owner: OwnerMember::new(&definition.owner.field, owner),
@@ -109,7 +109,7 @@ pub(super) fn owners(definition: &Definition, news: &OwnersNews) -> String {
 }
 
 /// The last event of a history whose next items are deleted.
-pub(super) fn gone(problem: &Problem, name: Option<&str>) -> String {
+pub(crate) fn gone(problem: &Problem, name: Option<&str>) -> String {
     format!("event: gone\ndata: {}\n\n", of_history(name, problem.in_line()))
 }
 

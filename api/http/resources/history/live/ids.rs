@@ -16,7 +16,7 @@ const HASH: usize = 6;
 
 /// Where the histories of a stream are.
 #[derive(Debug)]
-pub(super) enum EventIds {
+pub(crate) enum EventIds {
     /// The stream shows one history.
     One,
     /// The stream shows several: their names, and a position of each that is known.
@@ -25,13 +25,13 @@ pub(super) enum EventIds {
 
 impl EventIds {
     /// Of several histories with these names.
-    pub(super) fn of(parts: impl IntoIterator<Item = (String, Option<Position>)>) -> Self {
+    pub(crate) fn of(parts: impl IntoIterator<Item = (String, Option<Position>)>) -> Self {
         let parts: Box<[_]> = parts.into_iter().collect();
         Self::Several { hash: hash(parts.iter().map(|(name, _)| &**name)), parts }
     }
 
     /// Notes a position of a history, and returns the `id` of an event that shows it.
-    pub(super) fn at(&mut self, index: usize, position: Position) -> String {
+    pub(crate) fn at(&mut self, index: usize, position: Position) -> String {
         match self {
             Self::One => position.get().to_string(),
             Self::Several { hash, parts } => {
@@ -50,7 +50,7 @@ impl EventIds {
     }
 
     /// The name of a history, if there are several.
-    pub(super) fn name(&self, index: usize) -> Option<&str> {
+    pub(crate) fn name(&self, index: usize) -> Option<&str> {
         match self {
             Self::One => None,
             Self::Several { parts, .. } => Some(&parts[index].0),
@@ -62,7 +62,7 @@ impl EventIds {
 ///
 /// # Errors
 /// The text is no such `id`, or it is one of a stream of other histories.
-pub(super) fn positions(id: &str, names: &[String]) -> Result<Vec<Option<Position>>, Invalid> {
+pub(crate) fn positions(id: &str, names: &[String]) -> Result<Vec<Option<Position>>, Invalid> {
     let (hashed, positions) = id.split_once('.').unwrap_or((id, ""));
     if hashed.len() != 2 * HASH || hashed.bytes().any(|byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
         return Err(Invalid::new("must be the `id` of an event of a stream of several histories"));

@@ -47,13 +47,13 @@ impl Params for LiveParams {
 }
 
 /// The name of the parameter that counts: the header if there is one.
-pub(super) fn last_event_parameter(reader: &ParameterReader<'_>) -> &'static str {
+pub(crate) fn last_event_parameter(reader: &ParameterReader<'_>) -> &'static str {
     if reader.parts.headers.contains_key(LAST_EVENT_ID) { LAST_EVENT_ID } else { LAST_EVENT_ID_QUERY }
 }
 
 /// Reads the `id` of the last event that the client has: the header `Last-Event-ID`, otherwise `lastEventId`
 /// of the query. `None` without either; `Some(None)` if it has a fault.
-pub(super) fn last_event<T>(
+pub(crate) fn last_event<T>(
     reader: &mut ParameterReader<'_>,
     parse: impl Fn(&str) -> Result<T, Invalid>,
 ) -> Option<Option<T>> {
@@ -68,7 +68,7 @@ pub(super) fn last_event<T>(
 }
 
 /// Documents it: `what` it is, and its schema.
-pub(super) fn last_event_documented(what: &str, id: Value) -> Vec<Parameter> {
+pub(crate) fn last_event_documented(what: &str, id: Value) -> Vec<Parameter> {
     let same = "The same as the header `Last-Event-ID`, for clients that cannot send it. If both are given, the header counts.";
     vec![in_header(LAST_EVENT_ID, what, schema(id.clone())), in_query(LAST_EVENT_ID_QUERY, same, schema(id))]
 }

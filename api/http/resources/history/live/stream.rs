@@ -37,7 +37,7 @@ use crate::state::Api;
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// A history that a stream begins to show.
-pub(super) struct StreamPart {
+pub(crate) struct StreamPart {
     /// Its reader, unless what comes next is deleted.
     pub reader: Result<LiveReader, Gone>,
     /// Whether the client named no position, and is told where the end is.
@@ -45,7 +45,7 @@ pub(super) struct StreamPart {
 }
 
 /// What a stream has of its client until it ends.
-pub(super) struct StreamClient {
+pub(crate) struct StreamClient {
     pub quota: ClientQuota,
     pub lifetime: Lifetime,
     pub account: Account,
@@ -55,7 +55,7 @@ pub(super) struct StreamClient {
 }
 
 /// A live stream. It ends when it is dropped, because a client may disconnect at any time.
-pub(super) struct LiveStream {
+pub(crate) struct LiveStream {
     /// What it shows, except histories that are gone.
     waiting: FuturesUnordered<BoxFuture<'static, Awaited>>,
     ids: EventIds,
@@ -126,7 +126,7 @@ enum Next {
 
 impl LiveStream {
     /// A stream of these histories, at least one.
-    pub(super) fn of_histories(
+    pub(crate) fn of_histories(
         parts: Vec<StreamPart>,
         mut ids: EventIds,
         api: &Api,
@@ -161,7 +161,7 @@ impl LiveStream {
     }
 
     /// A stream of the owners of a history that have something new.
-    pub(super) fn of_owners(
+    pub(crate) fn of_owners(
         reader: OwnersReader,
         definition: Arc<Definition>,
         api: &Api,
@@ -202,7 +202,7 @@ impl LiveStream {
     }
 
     /// Its events, as bytes.
-    pub(super) fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    pub(crate) fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         unfold(self, async |mut stream| stream.next().await.map(|event| (Ok(event), stream)))
     }
 

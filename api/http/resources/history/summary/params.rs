@@ -17,10 +17,10 @@ use crate::resources::history::list::params::order;
 use crate::schemas::{date_time, ordinal, schema, whole};
 
 /// The most points of an answer.
-pub(super) const MOST_POINTS: usize = 1_000;
+pub(crate) const MOST_POINTS: usize = 1_000;
 
 /// The most points of an answer if the client does not say.
-pub(super) const USUAL_POINTS: usize = 100;
+pub(crate) const USUAL_POINTS: usize = 100;
 
 /// What a client wants to be summarised.
 pub(crate) struct SummaryParams {
@@ -127,7 +127,7 @@ impl Params for SummaryParams {
 }
 
 /// The parameter `order`.
-pub(super) fn in_order() -> Parameter {
+pub(crate) fn in_order() -> Parameter {
     in_query(
         "order",
         "`asc`: the earliest spans first. `desc`: the latest first, so that `limit` chooses the newest points. Default: `asc`.",
@@ -136,7 +136,7 @@ pub(super) fn in_order() -> Parameter {
 }
 
 /// The parameter `tz`.
-pub(super) fn in_zone() -> Parameter {
+pub(crate) fn in_zone() -> Parameter {
     let zone = json!({
         "type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[A-Za-z0-9_+/-]+$",
         "examples": ["Europe/Berlin"],
@@ -149,7 +149,7 @@ pub(super) fn in_zone() -> Parameter {
 }
 
 /// The most points of an answer.
-pub(super) fn limit(text: &str) -> Result<usize, Invalid> {
+pub(crate) fn limit(text: &str) -> Result<usize, Invalid> {
     let limit = text.parse().ok().filter(|limit| (1..=MOST_POINTS).contains(limit));
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     limit.filter(|_| is_plain).ok_or_else(|| Invalid::new("must be a whole number from 1 to 1000"))
@@ -171,7 +171,7 @@ fn groups(text: &str, definition: &Definition) -> Result<Vec<String>, Invalid> {
 }
 
 /// Those of these properties that a request names, each once.
-pub(super) fn groups_of(text: &str, declared: &[String]) -> Result<Vec<String>, Invalid> {
+pub(crate) fn groups_of(text: &str, declared: &[String]) -> Result<Vec<String>, Invalid> {
     let mut names: Vec<String> = Vec::new();
     for name in text.split(',') {
         if !declared.iter().any(|declared| declared == name) {

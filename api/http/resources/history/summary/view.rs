@@ -17,7 +17,7 @@ use crate::schemas::{instant, owner_member};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemSeries)]
-pub(super) struct SummaryPageView {
+pub(crate) struct SummaryPageView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     pub owner: OwnerMember,
@@ -93,7 +93,7 @@ pub(crate) struct SummaryPointView {
     as = SeriesFault,
     examples(json!({ "value": "price", "measure": "vwap", "detail": "has more than 34 significant digits" }))
 )]
-pub(super) struct SummaryFault {
+pub(crate) struct SummaryFault {
     /// The property.
     #[schema(max_length = 64)]
     value: String,
@@ -157,6 +157,6 @@ fn faults(values: &[SummaryValue], measured: &[Measurements]) -> Vec<SummaryFaul
 }
 
 /// Why a history has no summaries.
-pub(super) fn not_declared(definition: &Definition) -> String {
+pub(crate) fn not_declared(definition: &Definition) -> String {
     format!("The definition of {} has no `summaries`.", definition.name)
 }

@@ -16,7 +16,7 @@ use crate::schemas::{owner_id, owner_member};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UploadedItems)]
-pub(super) struct UploadedView {
+pub(crate) struct UploadedView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     pub owner: OwnerMember,
@@ -36,7 +36,7 @@ pub(super) struct UploadedView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UploadSummary)]
-pub(super) struct ManyUploadedView {
+pub(crate) struct ManyUploadedView {
     /// Number of owners with at least one stored item.
     #[schema(minimum = 0, maximum = 10_000)]
     pub owners: usize,
@@ -53,7 +53,7 @@ pub(super) struct ManyUploadedView {
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CountsView {
+pub(crate) struct CountsView {
     /// Number of stored lines.
     #[schema(minimum = 0)]
     pub stored: u64,
@@ -73,7 +73,7 @@ pub(super) struct CountsView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = LineProblem, examples(json!({ "line": 3, "errors": [{ "pointer": "", "detail": "must not be empty" }] })))]
-pub(super) struct LineProblemView {
+pub(crate) struct LineProblemView {
     /// Line number, counted from 1, blank lines included.
     #[schema(minimum = 1)]
     pub line: u64,
@@ -86,7 +86,7 @@ pub(super) struct LineProblemView {
 
 impl LineProblemView {
     /// The faults of a line.
-    pub(super) fn new(line: u64, faults: &Faults) -> Self {
+    pub(crate) fn new(line: u64, faults: &Faults) -> Self {
         let view = |Fault { pointer, rule, line: _ }: &Fault| FaultView {
             pointer: pointer.clone(),
             detail: rule.to_string(),
@@ -99,7 +99,7 @@ impl LineProblemView {
 /// One fault of a line.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LineFault)]
-pub(super) struct FaultView {
+pub(crate) struct FaultView {
     /// JSON Pointer (RFC 6901) into the line; empty for the whole line.
     #[schema(max_length = 131_072)]
     pub pointer: String,
@@ -113,7 +113,7 @@ pub(super) struct FaultView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemLineOutcome)]
-pub(super) struct OutcomeView {
+pub(crate) struct OutcomeView {
     /// Line number, counted from 1, blank lines included. Absent in a last outcome that says why the upload
     /// ended early.
     #[schema(minimum = 1, required = false)]
@@ -136,7 +136,7 @@ fn maybe_owner() -> RefOr<Schema> {
 }
 
 /// A problem without the address and the id of the request, which the whole answer shares.
-pub(super) struct ProblemOfLine;
+pub(crate) struct ProblemOfLine;
 
 impl utoipa::PartialSchema for ProblemOfLine {
     fn schema() -> RefOr<Schema> {
