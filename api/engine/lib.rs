@@ -64,8 +64,11 @@ pub mod prelude {
     pub use pagebucket_model::domain::{Clock, Cursor, IdempotencyKey, Limit, PageNumber, Window};
     pub use pagebucket_model::item::canonical;
 
-    pub use crate::appends::KeyedRequest;
-    pub use crate::{Capacity, ConnectionSettings, Deadline, Engine, Store};
+    pub use crate::append::request::KeyedRequest;
+    pub use crate::capacity::Capacity;
+    pub use crate::database::Store;
+    pub use crate::engine::Engine;
+    pub use crate::mongo::{ConnectionSettings, Deadline};
 }
 
 /// What an append is asked and answers.

@@ -39,11 +39,11 @@
 //!
 //! A marker is *aged* 2 minutes after its time `since`, or later ([`Ages`](crate::capacity::Ages)). These are
 //! 110 s and 10 s: the database has shown a time 110 s after `since`, and that was at least 10 s ago by the
-//! monotonic clock of the instance that deletes. The 110 s are 60 s for the age of a tail, 10 s for the command that wrote the marker, two
-//! because cluster times have whole seconds, and a margin. Commands that had begun by then have ended. If the
-//! database's clock jumps ahead, the fence refuses earlier, and the deletion still waits for the 10 s. The
-//! cluster time then stands still until the clocks of the members have caught up with it: a marker that is
-//! written meanwhile ages after that.
+//! monotonic clock of the instance that deletes. The 110 s are 60 s for the age of a tail, 10 s for the
+//! command that wrote the marker, two because cluster times have whole seconds, and a margin. Commands that
+//! had begun by then have ended. If the database's clock jumps ahead, the fence refuses earlier, and the
+//! deletion still waits for the 10 s. The cluster time then stands still until the clocks of the members have
+//! caught up with it: a marker that is written meanwhile ages after that.
 //!
 //! # Steps, damage and late pages
 //!

@@ -56,8 +56,8 @@ impl Deadline {
         i64::try_from(self.remaining().as_millis()).unwrap_or(i64::MAX).max(1)
     }
 
-    /// Waits before the next attempt, at most until the deadline. The limit is 2 ms, doubles with each attempt,
-    /// and stays at 512 ms. The wait is random, from half the limit to all of it.
+    /// Waits before the next attempt, at most until the deadline. The limit is 2 ms, doubles with each
+    /// attempt, and stays at 512 ms. The wait is random, from half the limit to all of it.
     pub(crate) async fn back_off(self, attempt: u32) {
         let longest = Duration::from_millis(2 << attempt.min(8));
         let wait = longest.mul_f64(rand::random_range(0.5..=1.0));
