@@ -51,7 +51,8 @@ export function App() {
       <header class="bar">
         <Crumbs place={place} />
         <nav class="row" aria-label="Service">
-          {catalog.data && <a href={addressOf(["page-views"])}>Page views</a>}
+          {/* From the beginning: what comes later moves what stands below. */}
+          {!refused && <a href={addressOf(["page-views"])}>Page views</a>}
           {!docsNeedToken() && !refused && <a href={`${BASE}/docs/`}>API</a>}
           {(catalog.data?.needsToken || refused || signedIn()) && (
             <button type="button" class="small" aria-expanded={asking || refused} onClick={() => setAsking(!asking)}>

@@ -26,8 +26,10 @@ try {
       // What takes from a score.
       for (const name of CATEGORIES)
         for (const { id, weight } of lhr.categories[name].auditRefs) {
-          const { score, displayValue = "", title } = lhr.audits[id];
-          if (weight > 0 && score !== null && score < 0.9) console.log(`  ${name}: ${title} ${displayValue}`);
+          const { score, displayValue = "", title, details } = lhr.audits[id];
+          if (!(weight > 0 && score !== null && score < 0.9)) continue;
+          console.log(`  ${name}: ${title} ${displayValue}`);
+          for (const { node } of details?.items ?? []) if (node) console.log(`    ${node.snippet}`);
         }
     }
   }

@@ -2,7 +2,7 @@
 
 import { GoneError } from "@pagebucket/client";
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { addressOf, go } from "../address";
 import type { Outline } from "../api/catalog";
 import { ownersBeginning, spansOf } from "../api/owner-search";
@@ -172,11 +172,16 @@ interface TableProps {
   /** What stands here if there are none. */
   none?: ComponentChildren;
   details?: boolean;
+  /** Called when the list has come, or has not. */
+  onSettled?: () => void;
 }
 
-export function OwnersTable({ histories, after, limit, more, none, details = false }: TableProps) {
+export function OwnersTable({ histories, after, limit, more, none, details = false, onSettled }: TableProps) {
   const { owners } = histories[0]!;
   const loaded = useLoaded(`${owners} ${after}`, (signal) => ownersAfter(owners, after, limit, signal));
+  useLayoutEffect(() => {
+    if (!loaded.loading) onSettled?.();
+  }, [loaded.loading]);
   if (loaded.error !== undefined) return <Failure error={loaded.error} />;
   if (!loaded.data) return <p class="quiet loading">…</p>;
   const { items, links } = loaded.data;

@@ -18,6 +18,9 @@ const SHOWN = 8;
 
 export function StartView({ catalog: { histories, version } }: { catalog: Catalog }) {
   const groups = Object.values(Object.groupBy(histories, ({ owners }) => owners)) as Outline[][];
+  // The lists come one by one: what stands below them is not seen until it stands still.
+  const [settled, setSettled] = useState(0);
+  const isThere = settled >= groups.length || !may("list");
   const asked = [CATALOG, ...(may("list") ? groups.map(([first]) => ownersPath(first!.owners, "", SHOWN)) : [])];
   return (
     <>
@@ -37,15 +40,17 @@ export function StartView({ catalog: { histories, version } }: { catalog: Catalo
           version {version}
         </p>
       </div>
-      {groups.map((group) => (
-        <OwnersSection key={group[0]!.owners} histories={group} />
-      ))}
-      <CurlRow commands={asked.map((path) => curlOf(path))} />
+      <div class={isThere ? "" : "unseen-yet"}>
+        {groups.map((group) => (
+          <OwnersSection key={group[0]!.owners} histories={group} onSettled={() => setSettled((count) => count + 1)} />
+        ))}
+        <CurlRow commands={asked.map((path) => curlOf(path))} />
+      </div>
     </>
   );
 }
 
-function OwnersSection({ histories }: { histories: Outline[] }) {
+function OwnersSection({ histories, onSettled }: { histories: Outline[]; onSettled: () => void }) {
   const { owners, ownersTitle } = histories[0]!;
   const [isOpen, setIsOpen] = useState(false);
   return (
@@ -71,6 +76,7 @@ function OwnersSection({ histories }: { histories: Outline[] }) {
           limit={SHOWN}
           more={(after) => addressOf([owners], { after })}
           none={<Samples histories={histories} />}
+          onSettled={onSettled}
         />
       )}
       {may("list") && (
