@@ -44,6 +44,7 @@ mod secret;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pagebucket_engine::internal::tasks;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -193,7 +194,7 @@ async fn own(
     info!(port, password_file = %password.display(), mongod = %binary.display(), "the private mongod is primary");
     let (stop, binary) = (CancellationToken::new(), binary.to_owned());
     let watch = Supervised { mongod, replica, binary, layout, claim }.run(stop.clone());
-    let supervisor = Some((stop, AbortOnDropHandle::new(tokio::spawn(watch))));
+    let supervisor = Some((stop, AbortOnDropHandle::new(tasks::start("private-mongod", watch))));
     Ok(Embedded { uri: uri(port, &secrets.password), supervisor })
 }
 

@@ -158,7 +158,7 @@ impl Server {
                 epoch,
                 kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             },
-            pages: Pages::new(args.page_cache, store.histories()),
+            pages: Pages::new(args.page_cache, &store),
             exports: Permits::new(args.max_exports as usize, "exports"),
             scans: Permits::new(args.max_scans as usize, "long reads"),
             uploads: Uploads::new(args.max_uploads as usize),

@@ -198,9 +198,10 @@ impl Store {
         Ok(())
     }
 
-    /// The name of a task of this store that does not run because it has panicked. It is started again soon.
-    pub fn task_down(&self) -> Option<&'static str> {
-        self.tasks.down()
+    /// Its tasks.
+    #[doc(hidden)]
+    pub fn tasks(&self) -> &KeptTasks {
+        &self.tasks
     }
 
     /// Applies the pending migrations and returns their names.

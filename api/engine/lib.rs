@@ -144,6 +144,11 @@ pub mod internal {
     pub use crate::store::reads::matching::MOST_EXAMINED;
     pub use crate::store::reads::reader::Known;
 
+    /// Tasks that live longer than a request.
+    pub mod tasks {
+        pub use crate::tasks::{KeptTasks, start};
+    }
+
     /// What is remembered of adoptions.
     pub mod adoptions {
         pub use crate::adoptions::{Adoption, Adoptions};

@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts a task by its name. It has finished also if it has panicked.
-pub(crate) fn start(name: &'static str, work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+pub fn start(name: &'static str, work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
     tokio::spawn(caught(name, work).map(drop))
 }
 
@@ -49,16 +49,16 @@ fn report(name: &'static str) {
     tracing::error!(task = name, "a task has panicked: a fault of the program");
 }
 
-/// The tasks of a store that last as long as it. Clones share them.
+/// The tasks of a store, and of what serves it, that last as long as it. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KeptTasks {
+pub struct KeptTasks {
     /// By name, how many do not run because of a panic.
     down: Arc<Mutex<BTreeMap<&'static str, usize>>>,
 }
 
 impl KeptTasks {
     /// Runs what `work` makes, and again after a panic, until it ends or the handle is dropped.
-    pub(crate) fn keep<W>(
+    pub fn keep<W>(
         &self,
         name: &'static str,
         mut work: impl FnMut() -> W + Send + 'static,
@@ -77,7 +77,7 @@ impl KeptTasks {
     }
 
     /// The name of a task that does not run because of a panic.
-    pub(crate) fn down(&self) -> Option<&'static str> {
+    pub fn down(&self) -> Option<&'static str> {
         self.down.lock().iter().find(|(_, count)| **count > 0).map(|(name, _)| *name)
     }
 }

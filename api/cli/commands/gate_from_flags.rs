@@ -95,7 +95,7 @@ pub(crate) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure
                 keys,
                 pace: Pace::default(),
             };
-            let jwt = Jwt::start(settings, Clock::system()).await;
+            let jwt = Jwt::start(settings, Clock::system(), store.tasks()).await;
             Some(jwt.map_err(|error| Failure::Usage(format!("--jwks {error}")))?)
         }
         _ => None,

@@ -12,6 +12,7 @@ use std::time::Duration;
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Header, Validation, decode, decode_header};
 use moka::sync::Cache;
+use pagebucket_engine::internal::tasks::KeptTasks;
 use pagebucket_model::domain::{AllowedOwners, Clock, Instant, OwnerType, Principal, Scope};
 use serde_json::Value;
 
@@ -77,13 +78,13 @@ struct Verified {
 }
 
 impl Jwt {
-    /// Reads the issuer's keys.
+    /// Reads the issuer's keys, for the first time and then again by one of these tasks.
     ///
     /// # Errors
     /// The keys are in a file that is no set of keys.
-    pub async fn start(settings: Settings, clock: Clock) -> Result<Self, KeySetError> {
+    pub async fn start(settings: Settings, clock: Clock, tasks: &KeptTasks) -> Result<Self, KeySetError> {
         crypto::install();
-        let keys = KeySet::start(settings.keys.clone(), settings.pace).await?;
+        let keys = KeySet::start(settings.keys.clone(), settings.pace, tasks).await?;
         // An id takes more memory in the principal than in its token: about 64 bytes, in each collection.
         #[expect(clippy::borrowed_box, reason = "the cache calls it so")]
         let weigh = |token: &Box<str>, verified: &Verified| {

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use ::metrics::Counter;
 use moka::future::Cache;
 use pagebucket_engine::internal::Known;
+use pagebucket_engine::internal::tasks::KeptTasks;
 use pagebucket_engine::reads::FullPages;
 use pagebucket_engine::reads::HistoryReader;
-use pagebucket_engine::{Bucket, Engine, Error, History};
+use pagebucket_engine::{Bucket, Engine, Error, History, Store};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, SeqRange};
 use pagebucket_model::metric::{PAGE_BYTES, PAGE_LOOKUPS, PAGES_CACHED};
@@ -65,29 +66,34 @@ fn weight(page: &Page) -> u32 {
 }
 
 /// Forgets the pages of a history whenever one was deleted, as long as there is the history.
-fn forget_deleted(engine: &Engine, kept: Cache<PageKey, Kept>) {
-    let (name, mut deletions) = (Arc::clone(&engine.definition().name), engine.reads().deletions());
-    tokio::spawn(async move {
-        while deletions.changed().await.is_ok() {
-            for (key, _) in kept.iter().filter(|(key, _)| key.0 == name) {
-                kept.invalidate(&*key).await;
+fn forget_deleted(tasks: &KeptTasks, engine: &Engine, kept: Cache<PageKey, Kept>) {
+    let (name, deletions) = (Arc::clone(&engine.definition().name), engine.reads().deletions());
+    tasks
+        .keep("page-cache", move || {
+            let (name, mut deletions, kept) = (Arc::clone(&name), deletions.clone(), kept.clone());
+            async move {
+                while deletions.changed().await.is_ok() {
+                    for (key, _) in kept.iter().filter(|(key, _)| key.0 == name) {
+                        kept.invalidate(&*key).await;
+                    }
+                }
             }
-        }
-    });
+        })
+        .detach();
 }
 
 impl Pages {
-    /// Keeps at most `bytes` bytes; 0 keeps nothing. Forgets the pages of each of these histories when one
+    /// Keeps at most `bytes` bytes; 0 keeps nothing. Forgets the pages of each history of the store when one
     /// was deleted.
-    pub fn new(bytes: u64, histories: &[Engine]) -> Self {
+    pub fn new(bytes: u64, store: &Store) -> Self {
         let cache = || {
             let cache = Cache::builder().name("pages").max_capacity(bytes);
             cache.weigher(|_, kept: &Kept| weight(&kept.page)).build()
         };
         let lookups = |result| metrics::counter!(PAGE_LOOKUPS, "result" => result);
         let kept = (bytes > 0).then(cache);
-        for engine in histories {
-            kept.iter().for_each(|kept| forget_deleted(engine, kept.clone()));
+        for engine in store.histories() {
+            kept.iter().for_each(|kept| forget_deleted(store.tasks(), engine, kept.clone()));
         }
         Self { bytes, hits: lookups("hit"), misses: lookups("miss"), kept }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pagebucket_engine::internal::tasks;
 use pagebucket_model::domain::{Clock, Principal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -30,8 +31,10 @@ impl Lifetime {
         clock: Clock,
     ) -> Self {
         let (over, mut expires) = (CancellationToken::new(), principal.expires);
-        let ended = over.clone();
+        let ended = over.clone().drop_guard();
         let watch = async move {
+            // The stream is over when this ends, also by a panic.
+            let _ended = ended;
             loop {
                 let left = expires.map(|expires| expires.millis() - clock.now().millis());
                 let left = left.map(|left| Duration::from_millis(u64::try_from(left).unwrap_or_default()));
@@ -46,9 +49,8 @@ impl Lifetime {
                     Err(Refusal::Database(_) | Refusal::Issuer) => {}
                 }
             }
-            ended.cancel();
         };
-        Self { over, _watch: Some(AbortOnDropHandle::new(tokio::spawn(watch))) }
+        Self { over, _watch: Some(AbortOnDropHandle::new(tasks::start("stream-lifetime", watch))) }
     }
 
     /// Whether it is over.
@@ -59,5 +61,26 @@ impl Lifetime {
     /// Waits until it is over.
     pub async fn over(&self) {
         self.over.cancelled().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use pagebucket_model::domain::{Instant, Scopes};
+
+    use super::*;
+
+    /// Otherwise the stream would go on with a token that has expired.
+    #[tokio::test]
+    async fn a_stream_is_over_when_its_watch_has_panicked() {
+        let authenticator = Arc::new(Authenticator { jwt: None, keys: None });
+        let (name, scopes, owners) = ("ann".into(), Scopes::default(), BTreeMap::new());
+        let principal = Principal { name, scopes, owners, expires: Some(Instant::MIN) };
+        let clock = Clock::from_fn(|| panic!("as a bug would"));
+        let lifetime = Lifetime::of(authenticator, String::new(), &principal, clock);
+        let over = tokio::time::timeout(Duration::from_secs(60), lifetime.over()).await;
+        over.expect("it is over");
     }
 }

@@ -62,7 +62,7 @@ pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, 
     if api.leaving.load(Ordering::Relaxed) {
         return Err(Problem::stopping());
     }
-    if let Some(task) = api.store.task_down() {
+    if let Some(task) = api.store.tasks().down() {
         return Err(Problem::new(
             ProblemKind::Internal,
             format!("The task {task} has failed. It is started again."),

@@ -10,6 +10,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use pagebucket_engine::internal::tasks::KeptTasks;
 use pagebucket_http::auth::Authenticator;
 use pagebucket_http::auth::jwt::{Jwt, KeySource, OwnersClaim, Pace, Settings};
 use pagebucket_http::{Gate, OpenParts};
@@ -207,5 +208,5 @@ pub async fn gate(settings: Settings, open: OpenParts) -> Gate {
 
 /// What accepts tokens by these settings.
 pub async fn jwt(settings: Settings) -> Jwt {
-    Jwt::start(settings, Clock::system()).await.expect("a set of keys")
+    Jwt::start(settings, Clock::system(), &KeptTasks::default()).await.expect("a set of keys")
 }

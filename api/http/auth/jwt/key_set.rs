@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
+use pagebucket_engine::internal::tasks::KeptTasks;
 use pagebucket_model::domain::Invalid;
 use parking_lot::RwLock;
 use reqwest::{Client, StatusCode, Url};
@@ -185,7 +186,11 @@ impl KeySet {
     ///
     /// # Errors
     /// The file is not a set of keys. An issuer that does not answer is asked again later.
-    pub(crate) async fn start(source: KeySource, pace: Pace) -> Result<Arc<Self>, KeySetError> {
+    pub(crate) async fn start(
+        source: KeySource,
+        pace: Pace,
+        tasks: &KeptTasks,
+    ) -> Result<Arc<Self>, KeySetError> {
         // A proxy between would see plain text, and could replace the keys.
         let plain = matches!(&source, KeySource::Url(url) if url.scheme() == "http");
         let client = client(|builder| {
@@ -200,7 +205,8 @@ impl KeySet {
             (fetched, _) => set.logged(fetched),
         };
         let set = Arc::new(set);
-        tokio::spawn(Self::refresh(Arc::downgrade(&set), pace, fetched));
+        let weak = Arc::downgrade(&set);
+        tasks.keep("issuer-keys", move || Self::refresh(weak.clone(), pace, fetched)).detach();
         Ok(set)
     }
 

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use pagebucket_engine::internal::tasks;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -34,8 +35,8 @@ impl RefusalCounts {
         *count += 1;
         let has_line = *count <= LINES;
         drop(counts);
-        if begins && let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(end_period(Arc::downgrade(&self.0)));
+        if begins && Handle::try_current().is_ok() {
+            tasks::start("refusals", end_period(Arc::downgrade(&self.0)));
         }
         has_line
     }
