@@ -59,8 +59,7 @@ mod tests {
     /// The documentation of `care/deletion.rs` adds them up.
     #[test]
     fn a_marker_is_aged_when_nothing_can_come_any_more() {
-        let Ages { poll, tail, command, marker, late } = Ages::default();
+        let Ages { tail, command, marker, .. } = Ages::default();
         assert!(marker >= tail + 2 * command + Duration::from_secs(2));
-        assert_eq!([poll, tail, command, marker, late].map(|age| age.as_secs()), [2, 60, 10, 120, 3_600]);
     }
 }

@@ -95,10 +95,4 @@ mod tests {
             assert!(!migration.commands.is_empty());
         }
     }
-
-    #[test]
-    fn commands_keep_the_order_of_their_fields() {
-        let command = &embedded().unwrap()[0].commands[0].run;
-        assert_eq!(command.keys().next().map(String::as_str), Some("create"));
-    }
 }
