@@ -141,12 +141,20 @@ pub(crate) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
     let work = async |opened: &Opened, mut signals: Signals| {
         signals.unless(opened.prepare(false)).await?;
         let (mut interrupts, mut progress) = (signals.channel(Phase::Finishing), ImportProgress::start(size));
-        let (engine, key) = (args.history.engine(&opened.store)?.clone(), args.key.clone());
-        let to = Destination { engine, key, began: Clock::system().now() };
+        let to = Destination {
+            engine: args.history.engine(&opened.store)?.clone(),
+            key: args.key.clone(),
+            began: Clock::system().now(),
+        };
         let rows = import::read_ahead(rows, args.strict);
-        let (waiting, patience, owners) = (MOST_WAITING, OUTAGE, MOST_OWNERS);
         let many = args.owner.is_none();
-        let options = StreamOptions { strict: args.strict, many, waiting, patience, owners };
+        let options = StreamOptions {
+            strict: args.strict,
+            many,
+            waiting: MOST_WAITING,
+            patience: OUTAGE,
+            owners: MOST_OWNERS,
+        };
         let budget = Budget::of(BUDGET);
         let report = ingest::run(rows, &to, options, &budget, &mut interrupts, &mut progress).await;
         Ok(args.tell(&report, definition, progress))

@@ -89,10 +89,16 @@ pub(crate) async fn run(args: TailArgs) -> Result<ExitCode, Failure> {
     let work = async |opened: &Opened, mut signals: Signals| {
         // It only reads: another command applies migrations.
         signals.unless(opened.prepare(true)).await?;
-        let (engine, out) = (args.history.engine(&opened.store)?, output()?);
-        let (at, patience) = (args.after, Patience::of(OUTAGE));
-        let printer =
-            TailPrinter { engine, owner, writer, out, rows: Vec::new(), at, followed: false, patience };
+        let printer = TailPrinter {
+            engine: args.history.engine(&opened.store)?,
+            owner,
+            writer,
+            out: output()?,
+            rows: Vec::new(),
+            at: args.after,
+            followed: false,
+            patience: Patience::of(OUTAGE),
+        };
         signals.unless(printer.run(&args)).await
     };
     database::with(&args.database, Unready::Refuse, work).await

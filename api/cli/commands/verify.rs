@@ -111,8 +111,15 @@ struct Verification<'a> {
 
 impl<'a> Verification<'a> {
     fn new(args: &'a VerifyArgs) -> Self {
-        let (began, progress) = (Instant::now(), ProgressLine::start(None));
-        Self { args, began, progress, pages: 0, examined: 0, found: 0, repaired: 0 }
+        Self {
+            args,
+            began: Instant::now(),
+            progress: ProgressLine::start(None),
+            pages: 0,
+            examined: 0,
+            found: 0,
+            repaired: 0,
+        }
     }
 
     async fn run(

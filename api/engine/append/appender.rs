@@ -145,8 +145,16 @@ impl Appender {
         AppendTerms { deadline, expected }: AppendTerms,
     ) -> impl Future<Output = Appended> + use<> {
         let (ticket, pending) = Ticket::new(deadline, room);
-        let (expectation, refused_at, attempts, alone) = (Expectation(expected), None, 0, false);
-        let request = Request { owner, expectation, refused_at, attempts, alone, items, stage, ticket };
+        let request = Request {
+            owner,
+            expectation: Expectation(expected),
+            refused_at: None,
+            attempts: 0,
+            alone: false,
+            items,
+            stage,
+            ticket,
+        };
         let (placed, rest) = (request.stage.placed().clone(), request.rest().len());
         let committer = self.parts.committers.by_hash(request.owner.spread());
         let taken = committer.request(request);
@@ -260,8 +268,16 @@ impl Appender {
         let (answer, answered) = oneshot::channel();
         let registrar = &self.parts.registrars[owner.spread() as usize % COMMITTERS];
         let owner = owner.clone();
-        let (attempts, read) = (0, self.parts.source.read_time_if_known());
-        let registration = Registration { owner, id, proposed, keeps, deadline, attempts, read, answer };
+        let registration = Registration {
+            owner,
+            id,
+            proposed,
+            keeps,
+            deadline,
+            attempts: 0,
+            read: self.parts.source.read_time_if_known(),
+            answer,
+        };
         if registrar.send(registration).is_err() {
             return Err(Error::internal("a registrar has ended"));
         }

@@ -94,8 +94,18 @@ impl BatchPolicy<Appends> for AppendPolicy {
         }
         let keyed = self.recent.as_ref().is_some_and(|recent| recent.knows(owner))
             || requests.iter().any(|request| request.keyed().is_some());
-        let (owner, statements, is_read) = (owner.clone(), Vec::new(), false);
-        Some((Batch { owner, tail, read, is_read, requests, statements, keyed }, bytes))
+        Some((
+            Batch {
+                owner: owner.clone(),
+                tail,
+                read,
+                is_read: false,
+                requests,
+                statements: Vec::new(),
+                keyed,
+            },
+            bytes,
+        ))
     }
 
     fn commit(
@@ -175,9 +185,17 @@ mod tests {
     }
 
     fn request(items: usize, stage: Placement, ticket: Ticket<Appended>) -> Request {
-        let (items, refused_at, attempts, alone) = (vec![item(); items], None, 0, false);
         let expectation = Expectation::default();
-        Request { owner: owner(), expectation, refused_at, attempts, alone, items, stage, ticket }
+        Request {
+            owner: owner(),
+            expectation,
+            refused_at: None,
+            attempts: 0,
+            alone: false,
+            items: vec![item(); items],
+            stage,
+            ticket,
+        }
     }
 
     fn plain(queue: &Queue, items: usize, within: Duration) -> (Request, Pending<Appended>) {

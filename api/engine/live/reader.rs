@@ -104,8 +104,19 @@ impl Live {
         let room = rooms.enter(watched, &history);
         let behind = (at < end).then(|| Export::of(history, at, start == LiveStart::First));
         let ready = VecDeque::new();
-        let (at_once, turns, turn, committed) = (AT_ONCE, None, None, None);
-        Ok(LiveReader { reader, owner, totals, at, at_once, room, behind, ready, turns, turn, committed })
+        Ok(LiveReader {
+            reader,
+            owner,
+            totals,
+            at,
+            at_once: AT_ONCE,
+            room,
+            behind,
+            ready,
+            turns: None,
+            turn: None,
+            committed: None,
+        })
     }
 }
 

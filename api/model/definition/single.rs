@@ -157,12 +157,11 @@ impl Definition {
         let source = serde_json::from_str(item.raw.get());
         let source = item.keep(source.map_err(|error| item.mistake(format!("cannot be read: {error}"))))?;
         let date = DateProperty { required: schema.date_is_required(), name: date };
-        let (name, title, owner, page_size) = (name?.into(), title?, owner?, page_size?);
         Some(Self {
-            name,
-            title,
-            owner,
-            page_size,
+            name: name?.into(),
+            title: title?,
+            owner: owner?,
+            page_size: page_size?,
             max_item_bytes,
             date,
             filters,

@@ -41,8 +41,11 @@ struct BudgetCounts {
 impl Budget {
     /// A pool of `bytes` bytes.
     pub fn of(bytes: usize) -> Self {
-        let (free, held, reserve) = (AtomicI64::new(bytes as i64), AtomicI64::new(0), bytes as i64 / 2);
-        Self(Arc::new(BudgetCounts { free, reserve, held }))
+        Self(Arc::new(BudgetCounts {
+            free: AtomicI64::new(bytes as i64),
+            reserve: bytes as i64 / 2,
+            held: AtomicI64::new(0),
+        }))
     }
 
     /// Bytes that all streams hold now.

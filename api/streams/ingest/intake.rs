@@ -105,9 +105,19 @@ impl<'a, B, W: StreamWatch<B>> Intake<'a, B, W> {
     ) -> Self {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (tally, phase, last_read) = (Tally::counting(owners), Phase::Reading, Instant::now());
-        let (exhausted, signals, heard) = (false, 0, true);
-        Self { tally, watch, incoming, interrupts, strict, phase, exhausted, signals, heard, last_read, tick }
+        Self {
+            tally: Tally::counting(owners),
+            watch,
+            incoming,
+            interrupts,
+            strict,
+            phase: Phase::Reading,
+            exhausted: false,
+            signals: 0,
+            heard: true,
+            last_read: Instant::now(),
+            tick,
+        }
     }
 
     /// Waits for the next rows, where there is `room` for them, or for anything else that happens; returns

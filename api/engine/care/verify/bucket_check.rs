@@ -187,11 +187,19 @@ impl Seen {
 
     /// A finding about this bucket.
     pub(crate) fn finding(&self, rule: Rule, what: String, mend: Mend) -> Finding {
-        let (id, owner, filter) = (self.id.clone(), self.owner.clone(), self.filter.clone());
         // No address has the number of a tombstone; it concerns all of them.
         let is_tombstone = matches!(self.kind, DocumentKind::Tombstone { .. });
         let page = if is_tombstone { Some(PageNumber::FIRST) } else { self.page };
-        Finding { id, owner, page, rule, what, filter, mend, is_repeat: false }
+        Finding {
+            id: self.id.clone(),
+            owner: self.owner.clone(),
+            page,
+            rule,
+            what,
+            filter: self.filter.clone(),
+            mend,
+            is_repeat: false,
+        }
     }
 
     /// The finding that this is no owner's bucket.

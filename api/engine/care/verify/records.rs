@@ -103,7 +103,15 @@ impl Named {
                 format!("an append of {whose} was answered with items up to {last}, which no history has"),
             ),
         };
-        let (filter, mend) = (doc! {}, Mend::LOST);
-        Finding { id, owner: None, page: None, rule, what, filter, mend, is_repeat: false }
+        Finding {
+            id,
+            owner: None,
+            page: None,
+            rule,
+            what,
+            filter: doc! {},
+            mend: Mend::LOST,
+            is_repeat: false,
+        }
     }
 }

@@ -200,8 +200,14 @@ impl TilePlace {
             Some(page) => PageNumber::new(page.as_i64()?.try_into().ok()?).ok()?,
         };
         let is_inside = (number.first_page()..=number.last_page()).contains(&first_page);
-        let (first, last, grouped) = (date("first")?, date("last")?, has_groups(tile));
-        is_inside.then_some(Self { tile: number, first_page, first, last, grouped, size })
+        is_inside.then_some(Self {
+            tile: number,
+            first_page,
+            first: date("first")?,
+            last: date("last")?,
+            grouped: has_groups(tile),
+            size,
+        })
     }
 }
 
