@@ -67,7 +67,7 @@
 //! - Queueing changes for a room that is busy. One read finds all of them.
 
 mod bulletin;
-mod changed;
+mod changed_owners;
 pub(crate) mod changes;
 pub(crate) mod feed;
 mod followers;

@@ -1,4 +1,4 @@
-//! Asks at intervals how many markers each history has (`store/collection/markers.rs`), and how many bytes
+//! Asks at intervals how many markers each history has (`store/collection/marker_count.rs`), and how many bytes
 //! an item may take.
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@
 //! means two things, tags and addresses that clients keep for a year stay true, and an owner needs no epoch.
 //!
 //! **Histories without markers pay nothing.** Each history has a number of markers, which every instance
-//! reads every 2 s ([`markers`](mod@crate::store::collection::markers)).
+//! reads every 2 s ([`marker_count`](mod@crate::store::collection::marker_count)).
 //!
 //! # The age of a tail
 //!

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::changed::NotedChanges;
+use super::changed_owners::NotedChanges;
 use super::watched::LiveHistory;
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Error, NO_PRIMARY, Result};

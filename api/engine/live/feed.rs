@@ -25,7 +25,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::changed::ChangeSource;
+use super::changed_owners::ChangeSource;
 use super::changes::{
     OwnerChange, collection, committed, from_now, is_of_epoch, owner_change, scope, time, written,
     written_if_small,

@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use super::bulletin::{self, Bulletin, SharedBulletin, totals_of};
-use super::changed::ChangeSource;
+use super::changed_owners::ChangeSource;
 use super::changes::{owner_change, scope, time};
 use super::room::Rooms;
 use super::watched::{LiveHistory, WatchedAll};

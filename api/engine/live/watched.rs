@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::changed::ChangedOwners;
+use super::changed_owners::ChangedOwners;
 use crate::mongo::{Deadline, Error, Result};
 use crate::store::collection::HistoryCollection;
 

@@ -2,7 +2,7 @@
 //! learned of it.
 
 pub(crate) mod fence;
-pub(crate) mod markers;
+pub(crate) mod marker_count;
 pub(crate) mod moment;
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use pagebucket_model::definition::{Definition, Owner};
 use pagebucket_model::domain::{Clock, OwnerId, OwnerType, PageNumber, PageSize, Seq, Totals};
 
 use self::fence::{ReadTime, ServerClock};
-use self::markers::Markers;
+use self::marker_count::Markers;
 use self::moment::Moment;
 use crate::capacity::Ages;
 use crate::mongo::majority::{MonotonicReads, Query, at_most};

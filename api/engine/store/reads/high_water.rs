@@ -3,7 +3,7 @@
 //!
 //! Until its pages are deleted a history only grows: if it has an item, it has all items before it, and the
 //! full pages up to there never change. With the first marker all of it is forgotten, and nothing is relied
-//! on ([`crate::store::collection::markers`]). Only items that were read at majority are remembered,
+//! on ([`crate::store::collection::marker_count`]). Only items that were read at majority are remembered,
 //! because they cannot be rolled back. They are kept in memory, so after a restart the first request for a
 //! history reads the database.
 
