@@ -30,8 +30,8 @@ async function ownerSearch(): Promise<OwnerSearch> {
 
 const KINDS = {
   integer: { schema: { type: "integer" }, order: (one: string, other: string) => Number(one) - Number(other) },
-  string: { schema: { type: "string" }, order: (one: string, other: string) => (one < other ? -1 : 1) },
-  uuid: { schema: { type: "string", format: "uuid" }, order: (one: string, other: string) => (one < other ? -1 : 1) },
+  string: { schema: { type: "string" }, order: (one: string, other: string) => (one < other ? -1 : Number(one > other)) },
+  uuid: { schema: { type: "string", format: "uuid" }, order: (one: string, other: string) => (one < other ? -1 : Number(one > other)) },
 };
 
 /** Ids that lie close together, and some that do not. */
