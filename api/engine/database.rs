@@ -27,7 +27,7 @@ use crate::engine::{Engine, StoreContext};
 use crate::housekeeping::{self, Housekeeping};
 use crate::live::feed;
 use crate::marker_poll;
-use crate::mongo::error::{UNSUPPORTED, code};
+use crate::mongo::error::{BAD_VALUE, UNSUPPORTED, code};
 use crate::mongo::majority::MonotonicReads;
 use crate::mongo::session::Sessions;
 use crate::mongo::{
@@ -162,13 +162,32 @@ impl Store {
         &self.server_version
     }
 
-    /// Whether the server knows change streams, as far as it answers.
-    pub async fn has_change_streams(&self) -> bool {
-        let streams = self.database.run_command(doc! {
-            "aggregate": 1, "pipeline": [{ "$changeStream": {} }], "cursor": { "batchSize": 0 },
-            "explain": true,
-        });
-        !streams.await.is_err_and(|error| code(&error).is_some_and(|code| UNSUPPORTED.contains(&code)))
+    /// What the server says that it does not have, of what can be asked without a write: each with what it
+    /// means. A migration is refused by a server without clustered collections.
+    pub async fn missing_features(&self) -> Vec<&'static str> {
+        let streams = "change streams: live readers are served by polls alone, and time series are not fed";
+        let schemas = "validators with $jsonSchema: migrations are refused";
+        let features = [
+            // A standalone server has none either, and is warned of.
+            (self.topology != Topology::Standalone).then(|| {
+                let pipeline = vec![doc! { "$changeStream": {} }];
+                (doc! { "aggregate": 1, "pipeline": pipeline, "explain": true }, streams)
+            }),
+            Some((
+                doc! { "aggregate": "histories", "pipeline": [{ "$match": { "$jsonSchema": {} } }] },
+                schemas,
+            )),
+        ];
+        let mut missing = Vec::new();
+        for (mut command, feature) in features.into_iter().flatten() {
+            command.insert("cursor", doc! { "batchSize": 0 });
+            let answer = self.database.run_command(command).await;
+            let refused = answer.err().and_then(|error| code(&error));
+            if refused.is_some_and(|code| code == BAD_VALUE || UNSUPPORTED.contains(&code)) {
+                missing.push(feature);
+            }
+        }
+        missing
     }
 
     /// After migrations: refuses a collection that is missing or lacks one of its guards.

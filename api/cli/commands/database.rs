@@ -198,14 +198,10 @@ impl Opened {
     /// Logs which version the server has, what is known to be wrong with it, and what it lacks.
     pub(crate) async fn judge_server(&self) {
         let version = self.store.server_version();
-        tracing::info!(%version, topology = ?self.store.topology(), "the server is MongoDB");
-        for warning in version.warnings(Clock::system().now()) {
+        tracing::info!(%version, topology = ?self.store.topology(), "the server answers");
+        let missing = self.store.missing_features().await;
+        for warning in version.warnings(Clock::system().now(), &missing) {
             tracing::warn!("{warning}");
-        }
-        if self.store.topology() != Topology::Standalone && !self.store.has_change_streams().await {
-            tracing::warn!(
-                "the server has no change streams: live readers are served by polls alone, and time series are not fed"
-            );
         }
     }
 

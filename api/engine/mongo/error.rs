@@ -177,6 +177,9 @@ pub(crate) const UNAUTHORIZED: i32 = 13;
 /// supported". No MongoDB that is not too old answers so.
 pub(crate) const UNSUPPORTED: [i32; 6] = [59, 115, 238, 303, 40324, 40415];
 
+/// BadValue: what a server answers to a filter with an operator that it does not know.
+pub(crate) const BAD_VALUE: i32 = 2;
+
 /// OutOfDiskSpace.
 const OUT_OF_DISK_SPACE: i32 = 14031;
 

@@ -1,15 +1,21 @@
 //! The version of a server, and what is known to be wrong with versions. The two tables here are the one
 //! place to edit.
+//!
+//! Each range was looked up on 27 November 2026, in the source that is named beside it. What stands in MongoDB's
+//! issue tracker alone, and in no release notes and no advisory that was found, is that 8.0.20 and 8.2.7 have
+//! SERVER-121822 mended: the issue names the affected versions 8.0.19 and 8.2.6.
 
 use std::fmt;
 
+use mongodb::bson::Document;
 use pagebucket_model::domain::Instant;
+
+use super::emulation::recognise;
 
 type Number = (u32, u32, u32);
 
-/// The day after which MongoDB no longer supports a release, as its lifecycle schedules had it in November
-/// 2026. 8.3 has none there yet. (mongodb.com/legal/support-policy/lifecycles; minor releases end with the
-/// next one.)
+/// The day after which MongoDB no longer supports a release, by its lifecycle schedules
+/// (mongodb.com/legal/support-policy/lifecycles). 8.3 has "no sooner than October 2026" there, and 9.0 nothing.
 const ENDS: &[((u32, u32), &str)] = &[
     ((6, 0), "2025-07-31"),
     ((6, 1), "2023-02-09"),
@@ -32,26 +38,26 @@ struct Defect {
 }
 
 const DEFECTS: &[Defect] = &[
-    // jira.mongodb.org/browse/SERVER-121822 names 8.0.19 and 8.2.6; the release notes of 8.3 have it as fixed
-    // in 8.3.3. docs/architecture.md, "Reading", has how it is avoided.
+    // The issue has 8.0.19 and 8.2.6; the release notes of 8.3 have it among what 8.3.3 mends.
+    // docs/architecture.md, "Reading", has how it is avoided.
     Defect {
         versions: &[((8, 0, 19), (8, 0, 20)), ((8, 2, 6), (8, 2, 7)), ((8, 3, 0), (8, 3, 3))],
         what: "it may answer with the excluded bound of a range of _id in a clustered collection (SERVER-121822): \
                pagebucket asks for no such range, other programs may",
     },
-    // A critical advisory in the release notes of 8.3. The server's own test of it, of the participants of a
-    // rename, says what is lost: the target of one that is tried again after a step-down.
+    // A critical advisory in the release notes of 8.3, with these versions. The issue, of 15 October 2026, says
+    // that it was mended in 7.0, 8.0 and 9.0 as well; since which versions was not found.
     Defect {
         versions: &[((8, 3, 0), (8, 3, 13))],
-        what: "on a sharded cluster, a rename that is tried again may drop the renamed collection (SERVER-131805)",
+        what: "on a sharded cluster, a collection that is renamed into another database may be lost \
+               (SERVER-131805): pagebucket renames none, other programs may",
     },
-    // SERVER-130926.
+    // The record of the CVE has these versions. (SERVER-130926)
     Defect {
         versions: &[((7, 0, 0), (7, 0, 41)), ((8, 0, 0), (8, 0, 30)), ((8, 3, 0), (8, 3, 9))],
         what: "a user who may write can end it by a document that a validator refuses (CVE-2026-82058)",
     },
-    // SERVER-126021, and the advisory AV26-468 of the Canadian Centre for Cyber Security, which has the
-    // versions.
+    // The advisory AV26-468 of the Canadian Centre for Cyber Security has these versions. (SERVER-126021)
     Defect {
         versions: &[
             ((6, 0, 0), (6, 0, 28)),
@@ -64,19 +70,26 @@ const DEFECTS: &[Defect] = &[
     },
 ];
 
-/// The version that a server says it has.
+/// The version that a server says it has, and what it is if it is not MongoDB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerVersion {
     name: String,
     number: Number,
+    emulation: Option<&'static str>,
 }
 
 impl ServerVersion {
-    /// By the answer of `buildInfo`. A part that is no number is 0.
-    pub(crate) fn parse(name: &str) -> Self {
+    /// By the answers of `hello` and `buildInfo`, and the hosts of the connection string.
+    pub(crate) fn of(hello: &Document, build: &Document, hosts: &str) -> Self {
+        let version = Self::parse(build.get_str("version").unwrap_or("unknown"));
+        Self { emulation: recognise(hello, build, hosts), ..version }
+    }
+
+    /// A part that is no number is 0.
+    fn parse(name: &str) -> Self {
         let mut parts = name.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
         let mut part = || parts.next().unwrap_or(0);
-        Self { name: name.to_owned(), number: (part(), part(), part()) }
+        Self { name: name.to_owned(), number: (part(), part(), part()), emulation: None }
     }
 
     /// The release that it is a version of, such as 7.0.
@@ -84,8 +97,17 @@ impl ServerVersion {
         (self.number.0, self.number.1)
     }
 
-    /// What is known to be wrong with it at this time: a sentence for each.
-    pub fn warnings(&self, now: Instant) -> Vec<String> {
+    /// What is known to be wrong with it at this time, and that it lacks `missing` features: a sentence for
+    /// each. What is wrong with a version of MongoDB says nothing about an emulation of it.
+    pub fn warnings(&self, now: Instant, missing: &[&str]) -> Vec<String> {
+        let lacks = (!missing.is_empty()).then(|| missing.join("; and no "));
+        if let Some(name) = self.emulation {
+            let lacks = lacks.map(|what| format!("; it has no {what}")).unwrap_or_default();
+            return vec![format!(
+                "the server is {name}, which is not MongoDB, and pagebucket is not tested on it{lacks}"
+            )];
+        }
+        let lacks = lacks.map(|what| format!("the server has no {what}"));
         let (major, minor) = self.release();
         let today = &now.rfc3339()[..10];
         let end = ENDS.iter().find(|(release, end)| *release == (major, minor) && end.as_bytes() < today);
@@ -97,14 +119,17 @@ impl ServerVersion {
         let known = DEFECTS.iter().filter(|defect| {
             defect.versions.iter().any(|(first, mended)| (*first..*mended).contains(&self.number))
         });
-        let known = known.map(|defect| format!("MongoDB {self}: {}; upgrade the server", defect.what));
-        ended.into_iter().chain(known).collect()
+        let known = known.map(|defect| format!("MongoDB {}: {}; upgrade the server", self.name, defect.what));
+        ended.into_iter().chain(known).chain(lacks).collect()
     }
 }
 
 impl fmt::Display for ServerVersion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.name)
+        match self.emulation {
+            Some(name) => write!(formatter, "{} of MongoDB, emulated by {name}", self.name),
+            None => formatter.write_str(&self.name),
+        }
     }
 }
 
@@ -115,7 +140,7 @@ mod tests {
     /// The issues that are named of a version on this day, or "end".
     fn warned(version: &str, day: &str) -> Vec<&'static str> {
         let now = Instant::parse_rfc3339(&format!("{day}T12:00:00Z")).expect("a day");
-        let warnings = ServerVersion::parse(version).warnings(now);
+        let warnings = ServerVersion::parse(version).warnings(now, &[]);
         let issues =
             ["no longer supports", "SERVER-121822", "SERVER-131805", "CVE-2026-82058", "CVE-2026-8053"];
         let named = issues.into_iter().filter(|issue| warnings.iter().any(|warning| warning.contains(issue)));
@@ -131,14 +156,22 @@ mod tests {
             ("6.0.27", &[ended, memory][..]),
             ("6.0.28", &[ended]),
             ("7.0.28", &["CVE-2026-82058", memory]),
+            ("7.0.33", &["CVE-2026-82058", memory]),
             ("7.0.34", &["CVE-2026-82058"]),
+            ("7.0.40", &["CVE-2026-82058"]),
             ("7.0.41", &[]),
             ("8.0.18", &["CVE-2026-82058", memory]),
             ("8.0.19", &["SERVER-121822", "CVE-2026-82058", memory]),
+            ("8.0.22", &["CVE-2026-82058", memory]),
             ("8.0.29", &["CVE-2026-82058"]),
             ("8.0.30-rc0", &[]),
+            ("8.2.5", &[ended, memory]),
             ("8.2.6", &[ended, "SERVER-121822", memory]),
+            ("8.2.8", &[ended, memory]),
+            ("8.2.9", &[ended]),
+            ("8.3.1", &["SERVER-121822", "SERVER-131805", "CVE-2026-82058", memory]),
             ("8.3.2", &["SERVER-121822", "SERVER-131805", "CVE-2026-82058"]),
+            ("8.3.8", &["SERVER-131805", "CVE-2026-82058"]),
             ("8.3.12", &["SERVER-131805"]),
             ("8.3.13", &[]),
             ("9.0.0", &[]),
@@ -152,5 +185,19 @@ mod tests {
     fn support_ends_after_its_last_day() {
         assert!(warned("7.0.41", "2027-08-31").is_empty());
         assert_eq!(warned("7.0.41", "2027-09-01"), ["no longer supports"]);
+    }
+    #[test]
+    fn what_a_server_lacks_is_one_sentence() {
+        let now = Instant::parse_rfc3339("2026-11-27T12:00:00Z").expect("a day");
+        let build = mongodb::bson::doc! { "version": "6.0.27", "ferretdb": {} };
+        let emulation = ServerVersion::of(&Document::new(), &build, "127.0.0.1:27017");
+        assert_eq!(emulation.to_string(), "6.0.27 of MongoDB, emulated by FerretDB");
+        let sentence = "the server is FerretDB, which is not MongoDB, and pagebucket is not tested on it";
+        assert_eq!(emulation.warnings(now, &[]), [sentence]);
+        let both = ["streams: polls", "validators: none"];
+        let lacks = "no streams: polls; and no validators: none";
+        assert_eq!(emulation.warnings(now, &both), [format!("{sentence}; it has {lacks}")]);
+        let server = ServerVersion::parse("8.3.13");
+        assert_eq!(server.warnings(now, &both), [format!("the server has {lacks}")]);
     }
 }

@@ -204,11 +204,15 @@ async fn what_the_server_lacks_is_named() {
         "{ended:?}"
     );
     lacking("aggregate", 40324).await;
+    let warns = |said: &str| {
+        let mut lines = said.lines().filter(|line| line.contains("WARN"));
+        lines
+            .any(|line| line.contains("no change streams") && line.contains("no validators with $jsonSchema"))
+    };
+    let ended = run(&mut place.pagebucket("migrate", &["--check"])).await;
+    assert!(warns(&ended.err), "{ended:?}");
     let serving = place.serve(&[]).await;
-    eventually("the warning", PATIENCE, async || {
-        serving.err().lines().any(|line| line.contains("WARN") && line.contains("no change streams"))
-    })
-    .await;
+    eventually("the warning", PATIENCE, async || warns(&serving.err())).await;
     assert_eq!(serving.stop().await.status, Some(0));
     mongod.remove().await;
 }

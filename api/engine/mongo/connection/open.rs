@@ -210,7 +210,7 @@ async fn inspect(
     let admin = client.database("admin");
     let hello = admin.run_command(doc! { "hello": 1 }).await.map_err(|error| describe(&error, hosts))?;
     let build = admin.run_command(doc! { "buildInfo": 1 }).await.map_err(|error| describe(&error, hosts))?;
-    let version = ServerVersion::parse(build.get_str("version").unwrap_or("unknown"));
+    let version = ServerVersion::of(&hello, &build, hosts);
     if version.release() < oldest {
         return Err(ConnectError::TooOld(version.to_string()));
     }
