@@ -16,7 +16,7 @@ use mongodb::Client;
 use pagebucket::embedded::{self, Embedded, Options, Role};
 use tokio::time::{sleep, timeout};
 
-use crate::harness::{skip, test};
+use crate::harness::{mongod_on, skip, test};
 
 crate::harness::named!("embedded");
 
@@ -67,7 +67,10 @@ pub async fn moves_when_its_port_is_taken() {
 
     // It hangs up on mongod, which asks every member of its set whether that is itself. (One that is
     // silent is asked for 30 s; that works too, and is too slow for a test.)
-    let taker = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("mongod has left its port");
+    let take = || TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    // Under Wine, the port of a program that has ended is free a moment later.
+    until("mongod has left its port", || async { take().is_ok() }).await;
+    let taker = take().expect("it was free");
     std::thread::spawn(move || taker.incoming().for_each(drop));
 
     let mongod = place.serve().await;
@@ -320,15 +323,13 @@ impl Place {
         format!("mongodb://127.0.0.1:{}/?directConnection=true", self.port())
     }
 
-    /// As the mongod on the data has written it; 0 while there is none that has.
+    /// That of the mongod on the data; 0 while there is none.
     fn mongod_pid(&self) -> u32 {
-        let pid = fs::read_to_string(self.path().join("db/mongod.lock")).unwrap_or_default();
-        pid.trim().parse().unwrap_or(0)
+        mongod_on(&self.path().join("db")).unwrap_or(0)
     }
 
     fn mongod_is_gone(&self) -> bool {
-        // Its lock ends with it, however it ends.
-        fs::File::open(self.path().join("db/mongod.lock")).map_or(true, |lock| lock.try_lock().is_ok())
+        self.mongod_pid() == 0
     }
 }
 

@@ -29,7 +29,7 @@ pub use history::{
     TRADES, same,
 };
 pub use invariants::{Stored, stored, try_stored};
-pub use mongod::{Mongod, SteppedClock, free_port, shared};
+pub use mongod::{Mongod, SteppedClock, free_port, mongod_on, shared};
 pub use pagebucket_test_macros::{test, test_over};
 pub use proxy::{Harm, Nth, Proxy, Way};
 pub use replica_set::{ReplicaSet, Wires};

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::program::{PATIENCE, Raw, Serving, all_migrations, pagebucket, run, signal};
-use crate::harness::{TOTAL, TRADES, eventually, skip, test, trade};
+use crate::harness::{TOTAL, TRADES, eventually, mongod_on, skip, test, trade};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
 
@@ -51,15 +51,13 @@ impl Here {
         self.directory.join("data")
     }
 
-    /// As the mongod on the data has written it; 0 while there is none that has.
+    /// That of the mongod on the data; 0 while there is none.
     fn mongod_pid(&self) -> u32 {
-        let pid = fs::read_to_string(self.data().join("db/mongod.lock")).unwrap_or_default();
-        pid.trim().parse().unwrap_or(0)
+        mongod_on(&self.data().join("db")).unwrap_or(0)
     }
 
     fn mongod_runs(&self) -> bool {
-        // Its lock ends with it, however it ends.
-        fs::File::open(self.data().join("db/mongod.lock")).is_ok_and(|lock| lock.try_lock().is_err())
+        self.mongod_pid() != 0
     }
 }
 

@@ -4,9 +4,11 @@ mod process;
 mod stepped_clock;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -119,6 +121,21 @@ impl Source {
 /// Whether mongod is a program for Windows, which Wine runs (`scripts/fetch-mongod`).
 pub(super) fn is_under_wine() -> bool {
     matches!(Source::choose(), Source::Binary(binary) if binary.with_file_name("mongod.exe").exists())
+}
+
+/// The process of the mongod that runs on this data, by its command line: under Wine, what it writes into its
+/// lock is no number of this machine, and it holds no lock that others see.
+pub fn mongod_on(data: &Path) -> Option<u32> {
+    let data = std::fs::canonicalize(data).ok()?;
+    let processes = std::fs::read_dir("/proc").ok()?.flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(|pid| {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut arguments =
+            arguments.split(|byte| *byte == 0).skip_while(|argument| *argument != b"--dbpath");
+        let path = arguments.nth(1).map(|path| Path::new(OsStr::from_bytes(path)));
+        path.is_some_and(|path| std::fs::canonicalize(path).is_ok_and(|path| path == data))
+    })
 }
 
 fn engine_answers() -> bool {
