@@ -1,8 +1,8 @@
 //! What knows the driver, and neither histories nor page views: how a server is reached ([`connection`]), how
 //! long it may take ([`deadline`]), what goes wrong ([`error`]), reads that never go back in time
 //! ([`majority`]), writes that are applied at most once ([`session`]), what their answers mean ([`reply`]),
-//! changes as they happen ([`change_log`]), what one instance at a time does ([`lease`]), what is wrong with a
-//! server's version ([`server_version`]), and what is no MongoDB ([`emulation`]).
+//! changes as they happen ([`change_log`]), what one instance at a time does ([`lease`]), what is wrong with
+//! a server's version ([`server_version`]), and what is no MongoDB ([`emulation`]).
 
 pub(crate) mod change_log;
 pub(crate) mod connection;

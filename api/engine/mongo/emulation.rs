@@ -1,5 +1,5 @@
-//! Programs that speak MongoDB's protocol and are not MongoDB, and what gives each away. The table here is the
-//! one place to edit.
+//! Programs that speak MongoDB's protocol and are not MongoDB, and what gives each away. The table here is
+//! the one place to edit.
 
 use mongodb::bson::Document;
 
@@ -19,8 +19,8 @@ enum Sign {
 ///   `src/index.ts`): `ferretdb` in `buildInfo`, and the names of hosts. Earlier versions of it have `_t` in
 ///   `buildInfo` for Cosmos DB.
 /// - FerretDB 1, `internal/handler/msg_buildinfo.go`: `ferretdbVersion`.
-/// - DocumentDB, the extension of PostgreSQL that Azure serves too: its gateway puts `documentdb_versions` into
-///   `internal` of `hello` (github.com/documentdb/documentdb, issue 672), and earlier `cosmos_versions`.
+/// - DocumentDB, the extension of PostgreSQL that Azure serves too: its gateway puts `documentdb_versions`
+///   into `internal` of `hello` (github.com/documentdb/documentdb, issue 672), and earlier `cosmos_versions`.
 const EMULATIONS: &[(Sign, &str)] = &[
     (Sign::Build("ferretdb"), "FerretDB"),
     (Sign::Build("ferretdbVersion"), "FerretDB"),

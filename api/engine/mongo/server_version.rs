@@ -1,9 +1,9 @@
 //! The version of a server, and what is known to be wrong with versions. The two tables here are the one
 //! place to edit.
 //!
-//! Each range was looked up on 27 November 2026, in the source that is named beside it. What stands in MongoDB's
-//! issue tracker alone, and in no release notes and no advisory that was found, is that 8.0.20 and 8.2.7 have
-//! SERVER-121822 mended: the issue names the affected versions 8.0.19 and 8.2.6.
+//! Each range was looked up on 27 November 2026, in the source that is named beside it. That 8.0.20 and 8.2.7
+//! have SERVER-121822 mended stands in no release notes and no advisory that was found: only MongoDB's issue
+//! tracker names the affected versions, 8.0.19 and 8.2.6.
 
 use std::fmt;
 
@@ -15,7 +15,8 @@ use super::emulation::recognise;
 type Number = (u32, u32, u32);
 
 /// The day after which MongoDB no longer supports a release, by its lifecycle schedules
-/// (mongodb.com/legal/support-policy/lifecycles). 8.3 has "no sooner than October 2026" there, and 9.0 nothing.
+/// (mongodb.com/legal/support-policy/lifecycles). 8.3 has "no sooner than October 2026" there; nothing was
+/// found of 9.0.
 const ENDS: &[((u32, u32), &str)] = &[
     ((6, 0), "2025-07-31"),
     ((6, 1), "2023-02-09"),
@@ -45,8 +46,8 @@ const DEFECTS: &[Defect] = &[
         what: "it may answer with the excluded bound of a range of _id in a clustered collection (SERVER-121822): \
                pagebucket asks for no such range, other programs may",
     },
-    // A critical advisory in the release notes of 8.3, with these versions. The issue, of 15 October 2026, says
-    // that it was mended in 7.0, 8.0 and 9.0 as well; since which versions was not found.
+    // A critical advisory in the release notes of 8.3, with these versions. The issue names 7.0, 8.0
+    // and 9.0 for backports, too; which of their versions are wrong was not found.
     Defect {
         versions: &[((8, 3, 0), (8, 3, 13))],
         what: "on a sharded cluster, a collection that is renamed into another database may be lost \
