@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use pagebucket_engine::internal::tasks::KeptTasks;
 use pagebucket_http::auth::Authenticator;
 use pagebucket_http::auth::jwt::{Jwt, KeySource, OwnersClaim, Pace, Settings};
 use pagebucket_http::{Gate, OpenParts};
@@ -51,7 +52,7 @@ pub async fn gate() -> Result<Gate> {
         keys: KeySource::File(file.clone()),
         pace: Pace::default(),
     };
-    let jwt = Jwt::start(settings, Clock::system()).await;
+    let jwt = Jwt::start(settings, Clock::system(), &KeptTasks::default()).await;
     std::fs::remove_file(file)?;
     Ok(Gate::guarded(Authenticator { jwt: Some(jwt?), keys: None }, OpenParts::default()))
 }
