@@ -35,7 +35,7 @@ const SHARE: &[&str] = &[
     "series::views::a_view_of_many_generations_joins_them",
     "summaries::kept::",
     "summaries::tiles_answer_what_pages_cannot",
-    "upgrade::",
+    "upgrade::the_database_of_each_released_version_is_served",
 ];
 
 /// What cannot be tested on a mongod that Wine runs, by the beginning of its name, and why.

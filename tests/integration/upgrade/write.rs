@@ -16,7 +16,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::fixture::Fixture;
-use super::{KEY, Misread, PATIENCE, add, command, flip, setup};
+use super::{KEY, PATIENCE, command, setup};
 use crate::harness::{Client, SERIES, Setup, engine, eventually, shared, test};
 
 /// The database of the adopted collection, whose name is part of what identifies its documents.
@@ -28,22 +28,6 @@ pub const TRADES_IN_ALL: u64 = 655 + 5 + 12;
 /// The flags of `adopt` that name the adopted collection.
 pub fn source(uri: &str) -> [&str; 8] {
     ["--from", uri, "--from-database", OLD, "--collection", "old", "--into", "trades"]
-}
-
-/// A document of each kind, and another byte in it.
-pub fn misread() -> Vec<Misread> {
-    let of = |collection, which, change| Misread { collection, which, change };
-    vec![
-        of("trades", doc! { "customerId": 1_i64, "page": 30_i64 }, |page| {
-            let item = page.get_array_mut("history").expect("items")[3].as_document_mut().expect("an item");
-            item.insert("ticker", "MDC");
-        }),
-        // The beginning of a history whose first pages are retired.
-        of("notes", doc! { "count": 0, "firstPage": { "$gt": 1_i64 } }, |marker| add(marker, "firstPage")),
-        of("summary_tiles", doc! { "customerId": 1_i64, "size": { "$gt": 0 } }, |tile| flip(tile, "points")),
-        of("kept_summaries", doc! { "size": { "$gt": 0 } }, |tile| flip(tile, "points")),
-        of("idempotency_keys", doc! { "customerId": 1_i64 }, |record| flip(record, "fingerprint")),
-    ]
 }
 
 /// A trade every twenty seconds: a tile of them is shorter than its pages.
@@ -142,9 +126,9 @@ async fn a_fixture_is_written_if_one_is_named() {
     let service = setup(&fixture, mongod.uri(), &database).start().await;
     // What is told of customer 3 is told before its sweep.
     delete(&service.client, 3).await;
-    fixture.dump(&database, "database.jsonl").await;
+    fixture.dump(&database, "database.jsonl.gz").await;
     let old = database.client().database(OLD);
-    fixture.dump(&old, "old.jsonl").await;
+    fixture.dump(&old, "old.jsonl.gz").await;
     old.drop().await.expect("to drop");
     let requests: Vec<_> = requests()
         .into_iter()
