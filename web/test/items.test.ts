@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { suite } from "node:test";
+import { suite, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
 
 import { violationsOf } from "./axe.js";
@@ -77,9 +77,9 @@ suite("items in the explorer", { skip }, () => {
     return (filling ??= service.append("/v1/customers/77/trades", many));
   };
 
-  visit(
+  test(
     "an item is shown as it is stored, with what the definition does not declare, and is copied as JSON",
-    async (visitor) => {
+    visit(async (visitor) => {
       await service.append("/v1/rooms/attic/audit", [
         { actor: "ann", note: "first\nsecond", extra: { ip: "10.0.0.1", ports: [22, 80] }, at: "2026-01-05T00:00:00Z" },
         { actor: "bob", at: "2026-01-06T00:00:00Z" },
@@ -108,11 +108,10 @@ suite("items in the explorer", { skip }, () => {
       await eventually(copied, `${service.baseUrl}/explorer/rooms/attic/audit/1`);
       await page.getByRole("button", { name: "All of audit item 1" }).click();
       assert.equal(await page.locator("tr.opened").count(), 0);
-    },
-    { permissions: ["clipboard-read", "clipboard-write"] },
+    }, { permissions: ["clipboard-read", "clipboard-write"] }),
   );
 
-  visit("oldest and End lead to the oldest items of a selection, newest first", async (visitor) => {
+  test("oldest and End lead to the oldest items of a selection, newest first", visit(async (visitor) => {
     await service.append(`/v1/customers/${++customers}/trades`, trades(600));
     const path = `/explorer/customers/${customers}/trades?ticker=MDB`;
     const page = await visitor.open(path);
@@ -131,9 +130,9 @@ suite("items in the explorer", { skip }, () => {
     await eventually(() => seqs(page), all.slice(-50));
     await page.keyboard.press("Home");
     await eventually(() => seqs(page), all.slice(0, 50));
-  });
+  }));
 
-  visit("a rare value is searched for until everything is examined, and the search can be stopped", async (visitor) => {
+  test("a rare value is searched for until everything is examined, and the search can be stopped", visit(async (visitor) => {
     await fill();
     // The second request waits until the search is stopped.
     const page = await visitor.open("/problems");
@@ -162,9 +161,9 @@ suite("items in the explorer", { skip }, () => {
     await page.getByRole("combobox", { name: "Order" }).selectOption("asc");
     await eventually(() => seqs(page), [6, 12_346]);
     await page.getByText("everything is examined").waitFor();
-  });
+  }));
 
-  visit("a date and a time lead to the page where they are, in the zone of the browser or in UTC, in either order", async (visitor) => {
+  test("a date and a time lead to the page where they are, in the zone of the browser or in UTC, in either order", visit(async (visitor) => {
     await fill();
     const page = await visitor.open("/explorer/customers/77/trades");
     const marked = page.locator("tr.marked");
@@ -213,9 +212,9 @@ suite("items in the explorer", { skip }, () => {
     await page.getByLabel("Go to this date and time (Europe/Berlin)").fill("2030-01-01T00:00");
     await page.getByRole("button", { name: "Go", exact: true }).click();
     await eventually(() => marked.getAttribute("data-seq"), "25000");
-  }, { timezoneId: "Europe/Berlin" });
+  }, { timezoneId: "Europe/Berlin" }));
 
-  visit("rows of a view are as many as the reader wants, on any page and of a selection", async (visitor) => {
+  test("rows of a view are as many as the reader wants, on any page and of a selection", visit(async (visitor) => {
     await service.append(`/v1/customers/${++customers}/trades`, trades(120));
     const page = await visitor.open(`/explorer/customers/${customers}/trades`);
     await eventually(() => seqs(page), range(120, 111));
@@ -240,9 +239,9 @@ suite("items in the explorer", { skip }, () => {
     await page.locator("[data-live=stream]").waitFor();
     await service.append(`/v1/customers/${customers}/trades`, trades(1));
     await eventually(() => seqs(page), range(121, 96));
-  });
+  }));
 
-  visit("older items go on exactly where the newest end, and newer ones where those end: no row comes twice", async (visitor) => {
+  test("older items go on exactly where the newest end, and newer ones where those end: no row comes twice", visit(async (visitor) => {
     await service.append(`/v1/customers/${++customers}/trades`, trades(67));
     const page = await visitor.open(`/explorer/customers/${customers}/trades?_rows=25`);
     await eventually(() => seqs(page), range(67, 43));
@@ -272,9 +271,9 @@ suite("items in the explorer", { skip }, () => {
     await eventually(() => seqs(page), range(18, 42));
     await page.getByRole("combobox", { name: "Rows" }).selectOption("10");
     await eventually(() => seqs(page), range(33, 42));
-  });
+  }));
 
-  visit("the newest items are as many as a page has, and none of the steps is a 404", async (visitor) => {
+  test("the newest items are as many as a page has, and none of the steps is a 404", visit(async (visitor) => {
     await service.append(`/v1/customers/${++customers}/trades`, trades(11));
     const failed: string[] = [];
     const page = await visitor.open(`/explorer/customers/${customers}/trades`);
@@ -322,9 +321,9 @@ suite("items in the explorer", { skip }, () => {
     await eventually(() => seqs(page), range(1, 10));
     assert.equal(await page.locator("tr.marked").getAttribute("data-seq"), "5");
     assert.deepEqual(failed, []);
-  });
+  }));
 
-  visit("numbers and words do not break, long texts open, lines are lines, and emoji stay together", async (visitor) => {
+  test("numbers and words do not break, long texts open, lines are lines, and emoji stay together", visit(async (visitor) => {
     const long = `${"word ".repeat(790)}the end`;
     await service.append("/v1/rooms/loft/audit", [
       { actor: "carolina-of-the-north", note: long, count: 53_095_629, at: "2026-01-05T00:00:00Z" },
@@ -369,9 +368,9 @@ suite("items in the explorer", { skip }, () => {
     await page.setViewportSize({ width: 1280, height: 900 });
     await eventually(scrolls, true);
     assert.deepEqual(await lines(page.locator("td .cell")), Array(30).fill(1));
-  });
+  }));
 
-  visit("the edge of a column is dragged, and moved by keys, and the column stays as wide", async (visitor) => {
+  test("the edge of a column is dragged, and moved by keys, and the column stays as wide", visit(async (visitor) => {
     // More than a view has: elsewhere these keys lead to older ones.
     await service.append("/v1/rooms/hut/audit", Array.from({ length: 25 }, (_, count) => ({ actor: "ann", note: "one two three four five", count })));
     const page = await visitor.open("/explorer/rooms/hut/audit");
@@ -414,9 +413,9 @@ suite("items in the explorer", { skip }, () => {
     await eventually(async () => (await width()) > natural, true);
     await edge.press("Home");
     await eventually(width, natural);
-  });
+  }));
 
-  visit("columns are hidden, moved and pinned, and stay so", async (visitor) => {
+  test("columns are hidden, moved and pinned, and stay so", visit(async (visitor) => {
     await service.append("/v1/rooms/den/readings", [
       { ...Object.fromEntries(NAMES.map((name, index) => [name, 1_000_000 + index])), at: "2026-01-05T00:00:00Z" },
     ]);
@@ -441,9 +440,9 @@ suite("items in the explorer", { skip }, () => {
     await page.getByText("Table", { exact: true }).click();
     await page.getByRole("button", { name: "As the definition has them" }).click();
     await eventually(async () => (await heads()).slice(0, 4), ["seq", "field1", "field2", "field3"]);
-  });
+  }));
 
-  visit("a value of a filter is chosen by a click, with a comma too, and a text is found in what is loaded", async (visitor) => {
+  test("a value of a filter is chosen by a click, with a comma too, and a text is found in what is loaded", visit(async (visitor) => {
     await service.append("/v1/rooms/nook/audit", [
       { actor: "bob, ltd", note: "late delivery" },
       { actor: "ann", note: "on time" },
@@ -466,9 +465,9 @@ suite("items in the explorer", { skip }, () => {
     await page.goto(`${service.baseUrl}/explorer/rooms/nook/audit/1`);
     await page.getByRole("link", { name: "Only these" }).click();
     await eventually(() => seqs(page), [3, 1]);
-  });
+  }));
 
-  visit("all that is selected is taken along as CSV and NDJSON", async (visitor) => {
+  test("all that is selected is taken along as CSV and NDJSON", visit(async (visitor) => {
     await service.append(`/v1/customers/${++customers}/trades`, trades(1000));
     const page = await visitor.open(`/explorer/customers/${customers}/trades?ticker=AMD&from=2024-01-03&to=2024-01-31`);
     await eventually(async () => (await seqs(page)).length, 50);
@@ -493,9 +492,9 @@ suite("items in the explorer", { skip }, () => {
     await page.locator(".sheet").getByRole("button", { name: "Stop" }).click();
     await page.getByText("stopped: nothing was saved").waitFor();
     await page.unrouteAll({ behavior: "ignoreErrors" });
-  });
+  }));
 
-  visit("of a selection that is too large the first 100,000 items are taken along, and it is said that more follow", async (visitor) => {
+  test("of a selection that is too large the first 100,000 items are taken along, and it is said that more follow", visit(async (visitor) => {
     const file = join(service.directory, "many.ndjson");
     writeFileSync(file, trades(100_030).map((trade) => `${JSON.stringify({ ...trade, ticker: "MDB" })}\n`).join(""));
     service.command("import", file, "--history", "trades", "--owner", `${++customers}`);
@@ -508,9 +507,9 @@ suite("items in the explorer", { skip }, () => {
     await page.getByText("100,000 trades saved: more follow after number 100,000.").waitFor();
     const saved = readFileSync(await download.path(), "utf8").trimEnd().split("\n");
     assert.deepEqual([saved.length, JSON.parse(saved[0]!).seq, JSON.parse(saved.at(-1)!).seq], [100_000, 1, 100_000]);
-  });
+  }));
 
-  visit("the date of an append is of the browser's zone or of UTC, by the same switch, and the item names the zone", async (visitor) => {
+  test("the date of an append is of the browser's zone or of UTC, by the same switch, and the item names the zone", visit(async (visitor) => {
     const path = `/v1/customers/${++customers}/trades`;
     const page = await visitor.open(`/explorer/customers/${customers}/trades?_tab=append`);
     const field = (zone: string) => page.getByLabel(`date (${zone})`);
@@ -543,9 +542,9 @@ suite("items in the explorer", { skip }, () => {
     await page.getByRole("link", { name: "number 2" }).waitFor();
     const { items } = await service.get(path);
     assert.deepEqual(items.map(({ qty, date }: { qty: number; date: string }) => [qty, date]), [4, 5].map((qty) => [qty, "2024-03-09T13:30:05.000Z"]));
-  }, { timezoneId: "Europe/Berlin" });
+  }, { timezoneId: "Europe/Berlin" }));
 
-  visit("commands for a shell end: that of the stream is a comment", async (visitor) => {
+  test("commands for a shell end: that of the stream is a comment", visit(async (visitor) => {
     await service.append("/v1/rooms/shed/audit", Array.from({ length: 21 }, (_, index) => ({ actor: "ann", count: index })));
     const page = await visitor.open("/explorer/rooms/shed/audit");
     await page.getByText("21 audit items on 3 pages of 10").waitFor();
@@ -553,9 +552,9 @@ suite("items in the explorer", { skip }, () => {
     const lines = (await page.locator(".sheet code").innerText()).split("\n");
     assert.ok(lines.some((line) => line.startsWith("# curl") && line.includes("/live?")));
     assert.deepEqual(lines.filter((line) => line.includes("/live") && !line.startsWith("#")), []);
-  });
+  }));
 
-  visit("opened rows, menus and a marked row are right for assistive technology, and no wider than a phone", async (visitor) => {
+  test("opened rows, menus and a marked row are right for assistive technology, and no wider than a phone", visit(async (visitor) => {
     await service.append("/v1/rooms/cave/audit", [
       { actor: "ann", note: "x".repeat(3000), extra: { list: [1, 2] }, at: "2026-01-05T00:00:00Z" },
       { actor: "bob", at: "2026-01-05T00:00:00Z" },
@@ -577,5 +576,5 @@ suite("items in the explorer", { skip }, () => {
         assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, `${width}`);
       }
     }
-  });
+  }));
 });

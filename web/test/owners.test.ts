@@ -98,7 +98,7 @@ suite("the explorer's owners", { skip }, () => {
     Array.from({ length: count }, (_, day) => ({ type: "buy", ticker: "MDB", qty: day + 1, date: new Date(Date.UTC(2026, 0, 1 + day)).toISOString() }));
   const ids = (page: Page) => page.locator("main tbody th").allInnerTexts();
 
-  visit("are found as their ids are typed, and show their last items, what is retired, and who is erased", async (visitor) => {
+  test("are found as their ids are typed, and show their last items, what is retired, and who is erased", visit(async (visitor) => {
     for (const id of [3, 12, 13, 120, 129, 1200]) await service.append(`/v1/customers/${id}/trades`, trades(id === 13 ? 100 : 2));
     await eventually(async () => (await service.get("/v1/customers/13")).trades.firstPage > 1, true);
     const { firstSeq, first } = (await service.get("/v1/customers/13")).trades;
@@ -124,9 +124,9 @@ suite("the explorer's owners", { skip }, () => {
     await eventually(() => ids(page), ["129"]);
     await page.getByRole("link", { name: "2 trades of 129" }).click();
     await page.getByText("2 trades on 1 page of 10").waitFor();
-  });
+  }));
 
-  visit("who has something new is a list, the last ones first, with how many and the way to them", async (visitor) => {
+  test("who has something new is a list, the last ones first, with how many and the way to them", visit(async (visitor) => {
     for (const id of [701, 702, 703]) await service.append(`/v1/customers/${id}/trades`, trades(3));
     const page = await visitor.open("/");
     const customers = page.locator("section", { has: page.getByRole("heading", { name: "Customers" }) });
@@ -161,14 +161,14 @@ suite("the explorer's owners", { skip }, () => {
     await page.route("**/v1/trades/live", (route) => route.fulfill({ status: 410, contentType: "application/problem+json", body: JSON.stringify(tooOld) }), { times: 1 });
     await page.goBack();
     await eventually(async () => (await rows())[0], ["703", "3 trades", "6"]);
-  });
+  }));
 
-  visit("that nobody can say who has something new is said in words", async (visitor) => {
+  test("that nobody can say who has something new is said in words", visit(async (visitor) => {
     const page = await visitor.open("/problems");
     const problem = { type: "/problems#not-available", title: "Not available", status: 501, detail: "Without change streams this is not known." };
     await page.route("**/v1/trades/live", (route) => route.fulfill({ status: 501, contentType: "application/problem+json", body: JSON.stringify(problem) }));
     await page.goto(`${service.baseUrl}/explorer/customers?_new=on`);
     await page.getByRole("alert").getByText("Without change streams this is not known.").waitFor();
     assert.equal(await page.locator("main .loading").count(), 0);
-  });
+  }));
 });

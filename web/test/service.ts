@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
 
 import { PAGEBUCKET, RealService, root } from "../../clients/typescript/test/service.js";
@@ -118,13 +118,12 @@ export function stage(definitions: { history: string }[] = [], ...flags: string[
     await service.remove();
   });
   const visitorOf = (baseUrl: string, options?: BrowserContextOptions) => Visitor.of(browser!, baseUrl, options);
-  /** A test with a visitor of its own. */
-  const visit = (name: string, story: (visitor: Visitor) => Promise<void>, options?: BrowserContextOptions) =>
-    test(name, async () => {
-      const visitor = await visitorOf(service.baseUrl, options);
-      await story(visitor);
-      await visitor.leave();
-    });
+  /** What a test does, with a visitor of its own. Node.js names a failed test by the file that has called `test`. */
+  const visit = (story: (visitor: Visitor) => Promise<void>, options?: BrowserContextOptions) => async () => {
+    const visitor = await visitorOf(service.baseUrl, options);
+    await story(visitor);
+    await visitor.leave();
+  };
   return { service, visitorOf, visit };
 }
 

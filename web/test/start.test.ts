@@ -39,15 +39,15 @@ function wide(number: number) {
 suite("the explorer's start", { skip }, () => {
   const { service, visitorOf, visit } = stage([wide(1), wide(2)], "--allow-erase");
 
-  visit("the button of a sample says to whom its items are appended", async (visitor) => {
+  test("the button of a sample says to whom its items are appended", visit(async (visitor) => {
     const page = await visitor.open("/");
     await page.getByRole("button", { name: "Load sample messages for room 7f3a2c" }).waitFor();
     await page.getByRole("button", { name: "Load sample trades for customer 7" }).click();
     await page.waitForURL("**/explorer/customers/7/trades");
     await page.getByText("25 trades on 3 pages of 10").waitFor();
-  });
+  }));
 
-  visit("it is there before the service has said what it keeps, and says what it waits for", async (visitor) => {
+  test("it is there before the service has said what it keeps, and says what it waits for", visit(async (visitor) => {
     const page = await visitor.open("/livez");
     let answer = () => {};
     const asked = new Promise<void>((resolve) => (answer = resolve));
@@ -60,9 +60,9 @@ suite("the explorer's start", { skip }, () => {
     await page.getByRole("switch", { name: "Read only" }).waitFor();
     answer();
     await page.getByRole("heading", { name: "Customers" }).waitFor();
-  });
+  }));
 
-  visit("what could not be read is read again when the service is back, without a click", async (visitor) => {
+  test("what could not be read is read again when the service is back, without a click", visit(async (visitor) => {
     const page = await visitor.open("/explorer/customers");
     await page.getByRole("link", { name: "25 trades of 7" }).waitFor();
     await service.stop();
@@ -80,7 +80,7 @@ suite("the explorer's start", { skip }, () => {
     await problem.waitFor();
     await page.unroute("**/histories.json");
     await page.getByRole("link", { name: "25 trades of 7" }).waitFor();
-  });
+  }));
 
   test("it starts where the browser keeps nothing", async () => {
     // As a user forbids it in the settings of the browser: then even to name the storage fails.
@@ -118,7 +118,7 @@ suite("the explorer's start", { skip }, () => {
     }
   });
 
-  visit("whoever only reads sees nothing that stores, and an append says that it stays", async (visitor) => {
+  test("whoever only reads sees nothing that stores, and an append says that it stays", visit(async (visitor) => {
     const page = await visitor.open("/explorer/customers/7/trades?_tab=append");
     await page.getByText("What is appended stays: it can be neither changed nor taken back.").waitFor();
     const only = page.getByRole("switch", { name: "Read only" });
@@ -136,9 +136,9 @@ suite("the explorer's start", { skip }, () => {
     assert.equal(await page.getByRole("button", { name: /^Load sample/ }).count(), 0);
     await only.click();
     await page.getByRole("button", { name: /^Load sample/ }).first().waitFor();
-  });
+  }));
 
-  visit("pointing at a month without items opens nothing", async (visitor) => {
+  test("pointing at a month without items opens nothing", visit(async (visitor) => {
     const trade = (month: string) => ({ type: "buy", ticker: "MDB", qty: 1, date: `2026-${month}-05T00:00:00Z` });
     await service.append("/v1/customers/31/trades", ["01", "02", "12"].map(trade));
     const page = await visitor.open("/explorer/customers/31/trades?_tab=chart&by=1M&tz=UTC");
@@ -156,9 +156,9 @@ suite("the explorer's start", { skip }, () => {
     assert.equal(page.url(), address);
     await page.mouse.click(...at(0.975));
     await eventually(() => page.locator("tr[data-seq]").evaluateAll((rows) => rows.map((row) => row.getAttribute("data-seq"))), ["3"]);
-  });
+  }));
 
-  visit("an erased owner is a sentence with its date", async (visitor) => {
+  test("an erased owner is a sentence with its date", visit(async (visitor) => {
     await service.append("/v1/customers/66/trades", [{ type: "buy", ticker: "MDB", qty: 1 }]);
     assert.ok((await fetch(`${service.baseUrl}/v1/customers/66`, { method: "DELETE" })).ok);
     for (const path of ["/explorer/customers/66", "/explorer/customers/66/trades", "/explorer/customers/66/trades/1"]) {
@@ -167,7 +167,7 @@ suite("the explorer's start", { skip }, () => {
       assert.equal(await page.getByRole("alert").count(), 0, path);
       await page.close();
     }
-  });
+  }));
 
   test("what it learns of the service is short, whatever the definitions", async () => {
     for (const more of [0, 25]) {
