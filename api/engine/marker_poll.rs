@@ -1,5 +1,5 @@
-//! Asks at intervals how many markers each history has (`store/collection/marker_count.rs`), and how many bytes
-//! an item may take.
+//! Asks at intervals how many markers each history has (`store/collection/marker_count.rs`), and how many
+//! bytes an item may take.
 
 use std::sync::Arc;
 
