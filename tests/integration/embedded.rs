@@ -323,7 +323,7 @@ impl Place {
         format!("mongodb://127.0.0.1:{}/?directConnection=true", self.port())
     }
 
-    /// That of the mongod on the data; 0 while there is none.
+    /// The process id of the mongod that runs on the data. Without one it is 0.
     fn mongod_pid(&self) -> u32 {
         mongod_on(&self.path().join("db")).unwrap_or(0)
     }

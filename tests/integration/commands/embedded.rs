@@ -51,7 +51,7 @@ impl Here {
         self.directory.join("data")
     }
 
-    /// That of the mongod on the data; 0 while there is none.
+    /// The process id of the mongod that runs on the data. Without one it is 0.
     fn mongod_pid(&self) -> u32 {
         mongod_on(&self.data().join("db")).unwrap_or(0)
     }
