@@ -103,21 +103,20 @@ impl Erasures {
             true => damaged::sound_tombstone(of).await?,
             false => (marker::tombstone(of).await?, damaged::UNUSED),
         };
-        // Before the answer the log has it: what it does not have cannot be replayed after a restore.
+        // Before the answer the log has the numbers that are used now: what it does not have cannot be replayed
+        // after a restore.
         let mut tombstone = match tombstone {
-            None if begins => {
+            None if !begins => return Ok(Erasure::Swept),
+            Some(tombstone) if tombstone.since.is_some() => tombstone,
+            // A damaged one has no date: its age begins now.
+            _ => {
                 let erasure = bury(of, read, numbers, None).await?;
-                erasure_log::log(of).await?;
+                if begins {
+                    erasure_log::log(of).await?;
+                }
                 return Ok(erasure);
             }
-            None => return Ok(Erasure::Swept),
-            // Damaged: its age begins now.
-            Some(Marker { since: None, .. }) => return bury(of, read, damaged::UNUSED, None).await,
-            Some(tombstone) => tombstone,
         };
-        if begins {
-            LoggedErasure::of(tombstone).write(of, false);
-        }
         let tombstone = &mut tombstone;
         if tombstone.swept {
             self.key_scans.forget(owner);
@@ -127,11 +126,19 @@ impl Erasures {
                 // Pages that arrived late. A reopening may be under way.
                 false => delete_pages(of, Some(reopening(tombstone)), tombstone).await?,
             };
+            match (begins, is_clean) {
+                (true, true) => LoggedErasure::of(*tombstone).write(of, false),
+                (true, false) => erasure_log::log(of).await?,
+                (false, _) => {}
+            }
             return Ok(if is_clean { Erasure::Swept } else { Erasure::Erasing });
         }
         let aged = of.source.is_aged(tombstone.since);
         let scan = (owner.clone(), tombstone.since, aged);
         let mut done = delete_pages(of, None, tombstone).await?;
+        if begins {
+            LoggedErasure::of(*tombstone).write(of, false);
+        }
         if done {
             // After the pages: what is made later is made by an instance that does not know the tombstone
             // yet. The sweep comes after that.
