@@ -1,7 +1,7 @@
 //! `erase`, and what a server and its log say of erasures.
 
 use mongodb::bson::{Document, doc};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::keys::keys;
 use super::program::{Place, Serving, run, signal};
@@ -111,6 +111,30 @@ async fn who_erases_is_in_the_audit_log() {
     assert!(line["peer"].is_string(), "{line}");
     let numbers = (&erasure["event"], &erasure["history"], &erasure["first_page"], &erasure["second"]);
     assert_eq!(numbers, (&"owner-erased".into(), &"trades".into(), &1.into(), &0.into()), "{erasure}");
+}
+
+/// An append that was slow has opened a page behind the tombstone: its number is used.
+#[test]
+async fn the_log_has_the_numbers_of_late_pages() {
+    let place = Place::new().await;
+    let serving = place.serve(&["--allow-erase", "--log-format", "json"]).await;
+    let delete = async || {
+        let deleted = serving.client.send(reqwest::Method::DELETE, "/v1/customers/7", |request| request);
+        deleted.await.expect(200)
+    };
+    delete().await;
+    serving.client.append(8, &trade(1)).await.expect(201);
+    let trades = place.database().await.collection::<Document>("trades");
+    let mut late = trades.find_one(doc! { "customerId": 8 }).await.expect("an answer").expect("a bucket");
+    late.insert("_id", late.get_str("_id").expect("an id").replace("8_", "7_"));
+    late.insert("customerId", 7_i64);
+    trades.insert_one(late).await.expect("as an append writes it");
+    delete().await;
+    let ended = serving.stop().await;
+    let lines = ended.err.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let pages: Vec<Value> =
+        lines.filter(|line| line["event"] == "owner-erased").map(|line| line["first_page"].clone()).collect();
+    assert_eq!(pages, [json!(1), json!(2)]);
 }
 
 #[test]
