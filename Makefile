@@ -37,6 +37,7 @@ bench: ## compare appends, reads, streams, page views, summaries, time series an
 check: ## check format, lints, documentation, licences, packages and the OpenAPI document
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done
 	cargo fmt --all --check
+	! LC_ALL=C.UTF-8 grep -rnP --include='*.rs' '^(?=.{111})\s*//(?![/! ]*\|)' api benches examples tests || { echo 'comments end at 110 columns' >&2; exit 1; }
 	scripts/licences
 	scripts/once-more --self-test
 	cargo clippy --workspace --all-targets --features bench --locked -- -D warnings

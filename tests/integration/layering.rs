@@ -41,32 +41,6 @@ async fn no_crate_is_left_out() {
     assert_eq!(found, CRATES.map(str::to_owned).into());
 }
 
-/// rustfmt holds this for code. A row of a table has no other line to go to.
-#[test]
-async fn comments_end_at_110_columns() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut directories: Vec<PathBuf> =
-        ["api", "benches", "examples", "tests"].map(|name| root.join(name)).into();
-    let mut long = Vec::new();
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(&directory).expect("the sources") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = std::fs::read_to_string(&path).expect("text");
-                let lines = (1..).zip(text.lines()).filter(|(_, line)| {
-                    let comment = line.trim_start();
-                    let is_row = comment.trim_start_matches(['/', '!', ' ']).starts_with('|');
-                    comment.starts_with("//") && !is_row && line.chars().count() > 110
-                });
-                long.extend(lines.map(|(number, _)| format!("{}:{number}", path.display())));
-            }
-        }
-    }
-    assert!(long.is_empty(), "{long:#?}");
-}
-
 /// A reader who opens one file of a circle has to open them all.
 #[test]
 async fn no_files_use_each_other() {

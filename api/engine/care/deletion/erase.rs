@@ -103,8 +103,8 @@ impl Erasures {
             true => damaged::sound_tombstone(of).await?,
             false => (marker::tombstone(of).await?, damaged::UNUSED),
         };
-        // Before the answer the log has the numbers that are used now: what it does not have cannot be replayed
-        // after a restore.
+        // Before the answer the log has the numbers that are used now: what it does not have cannot be
+        // replayed after a restore.
         let mut tombstone = match tombstone {
             None if !begins => return Ok(Erasure::Swept),
             Some(tombstone) if tombstone.since.is_some() => tombstone,
