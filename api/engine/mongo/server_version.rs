@@ -53,6 +53,16 @@ const DEFECTS: &[Defect] = &[
         what: "on a sharded cluster, a collection that is renamed into another database may be lost \
                (SERVER-131805): pagebucket renames none, other programs may",
     },
+    // The record of the CVE in the national vulnerability database of the USA has these versions.
+    Defect {
+        versions: &[
+            ((7, 0, 0), (7, 0, 35)),
+            ((8, 0, 0), (8, 0, 24)),
+            ((8, 2, 0), (8, 2, 10)),
+            ((8, 3, 0), (8, 3, 3)),
+        ],
+        what: "anybody who reaches its port can end it (CVE-2026-9740)",
+    },
     // The record of the CVE has these versions. (SERVER-130926)
     Defect {
         versions: &[((7, 0, 0), (7, 0, 41)), ((8, 0, 0), (8, 0, 30)), ((8, 3, 0), (8, 3, 9))],
@@ -142,8 +152,14 @@ mod tests {
     fn warned(version: &str, day: &str) -> Vec<&'static str> {
         let now = Instant::parse_rfc3339(&format!("{day}T12:00:00Z")).expect("a day");
         let warnings = ServerVersion::parse(version).warnings(now, &[]);
-        let issues =
-            ["no longer supports", "SERVER-121822", "SERVER-131805", "CVE-2026-82058", "CVE-2026-8053"];
+        let issues = [
+            "no longer supports",
+            "SERVER-121822",
+            "SERVER-131805",
+            "CVE-2026-9740",
+            "CVE-2026-82058",
+            "CVE-2026-8053",
+        ];
         let named = issues.into_iter().filter(|issue| warnings.iter().any(|warning| warning.contains(issue)));
         let named: Vec<_> = named.collect();
         assert_eq!(named.len(), warnings.len(), "{warnings:?}");
@@ -153,26 +169,30 @@ mod tests {
     #[test]
     fn a_version_is_warned_of_from_the_first_that_is_wrong_to_the_last() {
         let (ended, memory) = ("no longer supports", "CVE-2026-8053");
+        let (anybody, validator) = ("CVE-2026-9740", "CVE-2026-82058");
         for (version, expected) in [
             ("6.0.27", &[ended, memory][..]),
             ("6.0.28", &[ended]),
-            ("7.0.28", &["CVE-2026-82058", memory]),
-            ("7.0.33", &["CVE-2026-82058", memory]),
-            ("7.0.34", &["CVE-2026-82058"]),
-            ("7.0.40", &["CVE-2026-82058"]),
+            ("7.0.28", &[anybody, validator, memory]),
+            ("7.0.33", &[anybody, validator, memory]),
+            ("7.0.34", &[anybody, validator]),
+            ("7.0.35", &[validator]),
+            ("7.0.40", &[validator]),
             ("7.0.41", &[]),
-            ("8.0.18", &["CVE-2026-82058", memory]),
-            ("8.0.19", &["SERVER-121822", "CVE-2026-82058", memory]),
-            ("8.0.22", &["CVE-2026-82058", memory]),
-            ("8.0.29", &["CVE-2026-82058"]),
+            ("8.0.18", &[anybody, validator, memory]),
+            ("8.0.19", &["SERVER-121822", anybody, validator, memory]),
+            ("8.0.22", &[anybody, validator, memory]),
+            ("8.0.23", &[anybody, validator]),
+            ("8.0.29", &[validator]),
             ("8.0.30-rc0", &[]),
-            ("8.2.5", &[ended, memory]),
-            ("8.2.6", &[ended, "SERVER-121822", memory]),
-            ("8.2.8", &[ended, memory]),
-            ("8.2.9", &[ended]),
-            ("8.3.1", &["SERVER-121822", "SERVER-131805", "CVE-2026-82058", memory]),
-            ("8.3.2", &["SERVER-121822", "SERVER-131805", "CVE-2026-82058"]),
-            ("8.3.8", &["SERVER-131805", "CVE-2026-82058"]),
+            ("8.2.5", &[ended, anybody, memory]),
+            ("8.2.6", &[ended, "SERVER-121822", anybody, memory]),
+            ("8.2.8", &[ended, anybody, memory]),
+            ("8.2.9", &[ended, anybody]),
+            ("8.2.10", &[ended]),
+            ("8.3.1", &["SERVER-121822", "SERVER-131805", anybody, validator, memory]),
+            ("8.3.2", &["SERVER-121822", "SERVER-131805", anybody, validator]),
+            ("8.3.8", &["SERVER-131805", validator]),
             ("8.3.12", &["SERVER-131805"]),
             ("8.3.13", &[]),
             ("9.0.0", &[]),
