@@ -6,7 +6,9 @@ use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::harness::{ALL, Client, History, INVALID_ITEM, Service, TOTAL, shared, test, test_over};
+use crate::harness::{
+    ALL, Client, History, INVALID_ITEM, NOTES, SMALL, Service, TOTAL, shared, test, test_over,
+};
 
 const WRITERS: u64 = 64;
 const EACH: u64 = 20;
@@ -60,7 +62,7 @@ async fn sixty_four_writers_to_one_owner(history: &'static History) {
     check(&service, &acknowledged).await;
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn sixty_four_writers_through_two_instances(history: &'static History) {
     let first = Service::of(history).await;
     let second = first.sibling(shared().await).await;
@@ -99,7 +101,7 @@ async fn the_manuals_statement_loses_trades() {
 }
 
 /// The address of arrays takes what the address of an append takes, one item aside.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_batch_is_an_append_of_an_array(history: &'static History) {
     let service = Service::of(history).await;
     let (client, batch) = (&service.client, history.at(7, "/batch"));
@@ -165,7 +167,7 @@ async fn arrays_keep_their_order_among_racing_writers(history: &'static History)
 }
 
 /// Across 9 and 10 digits, negative seconds, and five pages in one second.
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn bucket_order_is_page_order(history: &'static History) {
     let service = Service::of(history).await;
     let dates = [
@@ -202,7 +204,7 @@ async fn bucket_order_is_page_order(history: &'static History) {
 }
 
 /// Owners whose ids begin alike, or differ in case.
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn owners_do_not_see_each_other(history: &'static History) {
     const OWNERS: [u64; 5] = [1, 2, 11, 12, 123];
     let service = Service::of(history).await;

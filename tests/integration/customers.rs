@@ -8,7 +8,7 @@ use mongodb::bson::doc;
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{ALL, History, SMALL, Service, TOTAL, fill, spawn, test, test_over, trade};
+use crate::harness::{History, NOTES, SMALL, Service, TOTAL, fill, spawn, test, test_over, trade};
 
 const GREATEST: u64 = (1 << 53) - 1;
 
@@ -37,7 +37,7 @@ async fn walk(service: &Service, first: &str) -> Vec<Vec<(Value, u64, u64)>> {
     pages
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn all_of_them_in_order(history: &'static History) {
     let service = Service::of(history).await;
     let all = history.owners_path();
@@ -111,7 +111,7 @@ async fn the_greatest_id_there_is() {
     assert_eq!(pages, [[(json!(GREATEST - 1), 1, 1)], [(json!(GREATEST), 1, 1)]]);
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn new_ones_do_not_disturb_a_walk(history: &'static History) {
     let service = Service::of(history).await;
     let own: Vec<u64> = (1..=60).map(|n| n * 10).collect();
@@ -141,7 +141,7 @@ async fn new_ones_do_not_disturb_a_walk(history: &'static History) {
     writer.await.expect("every append is stored");
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_corrupt_tail_is_told(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append(1, &history.item(1)).await.expect(201);

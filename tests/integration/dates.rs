@@ -4,7 +4,7 @@ use mongodb::bson::{DateTime, Document};
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{ALL, Client, History, SMALL, Service, TOTAL, amount, spawn, test, test_over};
+use crate::harness::{ALL, Client, History, NOTES, SMALL, Service, TOTAL, amount, spawn, test, test_over};
 
 const DAY: i64 = 86_400_000;
 /// 2004-01-01T00:00:00Z
@@ -180,7 +180,7 @@ async fn walks_lead_through_the_span(history: &'static History) {
     assert_eq!(history.seqs(&after), there);
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn offsets_are_normalised(history: &'static History) {
     let service = Service::of(history).await;
     append(&service.client, 1, 1, &[START - 1, START, START + DAY - 1, START + DAY]).await;
@@ -244,7 +244,7 @@ async fn what_is_no_span_is_refused() {
 }
 
 /// Half of what is written is of the span; every one of these is seen once.
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn a_walk_beside_a_writer(history: &'static History) {
     const ITEMS: u64 = 2_000;
     let service = Service::of(history).await;

@@ -198,7 +198,7 @@ async fn walks_begin_with_the_first_item_that_is_there(history: &'static History
     }
 }
 
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn a_history_keeps_as_many_pages_as_its_flag_says(history: &'static History) {
     let service = keeping(shared().await, history, 2).start().await;
     let kept = async || {
@@ -216,7 +216,7 @@ async fn a_history_keeps_as_many_pages_as_its_flag_says(history: &'static Histor
     }
 }
 
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn a_history_keeps_pages_for_as_many_days_as_its_flag_says(history: &'static History) {
     let mut setup = setup(shared().await, history);
     let most = NonZeroU32::new(365).expect("days");
@@ -337,7 +337,7 @@ async fn an_erased_owner_is_410_on_every_instance(history: &'static History) {
 }
 
 /// On two instances. The neighbour, owner 2, notices nothing.
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn an_owner_is_erased_while_clients_write_and_read(history: &'static History) {
     let mongod = shared().await;
     let one = setup(mongod, history).start().await;

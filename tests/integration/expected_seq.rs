@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::faults::{fail, heal};
 use crate::harness::{
-    ALL, Answer, Client, Harm, History, Mongod, NOTES, Proxy, Service, Setup, TOTAL, TRADES, Way, shared,
+    Answer, Client, Harm, History, Mongod, NOTES, Proxy, Service, Setup, TOTAL, TRADES, Way, shared,
     test_over,
 };
 use crate::uploads::upload;
@@ -59,7 +59,7 @@ fn unexpected(answer: &Answer) -> Value {
     problem
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn one_of_thirty_two_succeeds(history: &'static History) {
     let service = Service::of(history).await;
     let other = service.sibling(shared().await).await;
@@ -87,7 +87,7 @@ async fn one_of_thirty_two_succeeds(history: &'static History) {
 }
 
 /// Half of them beside appends that expect nothing.
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn those_that_succeed_among_others_are_where_they_expect(history: &'static History) {
     let service = Service::of(history).await;
     let other = service.sibling(shared().await).await;
@@ -146,7 +146,7 @@ async fn one_of_thirty_two_succeeds_whatever_is_lost(history: &'static History) 
     mongod.remove().await;
 }
 
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn a_refusal_is_not_remembered(history: &'static History) {
     let service = Service::of(history).await;
     let (client, item) = (&service.client, &history.item(1));
@@ -167,7 +167,7 @@ async fn a_refusal_is_not_remembered(history: &'static History) {
 
 /// A client may have seen what a new primary does not know yet that a majority has. So the primary makes sure
 /// that it is one.
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn a_greater_total_than_was_read_is_confirmed(history: &'static History) {
     let confirmed = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&confirmed);
@@ -189,7 +189,7 @@ async fn a_greater_total_than_was_read_is_confirmed(history: &'static History) {
     }
 }
 
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn bad_input(history: &'static History) {
     let service = Service::of(history).await;
     let client = &service.client;

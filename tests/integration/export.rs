@@ -244,7 +244,7 @@ async fn bad_parameters() {
     service.client.get("/v1/customers/0/trades/export.csv").await.problem(400, "invalid-parameter");
 }
 
-#[test_over(&[TRADES, READINGS])]
+#[test_over(&[TRADES])]
 async fn it_is_of_the_moment_it_began(history: &'static History) {
     let service = Service::of(history).await;
     // Far more than what is under way between the two sides.
@@ -368,7 +368,7 @@ async fn compressed_it_does_not_wait_to_fill_a_block() {
     mongod.remove().await;
 }
 
-#[test_over(&[TRADES, READINGS])]
+#[test_over(&[TRADES])]
 async fn a_short_outage_is_waited_for(history: &'static History) {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).of(history).start().await;
@@ -389,7 +389,7 @@ async fn a_short_outage_is_waited_for(history: &'static History) {
 }
 
 /// Whatever came is whole up to some row; then there is an error, not an end; behind that row it goes on.
-#[test_over(&[TRADES, READINGS])]
+#[test_over(&[TRADES])]
 async fn it_breaks_off_with_an_error_and_can_go_on(history: &'static History) {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).of(history).start().await;

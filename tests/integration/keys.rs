@@ -12,12 +12,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    ALL, Harm, History, INVALID_ITEM, Proxy, Service, Setup, Way, eventually, shared, test, test_over, trade,
+    ALL, Harm, History, INVALID_ITEM, NOTES, Proxy, SMALL, Service, Setup, Way, eventually, shared, test,
+    test_over, trade,
 };
 
 const REPLAYED: &str = "idempotency-replayed";
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn sent_again_it_is_answered_the_same(history: &'static History) {
     let service = Service::of(history).await;
     let first = service.client.append_once(1, "k-1", &history.item(5)).await;
@@ -94,7 +95,7 @@ async fn another_body_under_the_same_key_is_refused(history: &'static History) {
     service.client.append_once(1, "other", &history.item(7)).await.expect(201);
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn a_key_belongs_to_one_owner(history: &'static History) {
     let service = Service::of(history).await;
     for customer in [1, 2, 12] {
@@ -122,7 +123,7 @@ async fn a_malformed_key_is_refused() {
     assert_eq!(service.stored(1).await.numbers, [1]);
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn eight_at_once_through_two_instances(history: &'static History) {
     let service = Service::of(history).await;
     let sibling = service.sibling(shared().await).await;
@@ -159,7 +160,7 @@ async fn let_items_fail(service: &Service, refusing: bool) {
     service.database.run_command(command).await.expect("another validator");
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_request_cut_off_after_its_record_is_completed(history: &'static History) {
     let service = Service::of(history).await;
     let page = history.page_size;
@@ -177,7 +178,7 @@ async fn a_request_cut_off_after_its_record_is_completed(history: &'static Histo
     service.stored(1).await.holds_exactly((1..=page as i64 + 1).chain([777]));
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn a_request_cut_off_between_two_pages_is_completed(history: &'static History) {
     let service = Service::of(history).await;
     let (page, before, count) = (history.page_size, history.pages(0.5), history.pages(1.2).max(2));
@@ -204,7 +205,7 @@ async fn a_request_cut_off_between_two_pages_is_completed(history: &'static Hist
 }
 
 /// Its look-up has used up the time that a commit needs.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_repeat_with_too_little_time_left_stores_nothing(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri()).of(history);
@@ -239,7 +240,7 @@ fn take(seen: &Seen) -> Vec<String> {
 }
 
 /// Without a key nothing; with one a record more; sent again, the record and, once, the items.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn what_a_key_costs(history: &'static History) {
     let seen = Seen::default();
     let watch = Arc::clone(&seen);
@@ -270,7 +271,7 @@ async fn what_a_key_costs(history: &'static History) {
     );
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_record_lives_from_its_last_use(history: &'static History) {
     let service = Service::of(history).await;
     let records = service.database.collection::<Document>("idempotency_keys");

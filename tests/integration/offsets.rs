@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{ALL, Answer, History, Service, TOTAL, spawn, test, test_over, trade};
+use crate::harness::{ALL, Answer, History, NOTES, Service, TOTAL, spawn, test, test_over, trade};
 
 /// The sequence numbers at an offset, in the order shown.
 fn expected(order: &str, total: u64, offset: u64, limit: u64) -> Vec<u64> {
@@ -59,7 +59,7 @@ async fn sizes_are_exact_in_either_order(history: &'static History) {
     }
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn beyond_the_end_is_empty(history: &'static History) {
     let total = history.pages(2.5);
     let service = Service::filled(history, total).await;
@@ -88,7 +88,7 @@ async fn beyond_the_end_is_empty(history: &'static History) {
 
 /// A grid that names the moment it began at, in either order: no row twice, none missing, and the totals of
 /// that moment.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_hundred_windows_beside_a_writer(history: &'static History) {
     const LIMIT: u64 = 7;
     let began = 100 * LIMIT - 3;
@@ -142,7 +142,7 @@ async fn a_hundred_windows_beside_a_writer(history: &'static History) {
 }
 
 /// From any window, though items are appended after each: the links keep order, limit and moment.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn links_lead_through_one_moment(history: &'static History) {
     let mut total = history.pages(3.5).max(7);
     let service = Service::filled(history, total).await;
@@ -179,7 +179,7 @@ async fn links_lead_through_one_moment(history: &'static History) {
 
 /// In every listing with totals, whichever way it is asked for; in its 304 and for HEAD too, and if it is
 /// compressed.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn headers_tell_what_is_shown(history: &'static History) {
     let (page, total) = (history.page_size, history.pages(2.5));
     let service = Service::filled(history, total).await;

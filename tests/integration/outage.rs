@@ -146,7 +146,7 @@ async fn ten_seconds_without_a_database(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn killed_under_load(history: &'static History) {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).of(history).start().await;

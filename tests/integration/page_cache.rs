@@ -9,7 +9,8 @@ use mongodb::bson::{Document, doc};
 use serde_json::json;
 
 use crate::harness::{
-    ALL, Harm, History, ITEM_NOT_FOUND, Proxy, SMALL, Service, Setup, TOTAL, Way, shared, spawn, test_over,
+    ALL, Harm, History, ITEM_NOT_FOUND, NOTES, Proxy, SMALL, Service, Setup, TOTAL, TRADES, Way, shared,
+    spawn, test_over,
 };
 
 /// A service that counts its `find`s on the history, with so many bytes for pages.
@@ -35,7 +36,7 @@ async fn started(history: &'static History, bytes: u64, items: u64) -> (Service,
 
 const MIB: u64 = 1024 * 1024;
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn many_misses_at_once_are_one_fetch(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let (setup, finds) = counting(Setup::at(&proxy.uri()).of(history), MIB);
@@ -119,7 +120,7 @@ async fn who_turns_pages_is_read_ahead_of(history: &'static History) {
 }
 
 /// Each has its own page, or learns that there is none; who asked for a corrupt one is alone with that.
-#[test_over(SMALL)]
+#[test_over(&[NOTES])]
 async fn many_pages_at_once_are_few_fetches(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let (setup, finds) = counting(Setup::at(&proxy.uri()).of(history), 0);
@@ -161,7 +162,7 @@ async fn many_pages_at_once_are_few_fetches(history: &'static History) {
     }
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn turned_off_it_keeps_nothing(history: &'static History) {
     let (service, finds) = started(history, 0, history.pages(3.5)).await;
     // A window of the first two pages, or of their ends.
@@ -177,7 +178,7 @@ async fn turned_off_it_keeps_nothing(history: &'static History) {
     assert_eq!(finds.load(Ordering::Relaxed), 3 + 3 * 2);
 }
 
-#[test_over(SMALL)]
+#[test_over(&[TRADES])]
 async fn it_is_bounded_in_bytes(history: &'static History) {
     const BYTES: u64 = 50_000;
     // Of 50,000 bytes: more pages than fit, however short they are.
@@ -204,7 +205,7 @@ async fn it_is_bounded_in_bytes(history: &'static History) {
     assert!(kept > BYTES as f64 / 2.0 && kept <= BYTES as f64, "{kept}");
 }
 
-#[test_over(ALL)]
+#[test_over(&[TRADES])]
 async fn a_page_that_is_not_full_is_never_kept(history: &'static History) {
     let size = history.page_size;
     // The last eight counts of a page.
@@ -225,7 +226,7 @@ async fn a_page_that_is_not_full_is_never_kept(history: &'static History) {
 
 /// One asks for a page, and its answer is long on the way. Meanwhile an item is appended and
 /// acknowledged. Every later request must see it, and not what the first one is waiting for.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn who_came_later_sees_what_came_between(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let service = Setup::at(&proxy.uri()).of(history).start().await;

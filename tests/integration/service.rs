@@ -9,7 +9,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    ALL, History, ITEM_NOT_FOUND, Service, Setup, TOTAL, eventually, shared, test, test_over, trade, trade_at,
+    ALL, History, ITEM_NOT_FOUND, NOTES, Service, Setup, TOTAL, eventually, shared, test, test_over, trade,
+    trade_at,
 };
 
 #[test]
@@ -60,7 +61,7 @@ async fn an_append_and_its_pages() {
     service.client.get("/v1/customers/7/trades?page=4").await.problem(404, "page-not-found");
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn an_empty_history(history: &'static History) {
     let service = Service::of(history).await;
     let body = service.client.get(&history.path(9_007_199_254_740_991)).await.expect(200);
@@ -78,7 +79,7 @@ async fn an_empty_history(history: &'static History) {
     assert!(totals.get("first").is_none() && totals.get("last").is_none(), "{owner}");
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn newest_first(history: &'static History) {
     let service = Service::of(history).await;
     let total = history.pages(2.5);

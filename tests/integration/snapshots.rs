@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{ALL, Answer, History, Service, Setup, TOTAL, shared, test_over};
+use crate::harness::{Answer, History, NOTES, READINGS, SMALL, Service, Setup, TOTAL, shared, test_over};
 
 const IMMUTABLE: &str = "private, max-age=31536000, immutable";
 
@@ -46,7 +46,7 @@ fn is_snapshot(answer: &Answer) -> bool {
 }
 
 /// The same totals in every window, either way, while the history grows; then on with what is newer.
-#[test_over(ALL)]
+#[test_over(&[NOTES, READINGS])]
 async fn a_walk_is_of_the_moment_it_began_at(history: &'static History) {
     let service = Service::of(history).await;
     let mut total = history.pages(20.3);
@@ -97,7 +97,7 @@ async fn a_walk_is_of_the_moment_it_began_at(history: &'static History) {
 }
 
 /// Whether its items were on full pages then or not: it has the items and the totals of then.
-#[test_over(ALL)]
+#[test_over(&[NOTES, READINGS])]
 async fn any_window_is_of_that_moment(history: &'static History) {
     let service = Service::of(history).await;
     let (page, total) = (history.page_size, history.pages(4.8).max(9));
@@ -136,7 +136,7 @@ async fn any_window_is_of_that_moment(history: &'static History) {
     assert_eq!((none.expect(200)[TOTAL].as_u64(), is_snapshot(&none)), (Some(0), false));
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES, READINGS])]
 async fn a_walk_over_remembered_pages_asks_nobody(history: &'static History) {
     let (service, seen) = observed(history, 2 * MIB).await;
     let (page, limit) = (history.page_size, history.page_size.min(100));
@@ -178,7 +178,7 @@ async fn a_walk_over_remembered_pages_asks_nobody(history: &'static History) {
 }
 
 /// By whichever instance, also one that has seen nothing yet.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_known_snapshot_asks_nobody(history: &'static History) {
     let (service, seen) = observed(history, 0).await;
     let total = history.pages(5.5);
@@ -209,7 +209,7 @@ async fn a_known_snapshot_asks_nobody(history: &'static History) {
 }
 
 /// Totals beyond what there is are not believed, whoever had them.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn what_is_beyond_the_end_is_never_shown(history: &'static History) {
     let (service, seen) = observed(history, MIB).await;
     let (many, few) = (history.pages(20.0), history.pages(5.5));
@@ -242,7 +242,7 @@ async fn what_is_beyond_the_end_is_never_shown(history: &'static History) {
 }
 
 /// A new process has seen nothing; one look at the tail tells it of all the moments before.
-#[test_over(ALL)]
+#[test_over(&[NOTES, READINGS])]
 async fn another_instance_finds_out_once(history: &'static History) {
     let service = Service::of(history).await;
     // Windows that are pages, or parts of them.
@@ -284,7 +284,7 @@ async fn another_instance_finds_out_once(history: &'static History) {
 }
 
 /// Each is shown its own.
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn many_owners_do_not_mix(history: &'static History) {
     let service = Service::of(history).await;
     let (two, page) = (history.pages(2.0), history.page_size.min(100));
@@ -304,7 +304,7 @@ async fn many_owners_do_not_mix(history: &'static History) {
 }
 
 /// With nothing in memory pages come from the database, by one command and without the tail.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn nothing_remembered_is_needed(history: &'static History) {
     let (service, seen) = observed(history, 0).await;
     let total = history.pages(40.5);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::commands::program::Place;
 use crate::harness::{
-    ALL, Answer, Client, History, INVALID_ITEM, READINGS, Service, TRADES, test, test_over, trade,
+    Answer, Client, History, INVALID_ITEM, NOTES, READINGS, SMALL, Service, TRADES, test, test_over, trade,
 };
 use faults::{ANSWERS, BY_LINE};
 use wire::Upload;
@@ -43,7 +43,7 @@ pub fn of(customer: u64, qty: u64) -> String {
     TRADES.line_of(customer, qty)
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn one_summary(history: &'static History) {
     let service = Service::of(history).await;
     let path = history.uploads(7);
@@ -98,7 +98,7 @@ async fn what_is_wrong_with_a_line_is_its_own_matter() {
     assert_eq!(service.stored(7).await.numbers, [1, 6]);
 }
 
-#[test_over(ALL)]
+#[test_over(&[TRADES])]
 async fn an_outcome_for_each_line_as_it_commits(history: &'static History) {
     let service = Service::of(history).await;
     let mut upload = Upload::begin(service.address(), &history.outcomes(7), &[]).await;
@@ -157,7 +157,7 @@ async fn problems_beyond_the_first_are_counted() {
     assert_eq!(problem["errorsOmitted"], 43, "50 unknown fields, and 3 that are not there");
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn many_owners_at_once(history: &'static History) {
     let service = Service::of(history).await;
     let mut body = String::new();
@@ -187,7 +187,7 @@ async fn many_owners_at_once(history: &'static History) {
     assert_eq!(String::from_utf8_lossy(&answer.body), expected);
 }
 
-#[test_over(ALL)]
+#[test_over(&[TRADES])]
 async fn others_may_append_meanwhile(history: &'static History) {
     let service = Service::of(history).await;
     let others = async {
@@ -268,7 +268,7 @@ async fn what_no_upload_is() {
     assert_eq!(client.total(7).await, 4);
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_history_that_takes_no_more(history: &'static History) {
     let service = Service::of(history).await;
     // Its last page is full, and begins in the last second there is.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::harness::{ALL, Client, History, Service, TOTAL, spawn, test_over};
+use crate::harness::{ALL, Client, History, NOTES, READINGS, Service, TOTAL, spawn, test_over};
 
 #[test_over(ALL)]
 async fn sizes_are_exact_across_pages(history: &'static History) {
@@ -52,7 +52,7 @@ async fn sizes_are_exact_across_pages(history: &'static History) {
     assert_eq!(history.seqs(&default), (4..4 + history.default_limit()).collect::<Vec<_>>());
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_cursor_beyond_the_end(history: &'static History) {
     let total = history.pages(2.5);
     let service = Service::filled(history, total).await;
@@ -71,7 +71,7 @@ async fn a_cursor_beyond_the_end(history: &'static History) {
     assert_eq!((&unknown[TOTAL], &unknown["items"]), (&json!(0), &json!([])));
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn order_only_arranges(history: &'static History) {
     let total = history.pages(4.5);
     let service = Service::filled(history, total).await;
@@ -158,7 +158,7 @@ async fn links_lead_through_all_of_it(history: &'static History) {
     assert!(!answer.header("link").contains("newer"), "no registered relation");
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn what_is_newer_can_be_asked_for_again(history: &'static History) {
     let service = Service::of(history).await;
     let empty = service.client.get(&history.at(1, "?limit=3")).await.expect(200);
@@ -178,7 +178,7 @@ async fn what_is_newer_can_be_asked_for_again(history: &'static History) {
 
 /// A walk to either end while a writer appends as fast as it can, and then on with what is newer:
 /// every item once.
-#[test_over(ALL)]
+#[test_over(&[NOTES, READINGS])]
 async fn walks_beside_a_writer(history: &'static History) {
     const ITEMS: u64 = 1_200;
     let service = Service::filled(history, 200).await;

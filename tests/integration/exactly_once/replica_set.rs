@@ -24,12 +24,12 @@ async fn a_primary_killed(history: &'static History) {
     under_load(history, "a primary killed", Fault::Kill).await;
 }
 
-#[test_over(&[TRADES, READINGS])]
+#[test_over(&[READINGS])]
 async fn a_primary_frozen_past_an_election(history: &'static History) {
     under_load(history, "a primary frozen past an election", Fault::Freeze).await;
 }
 
-#[test_over(&[TRADES, READINGS])]
+#[test_over(&[TRADES])]
 async fn a_primary_that_steps_down(history: &'static History) {
     under_load(history, "a primary that steps down", Fault::StepDown).await;
 }

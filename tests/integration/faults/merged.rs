@@ -13,7 +13,7 @@ use pagebucket_model::domain::{Clock, IdempotencyKey};
 use tokio::sync::oneshot;
 
 use super::rig::{LONG, Rig, Told, Update};
-use crate::harness::{ALL, Harm, History, NOTES, Proxy, Setup, TRADES, Way, engine, shared, test_over};
+use crate::harness::{Harm, History, NOTES, Proxy, Setup, Way, engine, shared, test_over};
 
 /// Owners of one committer, however many committers there are, if their number divides 64.
 fn of_one_committer(history: &History, count: usize) -> Vec<u64> {
@@ -39,7 +39,7 @@ async fn in_one_commit<T>(
     join(busy, queued).await
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_stale_tail_costs_its_owner_one_retry(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -79,7 +79,7 @@ async fn a_stale_tail_costs_its_owner_one_retry(history: &'static History) {
 
 /// Each request of a commit is judged in its turn, by the tail of its own attempt: also if that of the
 /// catalogue is old.
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn an_expected_total_is_judged_in_its_turn(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -170,7 +170,7 @@ async fn refuse(rig: &Rig, number: u64) {
     rig.database.run_command(command).await.expect("collMod");
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn an_item_that_the_validator_refuses_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -209,7 +209,7 @@ async fn an_item_that_the_validator_refuses_fails_alone(history: &'static Histor
     rig.check(&told).await;
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn an_append_with_little_time_left_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -242,7 +242,7 @@ async fn an_append_with_little_time_left_fails_alone(history: &'static History) 
 }
 
 /// The clock panics, which a commit reads before it sends anything.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_commit_that_panics_leaves_its_owners_usable(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -280,7 +280,7 @@ async fn a_commit_that_panics_leaves_its_owners_usable(history: &'static History
 }
 
 /// Keys are registered together, too.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_key_with_little_time_left_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{REPLAYED, let_items_fail};
 use crate::harness::{
-    Client, Harm, History, Nth, Proxy, SMALL, Service, Setup, Way, fill_pages, shared, spawn, test_over,
+    Client, Harm, History, NOTES, Nth, Proxy, Service, Setup, Way, fill_pages, shared, spawn, test_over,
 };
 
 /// Longer than anything here takes on a slow machine; only a failure waits for it.
@@ -49,7 +49,7 @@ async fn watched(setup: Setup) -> (Service, LookUps) {
     (setup.start().await, look_ups)
 }
 
-#[test_over(SMALL)]
+#[test_over(&[NOTES])]
 async fn what_no_other_attempt_has_found_needs_no_search(history: &'static History) {
     let (service, look_ups) = watched(Setup::on(shared().await).of(history)).await;
     first_page(&service.client).await;
@@ -66,7 +66,7 @@ async fn what_no_other_attempt_has_found_needs_no_search(history: &'static Histo
 }
 
 /// The search of an attempt whose record another attempt has found: all of the history is looked at.
-#[test_over(SMALL)]
+#[test_over(&[NOTES])]
 async fn a_long_search_keeps_nobody_waiting(history: &'static History) {
     let wire = Proxy::before(shared().await).await;
     let service = Setup::at(&wire.uri()).of(history).start().await;
@@ -106,7 +106,7 @@ async fn a_long_search_keeps_nobody_waiting(history: &'static History) {
         .holds_exactly((1..=(PAGES * history.page_size) as i64).chain([1_000_000, 2_000_000]));
 }
 
-#[test_over(SMALL)]
+#[test_over(&[NOTES])]
 async fn a_repeat_searches_on_where_the_attempt_before_has_come_to(history: &'static History) {
     // More than are looked at before it is kept how far that was.
     const PAGES: u64 = 9_000;

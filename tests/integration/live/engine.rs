@@ -17,7 +17,8 @@ use tokio::time::Instant;
 use super::silence::of_streams;
 use crate::faults::{fail, heal};
 use crate::harness::{
-    ALL, History, Mongod, Service, Setup, TRADES, amount, engine, eventually, fill, shared, test, test_over,
+    ALL, History, Mongod, SMALL, Service, Setup, TRADES, amount, engine, eventually, fill, shared, test,
+    test_over,
 };
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
@@ -536,7 +537,7 @@ async fn a_change_that_is_no_append_deafens_no_reader() {
     read_to(TRADES, &mut reader, 6).await;
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn who_is_behind_reads_the_history(history: &'static History) {
     let pair = Pair::on(shared().await, history).await;
     let pages = amount(60, 600);

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::client::{Event, Events, PATIENCE, begin_at};
 use crate::faults::{fail, heal};
 use crate::harness::{
-    ALL, Client, History, Mongod, NOTES, READINGS, Service, Setup, TRADES, eventually, shared, test,
+    Client, History, Mongod, NOTES, READINGS, SMALL, Service, Setup, TRADES, eventually, shared, test,
     test_over,
 };
 
@@ -62,7 +62,7 @@ async fn read_to(events: &mut Events, history: &History, expected: &[(u64, u64)]
     count
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn who_has_something_new_is_told(history: &'static History) {
     let mongod = shared().await;
     let one = Service::filled(history, 3).await;

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::client::PATIENCE;
 use crate::harness::{
-    ALL, Answer, Client, History, Service, Setup, TRADES, eventually, fill, shared, spawn, test, test_over,
+    Answer, Client, History, NOTES, Service, Setup, TRADES, eventually, fill, shared, spawn, test, test_over,
 };
 
 /// Asks for the window after a position, and waits for far longer than the test.
@@ -41,7 +41,7 @@ async fn with_places(history: &'static History, places: u32) -> Service {
     setup.start().await
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_window_comes_when_it_has_an_item(history: &'static History) {
     let one = with_places(history, 1).await;
     let other = one.sibling(shared().await).await;

@@ -10,10 +10,10 @@ use serde_json::json;
 use super::client::{Events, PATIENCE, begin};
 use crate::commands::program::{Place, Raw};
 use crate::harness::{
-    ALL, History, Service, Setup, TRADES, eventually, fill, shared, spawn, test, test_over,
+    History, NOTES, Service, Setup, TRADES, eventually, fill, shared, spawn, test, test_over,
 };
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_client_resumes_where_it_was(history: &'static History) {
     let mongod = shared().await;
     let one = Service::filled(history, 3).await;

@@ -11,7 +11,7 @@ use pagebucket_engine::{Error, Store};
 use super::{PATIENCE, Place, SHORT, append, engine_of, erase, page, pages_left, seqs, soon};
 use crate::commands::program::{self, run};
 use crate::harness::{
-    ALL, Harm, History, Proxy, Setup, TRADES, Way, eventually, fill, shared, test, test_over,
+    Harm, History, Proxy, SMALL, Setup, TRADES, Way, eventually, fill, shared, test, test_over,
 };
 
 const TOMBSTONE: i64 = 9_007_199_254_740_991;
@@ -45,7 +45,7 @@ async fn erase_all(place: &Place, store: &Store, owners: &[u64]) {
     }
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn damaged_buckets_are_erased(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -85,7 +85,7 @@ async fn damaged_buckets_are_erased(history: &'static History) {
     assert_eq!(items.reads().history(owner, soon()).await.expect("a history").first_page(), page(8));
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn a_damaged_tombstone_is_put_right(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -127,7 +127,7 @@ async fn a_damaged_tombstone_is_put_right(history: &'static History) {
 }
 
 /// It may be a part of the other's history.
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn a_bucket_of_another_owner_stays_and_is_named(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;

@@ -19,11 +19,11 @@ use super::{
     seqs, soon,
 };
 use crate::harness::{
-    ALL, Harm, History, NOTES, Nth, Proxy, READINGS, SERIES, Setup, Way, engine, eventually, fill, shared,
+    Harm, History, NOTES, Nth, Proxy, READINGS, SERIES, SMALL, Setup, Way, engine, eventually, fill, shared,
     stored, test, test_over,
 };
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn nothing_is_left_but_the_tombstone(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -75,7 +75,7 @@ async fn nothing_is_left_but_the_tombstone(history: &'static History) {
     assert_eq!(stored(&place.database, history, 2).await.ids.len(), 2);
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn what_is_late_begins_no_other_erasure(history: &'static History) {
     let place = Place::new(history).await;
     let (store, late) = (place.store().await, place.store().await);
@@ -90,7 +90,7 @@ async fn what_is_late_begins_no_other_erasure(history: &'static History) {
     assert_eq!(place.left(1).await, before);
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn damaged_buckets_are_erased_too(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -106,7 +106,7 @@ async fn damaged_buckets_are_erased_too(history: &'static History) {
     }
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn an_owner_that_never_was_is_erased_too(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -121,7 +121,7 @@ async fn an_owner_that_never_was_is_erased_too(history: &'static History) {
     assert_eq!(seqs(&append(&place, &store, 1, 1, 2).await.expect("stored")), [1, 2]);
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn numbers_go_on_after_a_reopening(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -179,7 +179,7 @@ async fn append_once(place: &Place, store: &Store, owner: u64, key: &str) -> Res
     stored.map(|(progress, _)| seqs(&progress)).map_err(|error| error.to_string())
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn keys_of_the_owner_are_erased(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -281,7 +281,7 @@ async fn a_first_erasure_examines_all_records_of_keys() {
     assert_eq!((left(1).await, left(2).await), (0, RECORDS - OF_OWNER));
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn housekeeping_comes_to_the_end_of_an_erasure(history: &'static History) {
     let place = Place::new(history).await;
     fill(&place.database, history, 1, 50, 1).await;

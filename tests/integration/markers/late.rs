@@ -26,7 +26,7 @@ async fn shown(place: &Place) -> Timestamp {
 }
 
 /// The statement was applied in time. Its answer is lost after its deadline.
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn a_replay_after_the_deadline_of_what_was_stored_stores_it_once(history: &'static History) {
     let place = Place::new(history).await;
     let (proxy, late) = delayed(&place, LATE).await;
@@ -45,7 +45,7 @@ async fn a_replay_after_the_deadline_of_what_was_stored_stores_it_once(history: 
 
 /// The marker of page 1 arrives after the owner was reopened, erased again, and swept. No client waits for
 /// it.
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn a_late_marker_of_a_reopening_is_refused(history: &'static History) {
     let place = Place::new(history).await;
     let (proxy, late) = delayed(&place, LATE).await;
@@ -75,7 +75,7 @@ async fn a_late_marker_of_a_reopening_is_refused(history: &'static History) {
 /// Of each kind of command that must not be late: the limits of their time, in milliseconds.
 type Limits = BTreeMap<&'static str, Vec<Option<i64>>>;
 
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn commands_that_open_pages_and_write_markers_have_a_time_limit(history: &'static History) {
     let place = Place::new(history).await;
     let limits = Arc::new(Mutex::new(Limits::new()));
@@ -111,7 +111,7 @@ async fn commands_that_open_pages_and_write_markers_have_a_time_limit(history: &
 
 /// The age of a tail is looked at when a commit is formed. The search for keys comes after that, and takes
 /// time.
-#[test_over(&[TRADES, NOTES])]
+#[test_over(&[NOTES])]
 async fn a_tail_that_ages_during_a_search_is_read_before_a_page_is_opened(history: &'static History) {
     let place = Place::new(history).await;
     let proxy = Proxy::before(shared().await).await;

@@ -18,12 +18,12 @@ use super::{
     retire_to, seqs, soon,
 };
 use crate::harness::{
-    ALL, History, Mongod, Setup, TRADES, engine, eventually, fill, stored, test, test_over,
+    ALL, History, Mongod, NOTES, SMALL, Setup, TRADES, engine, eventually, fill, stored, test, test_over,
 };
 
 const PAGES: u64 = 40;
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn the_oldest_pages_go_and_the_others_stay(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -140,7 +140,7 @@ async fn pages_go_by_their_dates(history: &'static History) {
 }
 
 /// The index of a search has no entry for what is deleted, so the search alone would pass over it.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -168,7 +168,7 @@ async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
     }
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_page_waits_until_no_instance_can_follow_it(history: &'static History) {
     let place = Place::new(history).await;
     let long = pagebucket_engine::internal::Ages { marker: std::time::Duration::from_secs(3600), ..SHORT };
@@ -189,7 +189,7 @@ async fn a_page_waits_until_no_instance_can_follow_it(history: &'static History)
     assert_eq!(items.reads().history(place.owner(1), soon()).await.unwrap().first_page(), page(8));
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_key_of_retired_items_is_not_stored_again(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -221,7 +221,7 @@ async fn a_key_of_retired_items_is_not_stored_again(history: &'static History) {
 }
 
 /// The statement that opens page 1 may have the `_id` of the marker that has its place by now.
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn a_marker_takes_no_items(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -261,7 +261,7 @@ async fn a_marker_takes_no_items(history: &'static History) {
     }
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn a_damaged_marker_keeps_no_other_owner(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -291,7 +291,7 @@ async fn a_damaged_marker_keeps_no_other_owner(history: &'static History) {
     .await;
 }
 
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn one_instance_keeps_house(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -401,7 +401,7 @@ async fn an_export_of_dates_that_fails_leaves_no_page_out() {
 }
 
 /// No command more than before for what is there, and for what never was.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn a_history_without_markers_pays_nothing(history: &'static History) {
     let place = Place::new(history).await;
     fill(&place.database, history, 1, 30, 1).await;

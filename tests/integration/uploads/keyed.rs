@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::wire::Upload;
 use super::{NDJSON, upload_with};
 use crate::harness::{
-    ALL, Client, History, Mongod, READINGS, Service, Setup, TOTAL, TRADES, engine, eventually, shared, spawn,
-    test_over,
+    ALL, Client, History, Mongod, NOTES, READINGS, SMALL, Service, Setup, TOTAL, TRADES, engine, eventually,
+    shared, spawn, test_over,
 };
 
 /// The outcomes of an upload, line by line: a `seq`, or the kind of the problem.
@@ -36,7 +36,7 @@ async fn outcomes(client: &Client, path: &str, key: &str, body: &str) -> Vec<Val
     text.lines().map(outcome).collect()
 }
 
-#[test_over(ALL)]
+#[test_over(&[TRADES, READINGS])]
 async fn sent_again_it_is_answered_the_same(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append(7, &history.item(1_000_000)).await.expect(201);
@@ -65,7 +65,7 @@ async fn sent_again_it_is_answered_the_same(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers.len(), 3_223);
 }
 
-#[test_over(ALL)]
+#[test_over(&[TRADES, READINGS])]
 async fn cut_off_it_continues(history: &'static History) {
     let service = Service::of(history).await;
     let mut expected = Vec::new();
@@ -121,7 +121,7 @@ async fn a_changed_line_is_that_lines_problem(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, (1..=1_500).collect::<Vec<_>>());
 }
 
-#[test_over(ALL)]
+#[test_over(&[TRADES])]
 async fn a_line_mended_the_second_time_is_passed_by(history: &'static History) {
     let service = Service::of(history).await;
     // At the ends of parts and inside of them; the last one is mended in time.
@@ -143,7 +143,7 @@ async fn a_line_mended_the_second_time_is_passed_by(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, expected);
 }
 
-#[test_over(ALL)]
+#[test_over(&[TRADES])]
 async fn a_line_spoilt_the_second_time_stays(history: &'static History) {
     let service = Service::of(history).await;
     upload_with(&service.client, &history.uploads(7), "k", &history.lines(1..=1_200)).await.expect(200);
@@ -157,7 +157,7 @@ async fn a_line_spoilt_the_second_time_stays(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, (1..=1_200).collect::<Vec<_>>());
 }
 
-#[test_over(ALL)]
+#[test_over(&[TRADES])]
 async fn a_key_is_of_one_kind_of_request(history: &'static History) {
     let service = Service::of(history).await;
     let json = async |key: &str, owner: u64| {
@@ -178,7 +178,7 @@ async fn a_key_is_of_one_kind_of_request(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, [1, 2]);
 }
 
-#[test_over(ALL)]
+#[test_over(SMALL)]
 async fn many_owners_continue_each(history: &'static History) {
     let service = Service::of(history).await;
     let whose = |line: u64| line * 7 % 23 + 1;
@@ -201,7 +201,7 @@ async fn many_owners_continue_each(history: &'static History) {
     }
 }
 
-#[test_over(ALL)]
+#[test_over(&[TRADES])]
 async fn two_at_once_store_each_line_once(history: &'static History) {
     let service = Service::of(history).await;
     let sibling = service.sibling(shared().await).await;
@@ -237,7 +237,7 @@ async fn two_at_once_store_each_line_once(history: &'static History) {
     }
 }
 
-#[test_over(&[TRADES, READINGS])]
+#[test_over(&[TRADES])]
 async fn a_database_that_dies_and_comes_back(history: &'static History) {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).of(history).start().await;
@@ -266,7 +266,7 @@ async fn a_database_that_dies_and_comes_back(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(ALL)]
+#[test_over(&[TRADES, READINGS])]
 async fn what_a_key_costs(history: &'static History) {
     let seen = Arc::new(Mutex::new(BTreeMap::<String, usize>::new()));
     let watch = Arc::clone(&seen);
@@ -298,7 +298,7 @@ async fn what_a_key_costs(history: &'static History) {
 }
 
 /// A key tells a line's number in 32 bits: nobody sends so many here, so that the store is asked itself.
-#[test_over(ALL)]
+#[test_over(&[NOTES])]
 async fn lines_beyond_the_last_number(history: &'static History) {
     const LAST: u64 = u32::MAX as u64;
     let store = Setup::on(shared().await).of(history).store().await;

@@ -1,4 +1,4 @@
-//! The three definitions that the engine's tests run over, and one of large items.
+//! The three definitions that tests run over, and one of large items.
 
 use mongodb::bson::{Bson, Decimal128, Document, doc};
 use serde_json::{Value, json};
@@ -8,10 +8,11 @@ use super::History;
 /// Those that the server under test serves. A test over another one is not registered.
 pub const ENABLED: &[&History] = &[TRADES, NOTES, READINGS, TRACES];
 
-/// Those that the engine's tests run over.
+/// Those that differ in all: for tests of items, dates, sizes of pages. A test of what no definition changes,
+/// such as headers, faults and races, runs over one, mostly [`NOTES`], whose pages end soonest.
 pub const ALL: &[&History] = &[TRADES, NOTES, READINGS];
 
-/// Those with small pages, for tests that need thousands of pages.
+/// Those with small pages, and both types of owners.
 pub const SMALL: &[&History] = &[TRADES, NOTES];
 
 /// Where the definitions are that the binary does not embed.
