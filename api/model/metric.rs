@@ -179,7 +179,7 @@ metrics! {
 }
 
 /// The conditions that deserve an alarm: the metric that each is about, and the condition in PromQL. In the
-/// order of `docs/metrics.md`; `docs/operating.md` says what to do.
+/// order of `docs/metrics.md`; `docs/how-to/watch.md` says what to do.
 pub const ALARMS: &[(&str, &str)] = &[
     (RETRIES, r#"rate(pagebucket_commit_retries_total{cause="unknown_outcome"}[5m]) > 0"#),
     (QUEUED_BYTES, "pagebucket_append_queue_bytes > 0.8 * 32 * 2^20"),

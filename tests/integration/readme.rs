@@ -84,18 +84,18 @@ async fn compose_publishes_on_this_machine_alone() {
     assert_eq!(ports.collect::<Vec<_>>(), ["- \"127.0.0.1:8080:8080\""]);
 }
 
-/// The operators' page names what `compose.yaml` runs by default, and that no test has started it.
+/// The page on MongoDB names what `compose.yaml` runs by default, and that no test has started it.
 #[test]
 async fn compose_has_a_mongod_that_operators_are_told_of() {
     let text = |name: &str| {
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name))
             .expect("a file of the project")
     };
-    let (compose, operating) = (text("compose.yaml"), text("docs/operating.md"));
+    let (compose, page) = (text("compose.yaml"), text("docs/how-to/mongodb.md"));
     let image = compose.lines().find_map(|line| line.trim().strip_prefix("image: ${MONGO_IMAGE:-mongo:"));
     let version = image.and_then(|image| image.strip_suffix('}')).expect("an image with a version");
-    let tested = operating.split("### Tested versions").nth(1).expect("a section of tested versions");
-    let tested = tested.split("###").next().unwrap_or_default();
+    let tested = page.split("\n## Tested versions").nth(1).expect("a section of tested versions");
+    let tested = tested.split("\n## ").next().unwrap_or_default();
     assert!(tested.contains(&format!("{version} in `compose.yaml`")), "{version}: {tested}");
     let comment = compose.split("image: ${MONGO_IMAGE").next().unwrap_or_default();
     assert!(comment.contains("was not run here"), "{comment}");

@@ -1,4 +1,4 @@
-//! The role that docs/operating.md has for the user of the database, on a mongod that checks users.
+//! The role that docs/how-to/mongodb.md has for the user of the database, on a mongod that checks users.
 
 use std::num::NonZeroU64;
 
@@ -14,12 +14,12 @@ use crate::harness::{SERIES, Setup, TRADES, eventually, test};
 use crate::live::client::Events;
 use crate::series::SHORT;
 
-const OPERATING: &str = include_str!("../../docs/operating.md");
+const PAGE: &str = include_str!("../../docs/how-to/mongodb.md");
 
 /// A user of this name who has the documented privileges on the database, but none on a collection that has
 /// `without` in its name; the URI of this user.
 async fn user(database: &Database, place: &embedded::Place, name: &str, without: Option<&str>) -> String {
-    let (_, text) = OPERATING.split_once("```js\n{ role: \"pagebucket\"").expect("a role");
+    let (_, text) = PAGE.split_once("```js\n{ role: \"pagebucket\"").expect("a role");
     let (text, _) = text.split_once("```").expect("its end");
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let mut text = format!("{{ role: \"\"{}", lines.collect::<String>());
@@ -188,7 +188,7 @@ async fn a_feeder_that_lacks_a_privilege_says_so_and_waits() {
     let serving: Serving = limited.serve(&["--no-migrate", "--allow-erase"]).await;
     serving.client.append(1, &json!({ "type": "buy", "ticker": "MDB", "qty": 1 })).await.expect(201);
     let sentence = "the time series is not fed; this is tried again history=\"trades\" error=the user of the database lacks the privilege \
-                    for `findAndModify` on series: docs/operating.md has the role";
+                    for `findAndModify` on series: docs/how-to/mongodb.md has the role";
     let lag = async || {
         let answer = serving.client.get("/metrics").await;
         let text = String::from_utf8(answer.body).expect("UTF-8");

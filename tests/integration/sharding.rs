@@ -14,7 +14,7 @@ use crate::auth::routes::{ROWS, Row, status};
 use crate::commands::program::{Place, run};
 use crate::harness::{Service, Setup, TRADES, eventually, shared, test};
 
-/// The routes whose reads go to all shards, as `docs/operating.md` says.
+/// The routes whose reads go to all shards, as `docs/how-to/mongodb.md` says.
 const SCATTERED: [(&str, &str); 3] =
     [("get", "/v1/customers"), ("delete", "/v1/customers/{customerId}"), ("get", "/v1/page-views/top")];
 

@@ -247,7 +247,7 @@ fn missing_privilege(message: &str) -> String {
     let command = message.split_once("command { ").and_then(|(_, command)| command.split(", ").next());
     match command.and_then(|command| command.split_once(": ")) {
         Some((command, collection)) => format!(
-            "the user of the database lacks the privilege for `{command}` on {}: docs/operating.md has the role",
+            "the user of the database lacks the privilege for `{command}` on {}: docs/how-to/mongodb.md has the role",
             collection.trim_matches('"')
         ),
         None => format!("the user of the database lacks a privilege: {message}"),
@@ -292,7 +292,7 @@ mod tests {
         let message = r#"not authorized on pagebucket to execute command { find: "trades", filter: {}, lsid: { id: 1 } }"#;
         assert_eq!(
             missing_privilege(message),
-            "the user of the database lacks the privilege for `find` on trades: docs/operating.md has the role"
+            "the user of the database lacks the privilege for `find` on trades: docs/how-to/mongodb.md has the role"
         );
         assert_eq!(missing_privilege("not"), "the user of the database lacks a privilege: not");
     }

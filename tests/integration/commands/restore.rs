@@ -18,7 +18,7 @@ use crate::harness::{Client, TOTAL, TRADES, eventually, stored, test};
 
 crate::harness::named!("commands::restore");
 
-const OPERATING: &str = include_str!("../../../docs/operating.md");
+const PAGE: &str = include_str!("../../../docs/how-to/back-up.md");
 
 /// All documents of a database, by collection.
 struct Dump(Vec<(String, Vec<Document>)>);
@@ -299,7 +299,7 @@ async fn no_client_can_forge_a_line() {
 #[test]
 async fn the_runbook_restores_a_backup() {
     let Some(here) = Here::new() else { return };
-    let (_, steps) = OPERATING.split_once("```sh\nmv data lost").expect("the runbook restores a backup");
+    let (_, steps) = PAGE.split_once("```sh\nmv data lost").expect("the runbook restores a backup");
     let (steps, _) = steps.split_once("```").expect("its end");
     let steps = format!("mv data lost{steps}");
     let (steps, verify) =

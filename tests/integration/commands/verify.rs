@@ -297,7 +297,7 @@ async fn verify_compares_collections_with_what_migrations_create() {
         command(changed).await;
         command(doc! { "dropIndexes": "trades", "index": index }).await;
         finds(&["--repair"], &[validator, missing]).await;
-        // As docs/operating.md says.
+        // As docs/how-to/recover.md says.
         histories.update_one(this(), doc! { "$unset": { "ready": "" } }).await.expect("an answer");
         migrate().await;
         is_sound().await;

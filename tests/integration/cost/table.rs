@@ -1,4 +1,4 @@
-//! The table of docs/operating.md: what each kind of statement costs on each version of mongod that tests run
+//! The table of docs/explanation/reading.md: what each kind of statement costs on each version of mongod that tests run
 //! on.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{many_pages, profiled_in};
 use crate::harness::{Setup, TRADES, amount, eventually, fill, shared, test, trade};
 
-const OPERATING: &str = include_str!("../../../docs/operating.md");
+const PAGE: &str = include_str!("../../../docs/explanation/reading.md");
 
 /// A statement as the profiler saw it: its kind, the keys and documents that it examined, and its plan.
 fn told(entry: &Document) -> (String, String) {
@@ -89,7 +89,7 @@ async fn each_statement_costs_what_the_table_says() {
 
     let build = service.database.run_command(doc! { "buildInfo": 1 }).await.expect("an answer");
     let version = build.get_str("version").expect("a version");
-    let mut rows = OPERATING.lines().skip_while(|line| !line.starts_with("| Statement |"));
+    let mut rows = PAGE.lines().skip_while(|line| !line.starts_with("| Statement |"));
     let cells =
         |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
     let head = cells(rows.next().unwrap_or_default());
