@@ -1,7 +1,7 @@
 //! What is measured: the name, kind, labels and meaning of each metric, once.
 //!
 //! Code that measures uses the constants. [`describe`] registers the texts, so that `GET /metrics` shows them
-//! as `HELP`; a test compares the table of `docs/metrics.md` with [`ALL`]. [`begin`] registers each series
+//! as `HELP`; a test compares the table of `docs/reference/metrics.md` with [`ALL`]. [`begin`] registers each series
 //! whose labels are known: a series that begins with its first event has no increase, and an alarm that asks
 //! for one would miss that event.
 
@@ -71,7 +71,7 @@ macro_rules! metrics {
             pub const $constant: &str = $name;
         )*
 
-        /// All of them, in the order of `docs/metrics.md`.
+        /// All of them, in the order of `docs/reference/metrics.md`.
         pub const ALL: &[Metric] = &[
             $(Metric {
                 name: $name,
@@ -179,7 +179,7 @@ metrics! {
 }
 
 /// The conditions that deserve an alarm: the metric that each is about, and the condition in PromQL. In the
-/// order of `docs/metrics.md`; `docs/how-to/watch.md` says what to do.
+/// order of `docs/reference/metrics.md`; `docs/how-to/watch.md` says what to do.
 pub const ALARMS: &[(&str, &str)] = &[
     (RETRIES, r#"rate(pagebucket_commit_retries_total{cause="unknown_outcome"}[5m]) > 0"#),
     (QUEUED_BYTES, "pagebucket_append_queue_bytes > 0.8 * 32 * 2^20"),

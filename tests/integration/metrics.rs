@@ -42,7 +42,7 @@ async fn what_is_measured_is_documented() {
     upload(&service.client, "/v1/customers/1/trades/upload", lines([1])).await.expect(200);
     let exposition = exposition(&service).await;
     let documented =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md")).expect("docs");
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/metrics.md")).expect("docs");
     let names = names(&exposition);
     for name in [
         "pagebucket_http_requests_total",
@@ -77,9 +77,9 @@ async fn what_is_measured_is_documented() {
     };
     let rows: Vec<_> = documented.lines().filter(|line| line.starts_with("| `")).map(str::to_owned).collect();
     let (rows, alarms) = rows.split_at(ALL.len());
-    assert_eq!(rows, ALL.iter().map(row).collect::<Vec<_>>(), "docs/metrics.md");
+    assert_eq!(rows, ALL.iter().map(row).collect::<Vec<_>>(), "docs/reference/metrics.md");
     let alarm = |(metric, condition): &(&str, &str)| format!("| `{metric}` | `{condition}` |");
-    assert_eq!(alarms, ALARMS.iter().map(alarm).collect::<Vec<_>>(), "docs/metrics.md");
+    assert_eq!(alarms, ALARMS.iter().map(alarm).collect::<Vec<_>>(), "docs/reference/metrics.md");
     // Each has its row in the runbook, and no other.
     let page = include_str!("../../docs/how-to/watch.md");
     let (_, runbook) = page.split_once("## What an alarm means\n").expect("a runbook");
