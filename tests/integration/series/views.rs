@@ -13,7 +13,7 @@ use super::commands::pagebucket;
 use super::{PATIENCE, SHORT, append, build, count, counting, each_once, erase, number, raw, sibling};
 use crate::harness::{SERIES, Service, Setup, engine, eventually, shared, skip, test};
 
-const PAGE: &str = include_str!("../../../docs/time-series.md");
+const PAGE: &str = include_str!("../../../docs/reference/time-series.md");
 
 /// What the public name is: its type, and the pipeline of a view.
 async fn public(database: &Database) -> (String, Vec<Bson>) {
