@@ -35,7 +35,7 @@
 //! - *unknown*: no final answer came before the deadline. A command that was given up may still count once.
 //!
 //! A stored item can carry a hash of its idempotency key. A counted view leaves no trace by which a repeat
-//! could be recognised, so there are no idempotency keys for views (`docs/page-views.md`).
+//! could be recognised, so there are no idempotency keys for views (`docs/reference/page-views.md`).
 //!
 //! # Preallocation
 //!
