@@ -31,7 +31,7 @@ test-long: ## run all tests with ten times the faults, random appends and items 
 test-clients: ## test the client for TypeScript, the explorer, and clients that generators make (needs Node.js; PAGEBUCKET: test this program)
 	scripts/test-clients
 
-bench: ## compare appends, reads, streams, page views, summaries, time series and live streams with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see docs/bench.md)
+bench: ## compare appends, reads, streams, page views, summaries, time series and live streams with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see benches/README.md)
 	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --features bench --bench main -- $(BENCH)
 
 check: ## check format, lints, documentation, licences, packages and the OpenAPI document

@@ -1,5 +1,5 @@
 //! How fast pagebucket is beside other ways to keep the same data in MongoDB: seven suites, each with a
-//! report beside this file. `docs/bench.md` says what they compare and how, and which variables `make bench`
+//! report beside this file. `benches/README.md` says what they compare and how, and which variables `make bench`
 //! reads.
 
 #![allow(unreachable_pub, reason = "no other crate can use a benchmark")]
@@ -70,7 +70,7 @@ async fn run(asked: Vec<String>) -> Result<()> {
     suites.retain(|(name, ..)| asked.is_empty() || asked.iter().any(|asked| asked == name));
     suites.retain(|(.., parts)| parts.iter().any(|part| settings.includes(part)));
     if suites.is_empty() {
-        return Err("ONLY names no part of these suites: see docs/bench.md".into());
+        return Err("ONLY names no part of these suites: see benches/README.md".into());
     }
     for (name, file, title, _) in suites {
         eprintln!("bench: {name}, seed {}, {} rounds", settings.seed, settings.rounds);

@@ -172,7 +172,7 @@ impl Report {
         format!(
             "# {title}
 
-Written by `make bench`; [docs/bench.md](../docs/bench.md) says how it measures.{notes}
+Written by `make bench`; [README.md](README.md) says how it measures.{notes}
 
 | Work | Compared | Expected | Measured: median [quartiles] | Holds | Ours again / ours |
 |---|---|---|---|---|---|
