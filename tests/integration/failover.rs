@@ -313,7 +313,7 @@ async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
 
 /// A command waits on the silent connection until the driver gives the server up, and is sent again to the
 /// next primary; it is acknowledged when a majority has it, or unknown when none has it in time. Prints how
-/// long both took, as docs/exactly-once.md has it.
+/// long both took, as docs/explanation/exactly-once.md has it.
 #[test]
 async fn appends_go_on_after_a_frozen_primary() {
     const ROUNDS: i64 = 4;

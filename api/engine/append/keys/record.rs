@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(read(&raw).unwrap(), (id, record));
         let plain = document(query, &Record { outcome: None, ..read(&raw).unwrap().1 }, 5);
         let bytes = RawDocumentBuf::try_from(&plain).unwrap().as_bytes().len();
-        assert_eq!(bytes, 162, "as docs/exactly-once.md says");
+        assert_eq!(bytes, 162, "as docs/explanation/exactly-once.md says");
         stored.insert("from", 7_i32);
         assert!(read(&RawDocumentBuf::try_from(&stored).unwrap()).is_err());
     }
