@@ -79,15 +79,15 @@ suite("in a browser", { skip: why }, () => {
     return ++customers;
   }
 
-  test("the candle chart of docs/summaries.md is drawn, and its last candle is live", async () => {
+  test("the candle chart of docs/how-to/candle-chart.md is drawn, and its last candle is live", async () => {
     const customer = ++customers;
     const history = trades({ baseUrl: service.baseUrl }, customer);
     const buy = (price: string) => append(history, [{ type: "buy", ticker: "MDB", qty: 1, price }]);
     await buy("10");
     const address = "http://127.0.0.1:8080/v1/customers/123/trades";
-    const script = await printed("summaries.md", "js");
+    const script = await printed("how-to/candle-chart.md", "js");
     assert.ok(script.includes(address));
-    added.set("/chart.html", `<!doctype html><title>chart</title>${await printed("summaries.md", "html")}`);
+    added.set("/chart.html", `<!doctype html><title>chart</title>${await printed("how-to/candle-chart.md", "html")}`);
     // The variables of a module are its own.
     added.set("/chart.js", `${script.replace(address, `${service.baseUrl}/v1/customers/${customer}/trades`)}\nglobalThis.drawn = () => candles;`);
     await browser.go(`${origin}/chart.html`);
