@@ -241,7 +241,7 @@ fn nothing_is_prefilled_that_narrows_an_answer_or_deletes() {
     }
 }
 
-/// `docs/api.md` has the table of scopes that the rows make.
+/// `docs/reference/api.md` has the table of scopes that the rows make.
 #[test]
 fn the_documented_scopes_are_those_of_the_rows() {
     let mut groups: Vec<(Access, Vec<String>)> = Vec::new();
@@ -270,7 +270,7 @@ fn the_documented_scopes_are_those_of_the_rows() {
     let table: String = groups.iter().map(line).collect();
     let page =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data/api.md")).unwrap();
-    assert!(page.contains(&table), "docs/api.md needs this table:\n{table}");
+    assert!(page.contains(&table), "docs/reference/api.md needs this table:\n{table}");
 }
 
 #[test]
