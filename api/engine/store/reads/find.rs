@@ -16,7 +16,7 @@ use crate::store::collection::{HistoryCollection, OfOwner};
 
 /// The most buckets that are skipped to reach a page from either end of a history. A skipped bucket is one
 /// more document examined and takes half a microsecond. A seek by page number is an index key and a look-up,
-/// and takes 20 microseconds more than reading the first bucket in order. Measured (`docs/reading.md`): the
+/// and takes 20 microseconds more than reading the first bucket in order. Measured (`docs/explanation/reading.md`): the
 /// costs are equal at about 32.
 pub const MOST_SKIPPED: u64 = 16;
 
