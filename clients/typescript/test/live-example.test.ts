@@ -1,4 +1,4 @@
-// The example of docs/live.md as printed, in a browser: a chat and a ticker, through all that ends an `EventSource`.
+// The example of docs/how-to/follow.md as printed, in a browser: a chat and a ticker, through all that ends an `EventSource`.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { append, history, trades, type Stored } from "@pagebucket/client";
 import { Browser, CHROMIUM } from "./browser.js";
 import { RealService, root, skip } from "./service.js";
 
-const page = readFileSync(join(root, "docs/live.md"), "utf8");
+const page = readFileSync(join(root, "docs/how-to/follow.md"), "utf8");
 const example = [...page.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code).join("");
 
 interface Message extends Stored {
@@ -22,7 +22,7 @@ interface Message extends Stored {
 
 const why = skip || (CHROMIUM || process.env["CI"] ? false : "CHROMIUM names no browser");
 
-suite("the example of docs/live.md", { skip: why }, () => {
+suite("the example of docs/how-to/follow.md", { skip: why }, () => {
   let service: RealService, site: Server, browser: Browser;
   /** What the next requests for a stream get instead of one. */
   const refusals: number[] = [];
