@@ -1,5 +1,5 @@
-//! The table of docs/explanation/reading.md: what each kind of statement costs on each version of mongod that tests run
-//! on.
+//! The table of docs/explanation/reading.md: what each kind of statement costs on the versions of mongod that
+//! tests run on.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn told(entry: &Document) -> (String, String) {
     (operation.to_owned(), cost)
 }
 
-/// Prints a line for each statement, and compares it with the table, which has a column for each version.
+/// Prints a line for each statement, and compares it with the table, if it is of this version.
 #[test]
 async fn each_statement_costs_what_the_table_says() {
     // The table is of a usual run.
@@ -96,8 +96,10 @@ async fn each_statement_costs_what_the_table_says() {
     for (statement, cost) in &lines {
         println!("{}", json!([version, statement, cost]));
     }
-    let Some(column) = head.iter().position(|name| name == version) else { return };
+    if !head[1].contains(version) {
+        return;
+    }
     let rows = rows.skip(1).take_while(|row| row.starts_with('|')).map(cells);
-    let documented: Vec<_> = rows.map(|row| (row[0].clone(), row[column].clone())).collect();
+    let documented: Vec<_> = rows.map(|row| (row[0].clone(), row[1].clone())).collect();
     assert_eq!(lines, documented);
 }
