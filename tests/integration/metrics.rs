@@ -42,7 +42,8 @@ async fn what_is_measured_is_documented() {
     upload(&service.client, "/v1/customers/1/trades/upload", lines([1])).await.expect(200);
     let exposition = exposition(&service).await;
     let documented =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/metrics.md")).expect("docs");
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/metrics.md"))
+            .expect("docs");
     let names = names(&exposition);
     for name in [
         "pagebucket_http_requests_total",

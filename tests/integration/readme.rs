@@ -1,5 +1,5 @@
-//! The README's session with curl, run as printed; what it says of `compose.yaml`; what the image is built
-//! from; and that what docs link to and name is there.
+//! The sessions with curl of the README and the tutorial, run as printed; what docs say of `compose.yaml`; what
+//! the image is built from; how long pages are; and that what they link to and name is there.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,20 @@ use tokio::process::Command;
 
 use crate::harness::{Service, Setup, shared, skip, test};
 
-/// Each `$ curl …` line of the README's blocks of this language, with what is printed below it.
-fn session(language: &str) -> Vec<(String, String)> {
-    let readme =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("a README");
-    let opening = format!("```{language}\n");
-    let block = readme.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
-    let block = block.filter(|block| block.contains("$ curl")).collect::<String>();
+/// The text of a file of the repository.
+fn text(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).expect(name)
+}
+
+/// A page's blocks of this language.
+fn blocks<'a>(page: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
+    let openings = page.split("\n```").skip(1).step_by(2);
+    openings.filter_map(move |block| block.strip_prefix(language)?.strip_prefix('\n'))
+}
+
+/// Each `$ curl …` line of a page's blocks of this language, with what is printed below it.
+fn session(page: &str, language: &str) -> Vec<(String, String)> {
+    let block: String = blocks(page, language).filter(|block| block.contains("$ curl")).collect();
     let mut session: Vec<(String, String)> = Vec::new();
     for line in block.lines() {
         match (line.strip_prefix("$ "), session.last_mut()) {
@@ -40,20 +47,35 @@ async fn the_session_answers_as_printed() {
 async fn the_examples_answer_as_printed() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/histories").into());
-    answers_as_printed("shell-session", &setup.start().await).await;
+    answers_as_printed("README.md", "shell-session", &setup.start().await).await;
+}
+
+/// The history that the tutorial defines.
+#[test]
+async fn the_tutorial_answers_as_printed() {
+    let page = text("docs/tutorial.md");
+    let directory = std::env::temp_dir().join(format!("pagebucket-tutorial-{:x}", rand::random::<u64>()));
+    std::fs::create_dir(&directory).expect("a directory");
+    let definition = blocks(&page, "json").next().expect("a definition");
+    std::fs::write(directory.join("readings.json"), definition).expect("a file");
+    let mut setup = Setup::on(shared().await);
+    setup.definitions = Some(directory.clone());
+    let service = setup.start().await;
+    std::fs::remove_dir_all(directory).expect("it is there");
+    answers_as_printed("docs/tutorial.md", "shell-session", &service).await;
 }
 
 /// Runs the session of trades against a service that has none yet.
 pub async fn the_session_is_as_printed(service: &Service) {
-    answers_as_printed("console", service).await;
+    answers_as_printed("README.md", "console", service).await;
 }
 
-async fn answers_as_printed(language: &str, service: &Service) {
+async fn answers_as_printed(page: &str, language: &str, service: &Service) {
     if Command::new("curl").arg("--version").output().await.is_err() {
-        return skip("the README's session", "no curl");
+        return skip(&format!("the session of {page}"), "no curl");
     }
-    let session = session(language);
-    assert!(session.len() >= 5, "the README has a session");
+    let session = session(&text(page), language);
+    assert!(session.len() >= 5, "{page} has a session");
     for (command, printed) in session {
         let here = command.replace("http://127.0.0.1:8080", &service.client.url(""));
         let output = Command::new("sh").args(["-c", &here]).output().await.expect("a shell");
@@ -76,8 +98,7 @@ fn comparable(answer: &str) -> Value {
 
 #[test]
 async fn compose_publishes_on_this_machine_alone() {
-    let compose =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/compose.yaml")).expect("a file");
+    let compose = text("compose.yaml");
     let ports = compose.split("ports:\n").skip(1).flat_map(|rest| {
         rest.lines().map(str::trim).take_while(|line| line.starts_with("- ")).collect::<Vec<_>>()
     });
@@ -87,10 +108,6 @@ async fn compose_publishes_on_this_machine_alone() {
 /// The page on MongoDB names what `compose.yaml` runs by default, and that no test has started it.
 #[test]
 async fn compose_has_a_mongod_that_operators_are_told_of() {
-    let text = |name: &str| {
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name))
-            .expect("a file of the project")
-    };
     let (compose, page) = (text("compose.yaml"), text("docs/how-to/mongodb.md"));
     let image = compose.lines().find_map(|line| line.trim().strip_prefix("image: ${MONGO_IMAGE:-mongo:"));
     let version = image.and_then(|image| image.strip_suffix('}')).expect("an image with a version");
@@ -105,7 +122,6 @@ async fn compose_has_a_mongod_that_operators_are_told_of() {
 #[test]
 async fn the_image_gets_all_that_it_copies() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = |name: &str| std::fs::read_to_string(root.join(name)).expect("a file of the project");
     let (image, ignored) = (text("Dockerfile"), text(".dockerignore"));
     let admitted: Vec<_> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
     let copies =
@@ -124,15 +140,17 @@ async fn the_image_gets_all_that_it_copies() {
     }
 }
 
-/// All pages of `docs`, and the README, by their paths.
-fn pages(root: &Path) -> Vec<PathBuf> {
-    let (mut pages, mut directories) = (vec![root.join("README.md")], vec![root.join("docs")]);
+/// All pages below a directory, but those that tools have put there.
+fn pages(directory: &Path) -> Vec<PathBuf> {
+    let (mut pages, mut directories) = (Vec::new(), vec![directory.to_owned()]);
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).expect("a directory") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
+            let entry = entry.expect("an entry");
+            let (path, kind) = (entry.path(), entry.file_type().expect("a kind"));
+            let of_tools = [".git", "node_modules", "target"].iter().any(|name| path.ends_with(name));
+            if kind.is_dir() && !of_tools {
                 directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
+            } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "md") {
                 pages.push(path);
             }
         }
@@ -167,6 +185,21 @@ async fn links_of_docs_lead_somewhere() {
             }
         }
     }
+}
+
+#[test]
+async fn pages_of_docs_are_short_and_linked_by_their_index() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let index = text("docs/README.md");
+    let mut all_words = 0;
+    for page in pages(&docs) {
+        let words = std::fs::read_to_string(&page).expect("a page").split_whitespace().count();
+        let name = page.strip_prefix(&docs).expect("it is there").to_str().expect("text");
+        assert!(words <= 2_500, "docs/{name} has {words} words");
+        assert!(name == "README.md" || index.contains(&format!("]({name})")), "docs/README.md: {name}");
+        all_words += words;
+    }
+    assert!(all_words <= 45_000, "docs have {all_words} words");
 }
 
 /// Each protocol stands once, in the documentation of the module that the page of the architecture links.

@@ -193,8 +193,7 @@ async fn help_shows_every_flag() {
                 assert!(!defaults, "{command} {entry}");
             }
             assert!(entry.lines().count() > 1, "it says what it is for: {entry}");
-            let documented =
-                PAGES.contains(&format!("`{flag}`")) || PAGES.contains(&format!("`{flag} "));
+            let documented = PAGES.contains(&format!("`{flag}`")) || PAGES.contains(&format!("`{flag} "));
             assert!(documented || command != "serve", "docs/reference/flags.md does not have {flag}");
         }
     }
