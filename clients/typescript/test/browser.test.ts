@@ -23,14 +23,6 @@ const BUNDLE = '<!doctype html><title>bundle</title><script type="module">import
 /** Pages and scripts that a test adds, by their paths. */
 const added = new Map<string, string>();
 
-/** The first block of code in this language on a page of the documentation, as it is printed there. */
-async function printed(page: string, language: string): Promise<string> {
-  const text = await readFile(join(root, "docs", page), "utf8");
-  const block = new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\``, "m").exec(text);
-  assert.ok(block, `${page} has no ${language}`);
-  return block[1]!;
-}
-
 /** The bundle with everything, and the files of the repository that a page may ask for. */
 async function site(): Promise<Server> {
   const stdin = { contents: 'export * from "@pagebucket/client";', resolveDir: import.meta.dirname };
@@ -79,15 +71,16 @@ suite("in a browser", { skip: why }, () => {
     return ++customers;
   }
 
-  test("the candle chart of docs/how-to/candle-chart.md is drawn, and its last candle is live", async () => {
+  test("the candle chart of examples/candle-chart is drawn, and its last candle is live", async () => {
     const customer = ++customers;
     const history = trades({ baseUrl: service.baseUrl }, customer);
     const buy = (price: string) => append(history, [{ type: "buy", ticker: "MDB", qty: 1, price }]);
     await buy("10");
     const address = "http://127.0.0.1:8080/v1/customers/123/trades";
-    const script = await printed("how-to/candle-chart.md", "js");
+    const example = (name: string) => readFile(join(root, "examples/candle-chart", name), "utf8");
+    const script = await example("chart.js");
     assert.ok(script.includes(address));
-    added.set("/chart.html", `<!doctype html><title>chart</title>${await printed("how-to/candle-chart.md", "html")}`);
+    added.set("/chart.html", await example("index.html"));
     // The variables of a module are its own.
     added.set("/chart.js", `${script.replace(address, `${service.baseUrl}/v1/customers/${customer}/trades`)}\nglobalThis.drawn = () => candles;`);
     await browser.go(`${origin}/chart.html`);

@@ -1,5 +1,5 @@
-//! The table of docs/explanation/reading.md: what each kind of statement costs on the versions of mongod that
-//! tests run on.
+//! The table of `tests/data/statement-costs.md`: what each kind of statement costs on the versions of mongod
+//! that tests run on.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{many_pages, profiled_in};
 use crate::harness::{Setup, TRADES, amount, eventually, fill, shared, test, trade};
 
-const PAGE: &str = include_str!("../../../docs/explanation/reading.md");
+const PAGE: &str = include_str!("../../data/statement-costs.md");
 
 /// A statement as the profiler saw it: its kind, the keys and documents that it examined, and its plan.
 fn told(entry: &Document) -> (String, String) {

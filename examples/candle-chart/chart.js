@@ -1,14 +1,3 @@
-# Draw a candle chart
-
-The last hour by minutes, with a last candle that is live. Empty minutes have the `close` before them. The stream begins after the last item that the summary has (`totalItems`), so that no trade is missing and none counts twice. A late
-trade of an earlier minute, a new minute and a [stream that has ended](../reference/live.md#events) have the summary read again.
-
-```html
-<canvas id="chart" width="800" height="300"></canvas>
-<script type="module" src="chart.js"></script>
-```
-
-```js
 const history = "http://127.0.0.1:8080/v1/customers/123/trades";
 const MINUTE = 60_000;
 let candles = [];
@@ -69,6 +58,3 @@ function draw() {
 // The next minute.
 setInterval(() => Date.now() >= candles.at(-1)?.start + MINUTE && again(), 1000);
 start();
-```
-
-A page of another origin than the service needs [`--cors-origins`](../reference/flags.md).
