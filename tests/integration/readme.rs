@@ -1,5 +1,5 @@
-//! The sessions with curl of the README and the tutorial, run as printed; what docs say of `compose.yaml`; what
-//! the image is built from; how long pages are; and that what they link to and name is there.
+//! The sessions with curl of the README and the tutorial, run as printed; what docs say of `compose.yaml`;
+//! what the image is built from; how long pages are; and that what they link to and name is there.
 
 use std::path::{Path, PathBuf};
 

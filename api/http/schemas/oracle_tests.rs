@@ -1,8 +1,8 @@
 //! The checker against the `jsonschema` crate, over generated schemas of the subset and generated items.
 //!
-//! Both judge alike, except for what docs/reference/definition.md lists: the notation of integers, date-times finer than
-//! milliseconds, names that the database reads as paths, nesting, sizes. The generators ([`generated`]) keep
-//! clear of these.
+//! Both judge alike, except for what docs/reference/definition.md lists: the notation of integers, date-times
+//! finer than milliseconds, names that the database reads as paths, nesting, sizes. The generators
+//! ([`generated`]) keep clear of these.
 
 mod generated;
 

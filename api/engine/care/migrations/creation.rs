@@ -240,7 +240,8 @@ pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
         "key": { owner: 1, "page": 1 }, "name": format!("{owner}_1_page_1"), "unique": true,
     };
     // Of full pages alone, which never change: an append writes to it once a page. `first` and `last` judge a
-    // page; `count` and `page` make the choice possible in the index alone. Measured: docs/explanation/reading.md.
+    // page; `count` and `page` make the choice possible in the index alone. Measured:
+    // docs/explanation/reading.md.
     let by_date = doc! {
         "key": { owner: 1, "count": 1, "last": 1, "first": 1, "page": 1 },
         "name": format!("{owner}_1_count_1_last_1_first_1_page_1"),

@@ -16,8 +16,8 @@ use crate::store::collection::{HistoryCollection, OfOwner};
 
 /// The most buckets that are skipped to reach a page from either end of a history. A skipped bucket is one
 /// more document examined and takes half a microsecond. A seek by page number is an index key and a look-up,
-/// and takes 20 microseconds more than reading the first bucket in order. Measured (`docs/explanation/reading.md`): the
-/// costs are equal at about 32.
+/// and takes 20 microseconds more than reading the first bucket in order. Measured
+/// (`docs/explanation/reading.md`): the costs are equal at about 32.
 pub const MOST_SKIPPED: u64 = 16;
 
 /// Whether a page is near enough to the first page to be reached by skipping. Not if pages may be missing
