@@ -1,9 +1,9 @@
 //! The items whose properties have given values, of all dates or of a span of time.
 //!
-//! No index has the values: it would take as many bytes as the items (`docs/explanation/reading.md`). A search
-//! examines pages one after the other, at most [`MOST_EXAMINED`] of them, and says how far it came. For a span
-//! of time these are only pages that may hold items of it: [`super::date_scan`] chooses them from its index, so
-//! pages outside the span cost no examination.
+//! No index has the values: it would take as many bytes as the items (`docs/explanation/reading.md`). A
+//! search examines pages one after the other, at most [`MOST_EXAMINED`] of them, and says how far it came.
+//! For a span of time these are only pages that may hold items of it: [`super::date_scan`] chooses them
+//! from its index, so pages outside the span cost no examination.
 
 use mongodb::bson::raw::RawBsonRef;
 use mongodb::bson::{Document, doc};
