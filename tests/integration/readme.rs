@@ -21,9 +21,9 @@ fn blocks<'a>(page: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
 
 /// Each `$ curl …` line of a page's blocks of this language, with what is printed below it.
 fn session(page: &str, language: &str) -> Vec<(String, String)> {
-    let block: String = blocks(page, language).filter(|block| block.contains("$ curl")).collect();
+    let blocks: Vec<_> = blocks(page, language).filter(|block| block.contains("$ curl")).collect();
     let mut session: Vec<(String, String)> = Vec::new();
-    for line in block.lines() {
+    for line in blocks.iter().flat_map(|block| block.lines()) {
         match (line.strip_prefix("$ "), session.last_mut()) {
             (Some(command), _) => session.push((command.to_owned(), String::new())),
             (None, Some((command, answer))) if answer.is_empty() && command.ends_with('\\') => {
