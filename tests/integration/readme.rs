@@ -187,17 +187,21 @@ async fn links_of_docs_lead_somewhere() {
     }
 }
 
+/// Pages that the program writes are looked up, not read, and may have any length.
 #[test]
 async fn pages_of_docs_are_short_and_linked_by_their_index() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let index = text("docs/README.md");
     let mut all_words = 0;
     for page in pages(&docs) {
-        let words = std::fs::read_to_string(&page).expect("a page").split_whitespace().count();
+        let text = std::fs::read_to_string(&page).expect("a page");
         let name = page.strip_prefix(&docs).expect("it is there").to_str().expect("text");
-        assert!(words <= 2_500, "docs/{name} has {words} words");
         assert!(name == "README.md" || index.contains(&format!("]({name})")), "docs/README.md: {name}");
-        all_words += words;
+        let words = text.split_whitespace().count();
+        if !text.contains("This page is generated") {
+            assert!(words <= 2_500, "docs/{name} has {words} words");
+            all_words += words;
+        }
     }
     assert!(all_words <= 45_000, "docs have {all_words} words");
 }
