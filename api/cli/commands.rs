@@ -132,6 +132,6 @@ impl Cli {
             Command::Keys(args) => keys::run(args).await,
             Command::Healthcheck(args) => healthcheck::run(args).await,
         };
-        result.unwrap_or_else(|failure| failure.report())
+        result.unwrap_or_else(exit::Failure::report)
     }
 }

@@ -58,7 +58,7 @@ impl Layout {
         match self {
             Self::Ours => drop(mongod.store(name).await?),
             Self::Flat(field) => {
-                index(&database, COLLECTION, doc! { "customerId": 1, field: 1 }, false).await?
+                index(&database, COLLECTION, doc! { "customerId": 1, field: 1 }, false).await?;
             }
             Self::FlatWithIds => {
                 index(&database, COLLECTION, doc! { "customerId": 1, "date": 1 }, false).await?;

@@ -61,7 +61,7 @@ pub async fn download(address: SocketAddr, customer: u64, format: &'static str) 
 }
 
 fn client() -> Result<Client> {
-    Ok(pagebucket_http::http_client::client(|client| client.no_proxy())?)
+    Ok(pagebucket_http::http_client::client(reqwest::ClientBuilder::no_proxy)?)
 }
 
 /// # Errors

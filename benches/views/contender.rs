@@ -80,7 +80,7 @@ impl Counting {
                         ask_for_hour(server.address, hour * HOUR).await?;
                     }
                     _ => {
-                        upsert::preallocate(&self.contender.database, hour * HOUR..(hour + 1) * HOUR).await?
+                        upsert::preallocate(&self.contender.database, hour * HOUR..(hour + 1) * HOUR).await?;
                     }
                 }
             }

@@ -111,7 +111,7 @@ fn everything(client: &Client) -> Vec<JoinHandle<()>> {
         ("/v1/customers/7/trades?order=desc", total),
         ("/v1/customers/7/trades?page=4", total),
         ("/v1/customers/7/trades?after=25&limit=100", |body| {
-            assert_eq!(TRADES.seqs(&body), (26..=40).collect::<Vec<_>>())
+            assert_eq!(TRADES.seqs(&body), (26..=40).collect::<Vec<_>>());
         }),
         ("/v1/customers/7/trades?from=2000-01-01T00:00:00Z&limit=100", |body| {
             assert_eq!(TRADES.seqs(&body), (1..=40).collect::<Vec<_>>());

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, and says where")]
 #![allow(unreachable_pub, reason = "no other crate can use a test")]
+#![allow(clippy::unused_async, reason = "every test is one, so that `#[test]` has one form")]
 
 mod harness;
 

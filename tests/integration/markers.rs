@@ -11,7 +11,7 @@ use pagebucket_engine::appends::{AppendCause, AppendError, AppendProgress};
 use pagebucket_engine::erasures::Erasure;
 use pagebucket_engine::internal::{Ages, Retention};
 use pagebucket_engine::{Bucket, Deadline, Engine, Error, Gone, Store};
-use pagebucket_model::domain::{Clock, Instant, OwnerId, PageNumber};
+use pagebucket_model::domain::{Clock, Instant, OwnerId, PageNumber, Seq, SeqRange};
 
 use crate::harness::{History, Setup, engine, eventually, shared};
 
@@ -144,7 +144,7 @@ async fn append_within(
 
 /// The sequence numbers that an append was told.
 fn seqs(progress: &AppendProgress) -> Vec<u64> {
-    progress.ranges().iter().flat_map(|range| range.seqs()).map(|seq| seq.get()).collect()
+    progress.ranges().iter().flat_map(SeqRange::seqs).map(Seq::get).collect()
 }
 
 /// A clock that can be put forward, by milliseconds.

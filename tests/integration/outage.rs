@@ -37,7 +37,7 @@ fn appending(client: &Client, stop: &Arc<AtomicBool>) -> JoinSet<Told> {
                 let answer = client.append(writer % 4 + 1, &client.history.item(number)).await;
                 match answer.status.as_u16() {
                     201 => {
-                        told.stored.push((number, answer.json()["ranges"][0]["firstSeq"].as_u64().unwrap()))
+                        told.stored.push((number, answer.json()["ranges"][0]["firstSeq"].as_u64().unwrap()));
                     }
                     503 => {
                         told.problems += 1;

@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use mongodb::Database;
 use pagebucket_engine::internal::COMMAND;
 use pagebucket_engine::{Deadline, Store};
+use pagebucket_model::domain::Seq;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Handle;
@@ -102,7 +103,7 @@ async fn case(
             let seqs = appended.ranges().iter().flat_map(|range| range.first.get()..=range.last.get());
             let placed: Vec<_> = seqs.zip(from..from + count).collect();
             assert_eq!(placed.len() as u64, count, "a place for each item");
-            assert_eq!(appended.last_seq().map(|last| last.get()), placed.last().map(|(seq, _)| *seq));
+            assert_eq!(appended.last_seq().map(Seq::get), placed.last().map(|(seq, _)| *seq));
             acknowledged[owner].extend(placed);
         }
 

@@ -336,7 +336,7 @@ async fn are_those_of_a_model(
             }
             for (name, end) in ["from", "to"].into_iter().zip(ends) {
                 end.into_iter().for_each(|end| {
-                    query.push_str(&format!("&{name}={}", Timestamp::from_millisecond(end).unwrap()))
+                    query.push_str(&format!("&{name}={}", Timestamp::from_millisecond(end).unwrap()));
                 });
             }
             ticker.into_iter().for_each(|ticker| query.push_str(&format!("&ticker={ticker}")));

@@ -12,7 +12,7 @@ use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::{Clock, Invalid, OwnerId};
 
 use super::exit::{Failure, Signals};
-use crate::config::{DatabaseArgs, HistoriesArgs};
+use crate::config::{DatabaseArgs, HistoriesArgs, MongodbUri};
 use crate::embedded::{self, Embedded, Role};
 
 /// A database to use, and the private mongod that it may be in.
@@ -86,7 +86,7 @@ pub(crate) async fn open(args: &DatabaseArgs, role: Role, unready: Unready) -> R
 
 /// The connection string of the server that is named.
 fn server(args: &DatabaseArgs) -> Option<&str> {
-    args.mongodb_uri.as_ref().map(|uri| uri.expose()).filter(|uri| !uri.is_empty())
+    args.mongodb_uri.as_ref().map(MongodbUri::expose).filter(|uri| !uri.is_empty())
 }
 
 /// The definitions of the histories.

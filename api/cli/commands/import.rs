@@ -3,7 +3,7 @@
 mod progress;
 mod remote;
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -197,7 +197,7 @@ impl ImportArgs {
         } else {
             let file = File::open(&self.file);
             let file = file.map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-            let size = file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
+            let size = file.metadata().ok().filter(Metadata::is_file).map(|data| data.len());
             (Box::new(file), size)
         };
         let rows = RowReader::open(

@@ -252,7 +252,7 @@ async fn send(source: &HistoryCollection, fenced: Vec<Fenced>, report: &impl Fn(
         }
         Err(Unanswered::Unknown) => batches.into_iter().for_each(|batch| report(batch.unknown())),
         Err(Unanswered::NotSent(error)) => {
-            batches.into_iter().for_each(|batch| report(batch.fail(|| error.clone().into())))
+            batches.into_iter().for_each(|batch| report(batch.fail(|| error.clone().into())));
         }
     }
 }

@@ -73,7 +73,7 @@ impl Deadline {
         loop {
             match work().await {
                 Err(error) if error.passes() && !self.passed() => {
-                    tracing::debug!(attempt, %error, "tried again")
+                    tracing::debug!(attempt, %error, "tried again");
                 }
                 ended => return ended,
             }

@@ -58,7 +58,7 @@ pub(crate) async fn expire_after(
                 return Ok(());
             }
             Err(error) if code(&error).is_some_and(|code| OVERTAKEN.contains(&code)) => {
-                deadline.back_off(attempt).await
+                deadline.back_off(attempt).await;
             }
             Err(error) => return Err(error.into()),
         }

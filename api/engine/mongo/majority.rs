@@ -283,7 +283,7 @@ impl Patient {
                 tracing::debug!(why = why.to_string(), "dropped afterClusterTime");
             }
             Error::Unavailable(why) if !self.patience.passed() => {
-                tracing::debug!(why = why.to_string(), "a read is retried")
+                tracing::debug!(why = why.to_string(), "a read is retried");
             }
             error => return Err(error),
         }

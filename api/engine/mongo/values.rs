@@ -157,6 +157,7 @@ mod tests {
     fn every_field_is_as_the_driver_writes_it() {
         let bytes = binary([1, 2, 3]);
         let part = RawDocumentBuf::try_from(&doc! { "a": 1_i32 }).unwrap();
+        #[allow(clippy::redundant_closure_for_method_calls, reason = "the method is of one lifetime alone")]
         let written = document(|of| {
             of.i32("int", -7);
             of.i64("long", i64::MIN);

@@ -94,8 +94,7 @@ fn rewritten(schema: Value) -> Value {
         }
     }
     if let Some(words) = schema.get("enum").and_then(words_alike) {
-        let (pattern, longest) =
-            (format!("^({})$", words.join("|")), words.iter().map(|word| word.len()).max());
+        let (pattern, longest) = (format!("^({})$", words.join("|")), words.iter().map(String::len).max());
         schema.shift_remove("enum");
         schema.insert("pattern".to_owned(), json!(pattern));
         schema.insert("maxLength".to_owned(), json!(longest));

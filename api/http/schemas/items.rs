@@ -172,10 +172,10 @@ fn series_values(definition: &Definition, summaries: &Summaries) -> Value {
                     measures.insert("sum".to_owned(), described(any_decimal(), sum.to_owned()));
                 }
                 Measure::Min => {
-                    drop(measures.insert("min".to_owned(), described(own(), "The least.".to_owned())))
+                    drop(measures.insert("min".to_owned(), described(own(), "The least.".to_owned())));
                 }
                 Measure::Max => {
-                    drop(measures.insert("max".to_owned(), described(own(), "The greatest.".to_owned())))
+                    drop(measures.insert("max".to_owned(), described(own(), "The greatest.".to_owned())));
                 }
                 Measure::Ohlc => {
                     for (measure, which) in [

@@ -11,6 +11,7 @@ use std::time::Duration;
 use mongodb::bson::RawDocumentBuf;
 use mongodb::bson::raw::RawDocument;
 use pagebucket_engine::internal::{COMMAND, ItemKey};
+use pagebucket_engine::reads::ExportBatch;
 use pagebucket_engine::{Deadline, Engine, Error, Gone};
 use pagebucket_model::domain::{OwnerId, Position, Seq};
 use tokio::sync::{Semaphore, mpsc};
@@ -205,7 +206,7 @@ async fn compare(
     loop {
         let batch = export.next().await?;
         let mut read = 0;
-        for item in batch.iter().flat_map(|batch| batch.items()) {
+        for item in batch.iter().flat_map(ExportBatch::items) {
             // Both sides advance together.
             read += 1;
             if let Some(expected) = expected.recv().await {
@@ -268,10 +269,9 @@ impl Sides {
     /// Both sides have an item.
     fn both(&mut self, index: u64, Expected { key, what, item }: Expected, seq: Seq, stored: &RawDocument) {
         self.matched.insert(key);
-        let item = match item {
-            Ok(item) => item,
+        let Ok(item) = item else {
             // It was appended at the end, so it says nothing about the order.
-            Err(_) => return self.compared.found.mended += 1,
+            return self.compared.found.mended += 1;
         };
         let is_late = index < self.last.0 || self.last.1.is_some_and(|last| seq < last);
         self.last = (self.last.0.max(index), self.last.1.max(Some(seq)));

@@ -152,7 +152,7 @@ impl<T: AdoptionWatch> Work<'_, T> {
         loop {
             match self.read_again(ids.clone(), last).await {
                 Err(SourceError::Database(error)) => {
-                    patience.after(error).await.map_err(SourceError::from)?
+                    patience.after(error).await.map_err(SourceError::from)?;
                 }
                 read => return Ok(read?),
             }

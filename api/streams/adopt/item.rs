@@ -171,7 +171,7 @@ impl DocumentReader {
     /// It is refused.
     pub(crate) fn read(&self, place: &SourcePlace<'_>) -> Option<Result<Adopted, Box<RefusedItem>>> {
         if self.shape == Shape::Documents {
-            let document = place.item.and_then(|item| item.as_document())?;
+            let document = place.item.and_then(bson::RawBsonRef::as_document)?;
             return Some(self.item(place.id, None, document));
         }
         let composed = match place.item {

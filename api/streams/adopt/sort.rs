@@ -87,7 +87,8 @@ impl<'a> Sorter<'a> {
         if self.start.by_server || self.owner.is_none() {
             return Ok(());
         }
-        self.bytes += place.item.and_then(|item| item.as_document()).map_or(0, |item| item.as_bytes().len());
+        self.bytes +=
+            place.item.and_then(bson::RawBsonRef::as_document).map_or(0, |item| item.as_bytes().len());
         for part in parts.drain(first..) {
             self.bytes += size(&part);
             let key = match &part.0 {
@@ -113,7 +114,7 @@ impl<'a> Sorter<'a> {
 }
 
 fn key(reader: &DocumentReader, place: &SourcePlace<'_>) -> Option<SortKey> {
-    let item = place.item.and_then(|item| item.as_document());
+    let item = place.item.and_then(bson::RawBsonRef::as_document);
     let by = item.and_then(|item| item.get(&reader.order).ok().flatten());
     Some((value(by.unwrap_or(RawBsonRef::Null))?, value(place.id)?, place.index))
 }

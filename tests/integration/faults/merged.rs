@@ -198,7 +198,7 @@ async fn an_item_that_the_validator_refuses_fails_alone(history: &'static Histor
         let stored: Vec<Told> = [before, earlier, later].into_iter().chain(neighbours).collect();
         stored.iter().for_each(Told::stored);
         let together = &rig.sent.updates()[1..];
-        let sent: BTreeSet<u64> = together.iter().flat_map(|update| update.owners()).collect();
+        let sent: BTreeSet<u64> = together.iter().flat_map(super::rig::Update::owners).collect();
         assert_eq!(sent, others.iter().copied().chain([own]).collect());
         let statement =
             |update: &Update| update.statements.iter().any(|(owner, items)| *owner == own && items.len() > 1);

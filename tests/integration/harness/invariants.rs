@@ -48,7 +48,7 @@ pub fn try_stored(
         if let Some(marker) = marker {
             first_page = marker.get_i64("firstPage").expect("it is a marker");
             let (page, count) = (marker.get_i64("page").ok(), marker.get_i32("count").ok());
-            let is_empty = marker.get_array("history").is_ok_and(|items| items.is_empty());
+            let is_empty = marker.get_array("history").is_ok_and(Vec::is_empty);
             if (page, count, is_empty) != (Some(1), Some(0), true) {
                 return Err(format!(
                     "a marker of the beginning has the place of page 1, and no items: {marker}"

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use mongodb::bson::Bson;
 use pagebucket_engine::appends::LineRefusal;
 use pagebucket_engine::internal::{UploadedSoFar, Waiting};
-use pagebucket_model::domain::{Clock, IdempotencyKey};
+use pagebucket_model::domain::{Clock, IdempotencyKey, Seq};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -318,7 +318,7 @@ async fn lines_beyond_the_last_number(history: &'static History) {
         let now = Clock::system().now();
         let appended = items.appends().append_lines(&mut so_far, lines, now, &mut waiting).await;
         let progress = appended.expect("all is dealt with");
-        let ends = progress.ends().map(|end| end.map(|seq| seq.get()));
+        let ends = progress.ends().map(|end| end.map(Seq::get));
         assert_eq!(ends.collect::<Vec<_>>(), expected);
     }
 }

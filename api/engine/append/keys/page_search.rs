@@ -4,7 +4,7 @@
 //! longer scan, but never inside a commit.
 
 use mongodb::bson::doc;
-use mongodb::bson::raw::RawDocument;
+use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use pagebucket_model::domain::PageNumber;
 use pagebucket_model::item::Item;
 
@@ -128,7 +128,7 @@ impl ItemScan<'_> {
     /// Whether nothing more needs to be read. With [`Goal::End`] only complete searches end the scan here.
     fn is_done(&self, goal: Goal) -> bool {
         matches!(goal, Goal::Through(last) if self.looked >= last)
-            || self.searches.iter().all(|search| search.is_over())
+            || self.searches.iter().all(KeySearch::is_over)
     }
 
     /// The page of the first item that is not examined yet.
@@ -147,7 +147,7 @@ impl ItemScan<'_> {
     async fn read(&mut self, most: u64) -> Result<bool> {
         let source = self.of.source;
         let most = most.min(source.most_buckets() as u64);
-        let items = match self.searches.iter().any(|search| search.compares()) {
+        let items = match self.searches.iter().any(KeySearch::compares) {
             true => "history".to_owned(),
             false => format!("history.{}", source.definition.key_field()),
         };
@@ -183,7 +183,7 @@ impl ItemScan<'_> {
         }
         let items = bucket.get_array("history").map_err(|_| corrupt("history", "is not an array"))?;
         for item in items.into_iter().skip(begun) {
-            let item = item.ok().and_then(|item| item.as_document());
+            let item = item.ok().and_then(RawBsonRef::as_document);
             self.look(item.ok_or_else(|| corrupt("history", "holds something that is not a document"))?);
         }
         Ok(true)

@@ -173,7 +173,7 @@ impl TrustedTime {
 async fn remembered(source: &HistoryCollection, deadline: Deadline) -> Result<Option<RememberedTime>> {
     let command = at_most(COLLECTION, doc! { "_id": ID }, 1, doc! { "_id": 1 });
     let read = |found: &RawDocument| {
-        let millis = |field| found.get_datetime(field).ok().map(|date| date.timestamp_millis());
+        let millis = |field| found.get_datetime(field).ok().map(DateTime::timestamp_millis);
         Ok(millis("certain").map(|certain| RememberedTime { certain, leapt: millis("leapt") }))
     };
     Ok(source.reads.find(Query::new(command, deadline), read).await?.pop().flatten())

@@ -103,7 +103,7 @@ impl Retirement {
                 ClockReading::Certain(now) => limits.1 = Some(now - i64::from(days.get()) * 86_400_000),
                 // Also where a number of pages is given: a page is kept if either keeps it.
                 ClockReading::InDoubt(doubt) => {
-                    (limits.0, retired.doubt) = (Retention::default(), Some(doubt))
+                    (limits.0, retired.doubt) = (Retention::default(), Some(doubt));
                 }
             }
         }

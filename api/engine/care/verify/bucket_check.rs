@@ -103,7 +103,7 @@ impl Seen {
         let mut dates: Vec<Instant> = Vec::new();
         for (place, element) in history.into_iter().enumerate() {
             self.items += 1;
-            let Ok(Some(item)) = element.map(|value| value.as_document()) else {
+            let Ok(Some(item)) = element.map(RawBsonRef::as_document) else {
                 let what = format!("history.{place} is not a document");
                 self.fault(Rule::Model, what, Mend::ITEMS);
                 continue;

@@ -66,7 +66,7 @@ impl Series {
             for owner in &owners {
                 match tails.of(owner) {
                     Ok(Some(tail)) => {
-                        compared.read_pages(source, owner, tail.last_seq(), within, read).await?
+                        compared.read_pages(source, owner, tail.last_seq(), within, read).await?;
                     }
                     // Erased, or a finding by itself.
                     Ok(None) | Err(Error::Gone(_) | Error::Corrupt(_)) => {}

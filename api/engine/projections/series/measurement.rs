@@ -62,7 +62,7 @@ pub(crate) fn with_generation(
     generation: i64,
 ) -> Option<RawDocumentBuf> {
     let mut copy = RawDocumentBuf::new();
-    for field in measurement.iter() {
+    for field in measurement {
         let (field, value) = field.ok()?;
         let text: &str = field.as_ref();
         match (text, value) {
@@ -70,7 +70,7 @@ pub(crate) fn with_generation(
             ("_id", _) => {}
             (TimeSeries::META_FIELD, RawBsonRef::Document(meta)) => {
                 let mut changed = RawDocumentBuf::new();
-                for field in meta.iter() {
+                for field in meta {
                     let (field, value) = field.ok()?;
                     let text: &str = field.as_ref();
                     if text != "generation" {

@@ -456,7 +456,7 @@ impl SummaryReading {
                     match summary.filter(|summary| fits(summary) && has_groups(summary)) {
                         Some(summary) => self.summary.merge_finer(summary, chosen),
                         None => {
-                            next.extend(tile.pages().into_iter().map(|page| (first, Stretch::Page(page))))
+                            next.extend(tile.pages().into_iter().map(|page| (first, Stretch::Page(page))));
                         }
                     }
                 }

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use mongodb::bson::raw::{RawDocument, RawDocumentBuf};
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{PageNumber, SeqRange};
 use pagebucket_model::summary::{PartialSummary, SummaryShape, read_tile, tile_shape};
@@ -193,7 +193,7 @@ impl TilePlace {
     /// Reads a tile, or the part of it without `points`. `None` if it is damaged.
     pub(crate) fn read(tile: &RawDocument, definition: &Definition) -> Option<Self> {
         let (_, _, number) = tile_id::parse(tile.get_str("_id").ok()?, definition)?;
-        let date = |field| tile.get_datetime(field).ok().map(|date| date.timestamp_millis());
+        let date = |field| tile.get_datetime(field).ok().map(DateTime::timestamp_millis);
         let size = usize::try_from(tile.get_i32("size").ok()?).ok()?;
         let first_page = match tile.get("firstPage").ok()? {
             None => number.first_page(),

@@ -239,7 +239,7 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
         if let Some(statement) = next.filter(|next| state.shown(state.local.len()).admits(next)) {
             let statement = Rc::clone(statement);
             self.step("statement", attempt, |after| {
-                after.local.push(Write::Statement { attempt, statement })
+                after.local.push(Write::Statement { attempt, statement });
             });
         }
     }

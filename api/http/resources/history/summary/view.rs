@@ -2,7 +2,7 @@
 
 use pagebucket_model::definition::{Definition, SummaryValue};
 use pagebucket_model::domain::{Instant, OwnerMember, Seq};
-use pagebucket_model::summary::{Measurements, SummaryPoint, SummaryShape};
+use pagebucket_model::summary::{Aggregate, Measurements, SummaryPoint, SummaryShape};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -121,7 +121,7 @@ impl SummaryPointView {
             end,
             date: shape.spans.local_start(*span),
             group: (!group.is_empty()).then(texts),
-            count: aggregate.as_ref().map_or(0, |aggregate| aggregate.count()),
+            count: aggregate.as_ref().map_or(0, Aggregate::count),
             first_seq: aggregate.as_ref().map(|aggregate| aggregate.seqs().first),
             last_seq: aggregate.as_ref().map(|aggregate| aggregate.seqs().last),
             errors: Some(faults(&shape.values, &measured)).filter(|faults| !faults.is_empty()),
