@@ -692,6 +692,7 @@ suite("the explorer", { skip }, () => {
     await page.getByText("; the busiest minute was 2026-01-01 10:01:00 with 14").waitFor();
     await page.getByText("all 17 views from 2026-01-01 00:00:00 to 2026-01-02 00:00:00").waitFor();
     await page.goto(`${page.url().replace(/from=.*/, "")}from=2026-01-01T10:00:00Z&to=2026-01-01T11:00:00Z`);
+    assert.deepEqual(await Promise.all(["from", "to"].map((end) => page.getByLabel(`${end}: the time of the day`).inputValue())), ["10:00:00", "11:00:00"]);
     for (const [resolution, busiest] of [
       ["second", "2026-01-01 10:01:02 with 14"],
       ["hour", "2026-01-01 10:00:00 with 17"],
@@ -762,6 +763,8 @@ suite("the explorer", { skip }, () => {
     await eventually(() => seqs(page), range(60, 51));
     await page.goto(`${service.baseUrl}/explorer/customers/43/trades?_tab=chart`);
     await page.getByText("all 10,007 trades from number 51 on", { exact: true }).waitFor();
+    await page.goto(`${service.baseUrl}/explorer/customers?_id=43`);
+    await page.getByText("begins with number 51 of 2024-01-03 02:00:00: what was before is deleted").waitFor();
   }));
 
   test("it is right for assistive technology, in light and dark, on wide and narrow screens", visit(async (visitor) => {
@@ -806,6 +809,10 @@ suite("the explorer", { skip }, () => {
     await page.getByRole("link", { name: "9,367 trades of 42" }).click();
     await isLive(page);
     assert.equal(new URL(page.url()).pathname, "/kept/here/explorer/customers/42/trades");
+    await page.getByRole("link", { name: "pagebucket" }).click();
+    await page.getByRole("link", { name: "9,367 trades of 42" }).waitFor();
+    const icon = await page.locator("link[rel=icon]").evaluate((link) => (link as HTMLLinkElement).href);
+    assert.equal(icon, `${visitor.baseUrl}/kept/here/icon.svg`, "wherever the reader is");
     await page.getByRole("link", { name: "API", exact: true }).click();
     for (const part of [".opblock-summary-control", ".try-out__btn", ".execute"])
       await page.locator(`#operations-Probes-livez ${part}`).click();

@@ -68,7 +68,6 @@ suite("items in the explorer", { skip }, () => {
   const { service, visit } = stage([AUDIT, WIDE]);
   let customers = 500;
 
-
   /** Customer 77 has more trades than three requests with a filter examine. Two of them are rare. */
   let filling: Promise<void> | undefined;
   const fill = () => {
@@ -212,6 +211,33 @@ suite("items in the explorer", { skip }, () => {
     await page.getByLabel("Go to this date and time (Europe/Berlin)").fill("2030-01-01T00:00");
     await page.getByRole("button", { name: "Go", exact: true }).click();
     await eventually(() => marked.getAttribute("data-seq"), "25000");
+  }, { timezoneId: "Europe/Berlin" }));
+
+  test("the days and times of a span stay as they are typed", visit(async (visitor) => {
+    await fill();
+    const page = await visitor.open("/explorer/customers/77/trades?order=asc");
+    // A year begins with few digits, and midnight is a time like others.
+    for (const [end, typed, day] of [["from", "03092024", "2024-03-09"], ["to", "03102024", "2024-03-10"]] as const) {
+      const [date, time] = [page.getByLabel(`${end} (Europe/Berlin)`), page.getByLabel(`${end}: the time of the day`)];
+      await date.focus();
+      await page.keyboard.type(typed);
+      assert.equal(await date.inputValue(), day);
+      await time.focus();
+      await page.keyboard.type("120000AM");
+      assert.deepEqual([await date.inputValue(), await time.inputValue()], [day, "00:00:00"]);
+    }
+    await page.keyboard.press("Enter");
+    await eventually(() => seqs(page), range(1632, 1655));
+    assert.deepEqual(["from", "to"].map((end) => new URL(page.url()).searchParams.get(end)), ["2024-03-08T23:00:00Z", "2024-03-09T23:00:00Z"]);
+    // What is no moment is a text, also when its beginning is one.
+    await page.goto(`${service.baseUrl}/explorer/customers/77/trades?from=nonsense`);
+    const text = page.locator("input[type=text][name=from]");
+    await text.fill("");
+    await text.pressSequentially("2024-03-09T13:00:00Z");
+    assert.equal(await text.inputValue(), "2024-03-09T13:00:00Z");
+    await text.press("Enter");
+    await eventually(() => page.getByLabel("from: the time of the day").inputValue(), "14:00:00");
+    assert.equal(await page.getByLabel("from (Europe/Berlin)").inputValue(), "2024-03-09");
   }, { timezoneId: "Europe/Berlin" }));
 
   test("rows of a view are as many as the reader wants, on any page and of a selection", visit(async (visitor) => {
@@ -573,6 +599,13 @@ suite("items in the explorer", { skip }, () => {
         await page.getByText("Table", { exact: true }).click();
         await page.getByLabel("extra stays in view").waitFor();
         assert.deepEqual(await violationsOf(page), [], `the menu, ${width}, ${colorScheme}`);
+        await page.keyboard.press("Escape");
+        for (const name of ["Download", "Copy as curl"]) {
+          await page.getByText(name, { exact: true }).click();
+          const { x, width: wide } = (await page.locator(".menu[open] .sheet").boundingBox())!;
+          assert.ok(x >= 0 && x + wide <= width, `${name}, ${width}: from ${x}, ${wide} pixels`);
+          await page.keyboard.press("Escape");
+        }
         assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, `${width}`);
       }
     }

@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
 import { BROWSER_ARGUMENTS, eventually, PATIENCE, Service, skip, stage } from "./service.js";
@@ -62,6 +63,31 @@ suite("the explorer's start", { skip }, () => {
     await page.getByRole("heading", { name: "Customers" }).waitFor();
   }));
 
+  test("what the first view of a history waits for is asked for at once, and once", visit(async (visitor) => {
+    await service.append("/v1/customers/9/trades", [{ type: "buy", ticker: "MDB", qty: 1 }]);
+    const page = await visitor.open("/livez");
+    const needed = ["/histories/trades.json", "/v1/customers/9"];
+    const asked: string[] = [];
+    let release = () => {};
+    const all = new Promise<void>((resolve) => (release = resolve));
+    page.on("request", (request) => {
+      asked.push(new URL(request.url()).pathname);
+      if (needed.every((path) => asked.includes(path))) release();
+    });
+    // Neither of them waits for the catalogue.
+    await page.route("**/histories.json", async (route) => {
+      await all;
+      await route.continue();
+    });
+    await page.goto(`${service.baseUrl}/explorer/customers/9/trades`);
+    await page.locator("tr[data-seq='1']").waitFor();
+    for (const path of needed) assert.equal(asked.filter((one) => one === path).length, 1, path);
+    // Later it is read anew.
+    await service.append("/v1/customers/9/trades", [{ type: "buy", ticker: "MDB", qty: 2 }]);
+    await page.getByRole("link", { name: "9", exact: true }).click();
+    await page.getByText("2 trades on 1 page").waitFor();
+  }));
+
   test("what could not be read is read again when the service is back, without a click", visit(async (visitor) => {
     const page = await visitor.open("/explorer/customers");
     await page.getByRole("link", { name: "25 trades of 7" }).waitFor();
@@ -79,7 +105,20 @@ suite("the explorer's start", { skip }, () => {
     await page.goto(`${service.baseUrl}/explorer/customers`);
     await problem.waitFor();
     await page.unroute("**/histories.json");
-    await page.getByRole("link", { name: "25 trades of 7" }).waitFor();
+    await page.getByRole("link", { name: "25 trades of 7" }).click();
+
+    // Meanwhile the items of before are not said to be those that were asked for.
+    const seqs = () => page.locator("tr[data-seq]").evaluateAll((rows) => rows.map((row) => Number(row.getAttribute("data-seq"))));
+    await eventually(seqs, [25, 24, 23, 22, 21, 20, 19, 18, 17, 16]);
+    await page.route("**/trades?*", (route) => route.abort());
+    await page.getByRole("button", { name: "Next: older" }).click();
+    await problem.waitFor();
+    assert.equal(await page.getByText(/^numbers /).count(), 0);
+    await page.getByText("Download").click();
+    assert.equal(await page.getByRole("button", { name: "what is shown" }).first().isDisabled(), true);
+    await page.unroute("**/trades?*");
+    await eventually(seqs, [15, 14, 13, 12, 11, 10, 9, 8, 7, 6]);
+    await page.getByText("numbers 6 to 15").waitFor();
   }));
 
   test("it starts where the browser keeps nothing", async () => {
@@ -191,7 +230,11 @@ suite("the explorer's start", { skip }, () => {
         await page.goto(`${many.baseUrl}/explorer/devices/a/${nameOf(1)}`);
         await page.locator("main .empty").waitFor();
         const definitions = 5 + more;
-        console.log(`with ${definitions} definitions the explorer reads ${bytes} bytes of ${[...read.values()].join(", ")}`);
+        const document = await (await fetch(`${many.baseUrl}/openapi.json`)).arrayBuffer();
+        console.log(
+          `with ${definitions} definitions the explorer reads ${bytes} bytes of ${[...read.values()].join(", ")}; ` +
+            `the OpenAPI document has ${document.byteLength}, ${gzipSync(document).length} compressed by gzip`,
+        );
         assert.deepEqual([...read.values()].sort(), ["/histories.json", `/histories/${nameOf(1)}.json`]);
         assert.ok(bytes < MOST_CATALOG, `${bytes}`);
         await visitor.leave();

@@ -137,14 +137,21 @@ suite("a support person's day", { skip }, () => {
     },
     {
       name: "The same view for a colleague",
-      from: `${history}?ticker=MDB&from=2004-03-09&to=2004-03-10`,
+      from: history,
       async way(page, visitor) {
-        await rows(page).first().waitFor();
-        const texts = () => page.locator("td[data-name=date]").allInnerTexts();
+        // The colleague has chosen something, and sends the address.
         const other = await visitorOf(visitor.baseUrl);
-        const theirs = await other.open(page.url().slice(visitor.baseUrl.length));
-        await rows(theirs).first().waitFor();
-        assert.deepEqual(await theirs.locator("td[data-name=date]").allInnerTexts(), await texts());
+        const theirs = await other.open(history);
+        const seqs = (page: Page) => rows(page).evaluateAll((rows) => rows.map((row) => row.getAttribute("data-seq")));
+        await theirs.getByLabel("from (UTC)").fill("2004-03-09");
+        await theirs.getByLabel("to (UTC)").fill("2004-03-10");
+        await theirs.getByRole("textbox", { name: "ticker" }).fill("MDB");
+        await theirs.getByRole("textbox", { name: "ticker" }).press("Enter");
+        await eventually(() => seqs(theirs), ["23", "19"]);
+        await theirs.getByRole("combobox", { name: "Order" }).selectOption("asc");
+        await eventually(() => seqs(theirs), ["19", "23"]);
+        await page.goto(theirs.url());
+        await eventually(() => seqs(page), ["19", "23"]);
         await other.leave();
       },
     },

@@ -29,7 +29,7 @@ const seqs = (...numbers: number[]) => numbers.map((seq) => ({ seq }));
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 suite("a page of items", () => {
-  const history = { order: "desc", rows: 10, total: 9367, newestAt: 9367, firstSeq: 1 } as const;
+  const history = { order: "desc", rows: 10, pageSize: 10, total: 9367, newestAt: 9367, firstSeq: 1 } as const;
 
   test("the newest items are as many as a page has, however few the last page has", () => {
     const { after, end, page, steps } = pageView({ ...history, wanted: undefined, total: 11, newestAt: 11 });
@@ -57,7 +57,7 @@ suite("a page of items", () => {
     for (const order of ["desc", "asc"] as const)
       for (const rows of [10, 25, 100])
         for (const [total, firstSeq] of [[9367, 1], [120, 1], [101, 1], [100, 1], [9, 1], [127, 51]] as const) {
-          const choice = { order, rows, total, firstSeq };
+          const choice = { order, rows, pageSize: 10, total, firstSeq };
           assert.deepEqual(walk("older", "newest", choice), range(firstSeq, total), JSON.stringify(choice));
           assert.deepEqual(walk("newer", { after: firstSeq - 1 }, choice), range(firstSeq, total), JSON.stringify(choice));
         }
@@ -65,6 +65,29 @@ suite("a page of items", () => {
     const window = pageView({ ...history, wanted: undefined, cursor: { before: 9358 } });
     assert.deepEqual([window.after, window.end, window.steps.previous, window.steps.first], [9347, 9357, "newest", "newest"]);
     assert.deepEqual(pageView({ ...history, wanted: undefined, cursor: { before: 9358 }, total: 9370 }).steps.previous, { after: 9357 });
+  });
+
+  test("a page is asked for as it is stored, other items as a window, and nothing where there can be none", () => {
+    const askedOf = (change: Partial<Parameters<typeof pageView>[0]>) => pageView({ ...history, wanted: undefined, ...change }).asked;
+    assert.deepEqual(askedOf({ wanted: 937 }), { page: 937 });
+    // Other rows than a page has: a window, which the browser keeps if it is complete.
+    assert.deepEqual(askedOf({ wanted: 2, rows: 25 }), { after: 25, limit: 25, asOf: 50 });
+    assert.deepEqual(askedOf({ wanted: 375, rows: 25 }), { after: 9350, limit: 25 });
+    // The newest as they were when they were chosen, whatever has come.
+    assert.deepEqual(askedOf({ total: 9400 }), { after: 9357, limit: 10, asOf: 9367 });
+    assert.deepEqual(askedOf({ rows: 500 }), { after: 9267, limit: 100, asOf: 9367 });
+    assert.deepEqual(askedOf({ cursor: { before: 5 } }), { after: 0, limit: 4, asOf: 4 });
+    assert.deepEqual(askedOf({ cursor: { after: 9360 } }), { after: 9360, limit: 10 });
+    assert.equal(askedOf({ total: 0, newestAt: 0 }), undefined);
+    assert.equal(askedOf({ cursor: { before: 1 } }), undefined);
+    assert.equal(askedOf({ cursor: { before: 51 }, firstSeq: 51 }), undefined);
+  });
+
+  test("how far a page is filled is known before its items are", () => {
+    const lastSeqOf = (change: Partial<Parameters<typeof pageView>[0]>) => pageView({ ...history, wanted: undefined, ...change }).lastSeq;
+    assert.deepEqual([lastSeqOf({}), lastSeqOf({ total: 9400 }), lastSeqOf({ total: 0, newestAt: 0 })], [9367, 9367, undefined]);
+    assert.deepEqual([lastSeqOf({ wanted: 3 }), lastSeqOf({ wanted: 937 }), lastSeqOf({ wanted: 938 })], [30, 9367, undefined]);
+    assert.deepEqual([lastSeqOf({ cursor: { before: 43 } }), lastSeqOf({ cursor: { after: 9360 } }), lastSeqOf({ cursor: { after: 9367 } })], [42, 9367, undefined]);
   });
 
   test("steps go down the list in either order, and none leads out of the history", () => {

@@ -1,9 +1,5 @@
 // Owners whose ids begin with a text. The service lists owners by their ids: a search is a few spans of that
-// list.
-
-import type { Outline } from "./catalog";
-import type { Owner, Owners, Totals } from "./read";
-import type { Schema } from "./schema";
+// list. These are functions of their arguments: `test/owners.test.ts` needs no browser.
 
 /** A span of ids: those after one, empty before all, as far as they have the beginning. */
 export interface IdSpan {
@@ -11,23 +7,31 @@ export interface IdSpan {
   has: (id: string) => boolean;
 }
 
+/** What the schema of the ids says of them. */
+interface Kind {
+  type?: string | string[];
+  format?: string;
+}
+
 /** The spans of the ids that begin with a text, in the order of lists. None if no id begins so. */
-export function spansOf({ type, format }: Schema, beginning: string): IdSpan[] {
+export function spansOf({ type, format }: Kind, beginning: string): IdSpan[] {
   if (type === "integer") return spansOfNumbers(beginning);
   const text = format === "uuid" ? beginning.toLowerCase() : beginning;
   const after = format === "uuid" ? beforeUuid(text) : beforeText(text);
   return after === undefined ? [] : [{ after, has: (id) => id.startsWith(text) }];
 }
 
-/** 12 begins 12 itself, 120 to 129, 1200 to 1299, and so on. */
+/** Digits of the greatest id that is a number. */
+const MOST_DIGITS = String(Number.MAX_SAFE_INTEGER).length;
+
+/** 12 begins 12 itself, 120 to 129, 1200 to 1299, and so on: one span for each number of digits that may follow. */
 function spansOfNumbers(beginning: string): IdSpan[] {
   if (!/^[1-9]\d*$/.test(beginning)) return [];
-  const spans: IdSpan[] = [];
-  for (let [from, size] = [Number(beginning), 1]; from <= Number.MAX_SAFE_INTEGER; from *= 10, size *= 10) {
-    const last = from + size - 1;
-    spans.push({ after: from > 1 ? String(from - 1) : "", has: (id) => from <= Number(id) && Number(id) <= last });
-  }
-  return spans;
+  const withDigits = (more: number) => ["0", "9"].map((digit) => Number(beginning + digit.repeat(more))) as [number, number];
+  const spans = Array.from({ length: MOST_DIGITS - beginning.length + 1 }, (_, more) => withDigits(more));
+  return spans
+    .filter(([first]) => first <= Number.MAX_SAFE_INTEGER)
+    .map(([first, last]) => ({ after: first > 1 ? String(first - 1) : "", has: (id) => first <= Number(id) && Number(id) <= last }));
 }
 
 /** The characters of ids, in their order, and how many an id may have. */
@@ -52,14 +56,20 @@ function beforeUuid(text: string): string | undefined {
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
+/** Owners as a list of them has them. */
+interface List<Owner> {
+  items: Owner[];
+  links: { next?: string };
+}
+
 /** Up to `limit` owners whose ids begin with a text, and whether there may be more. `list` reads owners after an id. */
-export async function ownersBeginning(
-  { ownerField, ownerSchema }: Outline,
+export async function ownersBeginning<Owner extends Record<string, unknown>>(
+  { ownerField, ownerSchema }: { ownerField: string; ownerSchema: Kind },
   beginning: string,
   limit: number,
-  list: (after: string, limit: number) => Promise<Owners>,
-): Promise<{ items: Owner<Totals>[]; more: boolean }> {
-  const found: Owner<Totals>[] = [];
+  list: (after: string, limit: number) => Promise<List<Owner>>,
+): Promise<{ items: Owner[]; more: boolean }> {
+  const found: Owner[] = [];
   for (const { after, has } of spansOf(ownerSchema, beginning)) {
     for (let from: string | undefined = after; from !== undefined; ) {
       const { items, links } = await list(from, limit - found.length);

@@ -18,9 +18,24 @@ export function historyOf({ owners, items }: Named, owner: string): AnyHistory {
   return history<Item, unknown, unknown, never>(service, owners, owner, items);
 }
 
+/** Milliseconds after which what was read ahead is too old for a view. */
+const FRESH = 5000;
+
+const ahead = new Map<string, Promise<unknown>>();
+
+/** Asks for what a view will read as soon as the answers are there that it waits for. */
+export function readAhead(path: string): void {
+  const answer = read(path, new AbortController().signal);
+  ahead.set(path, answer);
+  const forget = () => ahead.delete(path);
+  answer.then(() => setTimeout(forget, FRESH), forget);
+}
+
 /** What is at a path of the service: read as the client reads links. */
 export function read(path: string, signal: AbortSignal): Promise<unknown> {
-  return list({ service, path } as AnyHistory, path, { signal });
+  const answer = ahead.get(path);
+  ahead.delete(path);
+  return answer ?? list({ service, path } as AnyHistory, path, { signal });
 }
 
 export interface Totals {

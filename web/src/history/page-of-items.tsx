@@ -13,7 +13,7 @@ import { addressOfHistory, type Change } from "./parameters";
 import type { TabProps } from "./tab";
 import { ItemTable } from "./table";
 import { Toolbar, type ReaderProps } from "./toolbar";
-import { arrivedOnPage, fillOf, numbersOf, pageView, type Cursor, type PagePlace, type Steps } from "./view-state";
+import { arrivedOnPage, fillOf, numbersOf, pageView, type Asked, type Cursor, type PagePlace, type Steps } from "./view-state";
 
 export function PageOfItems(props: TabProps & ReaderProps) {
   const { definition, owner, parameters, summary, growth, total } = props;
@@ -26,34 +26,30 @@ export function PageOfItems(props: TabProps & ReaderProps) {
   const followed = useRef(false);
   if (isNewest && !followed.current) newestAt.current = total;
   followed.current = isNewest;
-  // The service answers at most 100 items that are not a page.
   const view = pageView({
     wanted,
     cursor: cursorWith(since, before),
     order,
-    rows: wanted === undefined ? Math.min(rows, 100) : rows,
+    rows,
+    pageSize,
     total,
     newestAt: newestAt.current,
     firstSeq: summary.firstSeq,
   });
-  const { after, end, page, first, last } = view;
-  const isEmpty = isNewest ? total === 0 : end <= after;
-  const isStoredPage = wanted !== undefined && rows === pageSize;
-  // A window of what was there at some moment never changes: the browser keeps it.
-  const asOf = isNewest ? newestAt.current : end <= total ? end : undefined;
-  const limit = Math.min(rows, end - after, 100);
-  const path = isStoredPage
-    ? `${history.path}/pages/${page}`
-    : `${history.path}?after=${after}&limit=${limit}${asOf === undefined ? "" : `&asOf=${asOf}`}`;
+  const { after, end, page, first, last, asked } = view;
+  const path = asked && pathOfAsked(history.path, asked);
   const [turn, setTurn] = useState(0);
-  const key = `${owner} ${isNewest ? "newest" : ""} ${isStoredPage ? page : `${after} ${limit}`} ${turn}`;
-  const loaded = useLoaded(isEmpty ? undefined : key, async (signal): Promise<Item[]> => {
-    const { items } = await (isStoredPage ? readPage(history, page, { signal }) : list(history, path, { signal }));
+  // That a window is complete by now is no reason to ask for it again.
+  const place = asked && ("page" in asked ? asked.page : `${asked.after} ${asked.limit}`);
+  const key = `${owner} ${isNewest ? "newest" : ""} ${place} ${turn}`;
+  const loaded = useLoaded(asked && key, async (signal): Promise<Item[]> => {
+    const { items } = await ("page" in asked! ? readPage(history, asked.page, { signal }) : list(history, path!, { signal }));
     return items as Item[];
   });
-  const stored = loaded.data;
+  // Where these cannot be read, those before them are not shown in their place, nor said to be here.
+  const stored = loaded.error === undefined ? loaded.data : undefined;
   const until = stored?.at(-1)?.seq ?? Math.max(summary.totalItems, after);
-  const isCurrent = isEmpty || loaded.key === key;
+  const isCurrent = !asked || loaded.key === key;
   const growthHere = isCurrent && until < end ? arrivedOnPage(growth.arrived, until, end) : { arrived: [], missed: false };
   const readAgain = () => {
     if (isNewest) newestAt.current = total;
@@ -74,11 +70,12 @@ export function PageOfItems(props: TabProps & ReaderProps) {
   };
   useKeys(steps);
   const beyond = isNewest ? 0 : Math.max(total - Math.max(summary.totalItems, end), 0);
-  const lastSeq = ascending.at(-1)?.seq;
+  // What is said of the page stands there from the beginning: what comes later moves what stands below.
+  const lastSeq = ascending.at(-1)?.seq ?? (loaded.loading ? view.lastSeq : undefined);
   return (
     <>
-      <Toolbar {...props} steps={steps} usualRows={pageSize} items={items} paths={isEmpty ? [] : [path]}>
-        {!isEmpty && (
+      <Toolbar {...props} steps={steps} usualRows={pageSize} items={items} paths={path ? [path] : []}>
+        {asked && (
           <PageChoice page={wanted} near={page} hint={isNewest ? "newest" : ""} {...{ order, first, last }} addressOf={(page) => at({ page })} />
         )}
         {!isNewest && wanted === undefined && ascending[0] && <span class="quiet">{numbersOf(ascending)}</span>}
@@ -107,6 +104,12 @@ export function PageOfItems(props: TabProps & ReaderProps) {
       {items.length === 0 && !loaded.loading && loaded.error === undefined && <Nothing {...props} />}
     </>
   );
+}
+
+function pathOfAsked(path: string, asked: Asked): string {
+  if ("page" in asked) return `${path}/pages/${asked.page}`;
+  const { after, limit, asOf } = asked;
+  return `${path}?after=${after}&limit=${limit}${asOf === undefined ? "" : `&asOf=${asOf}`}`;
 }
 
 function cursorWith(after: number | undefined, before: number | undefined): Cursor {

@@ -5,10 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { AnyHistory, Item } from "../api/read";
 import { isPassing } from "../parts/loaded";
 import { pathOf, selectionQuery, type Parameters } from "./parameters";
-import { withWindow, type Begin, type Cursor, type Links, type Search } from "./view-state";
-
-/** The service answers at most so many items at once. */
-const MOST_IN_WINDOW = 100;
+import { MOST_IN_WINDOW, withWindow, type Begin, type Cursor, type Links, type Search } from "./view-state";
 
 /** What has been found, and the paths of the requests so far. */
 export interface Found extends Search<Item> {

@@ -61,7 +61,17 @@ export interface PageView {
   first: number;
   last: number;
   steps: Steps<PagePlace>;
+  /** What the service is asked for. Nothing, where there can be no items. */
+  asked: Asked | undefined;
+  /** The number of the last item that is there, known before the items are. */
+  lastSeq: number | undefined;
 }
+
+/** A page as it is stored, or a window. A window of what was there at some moment never changes: the browser keeps it. */
+export type Asked = { page: number } | { after: number; limit: number; asOf?: number };
+
+/** The service answers at most so many items that are not a page. */
+export const MOST_IN_WINDOW = 100;
 
 /** Where a step leads: to a page, to the items that go on exactly where others end, or to the newest. */
 export type PagePlace = number | "newest" | Cursor;
@@ -72,8 +82,9 @@ interface PageChoice {
   /** Shows the items before a number, or after it. */
   cursor?: Cursor;
   order: Order;
-  /** Items on a page. */
+  /** Items in a view, and on a page of the history. */
   rows: number;
+  pageSize: number;
   /** The last number of the history by now, and when the newest items were chosen. */
   total: number;
   newestAt: number;
@@ -81,7 +92,8 @@ interface PageChoice {
   firstSeq: number;
 }
 
-export function pageView({ wanted, cursor = {}, order, rows, total, newestAt, firstSeq }: PageChoice): PageView {
+export function pageView({ wanted, cursor = {}, order, rows: chosen, pageSize, total, newestAt, firstSeq }: PageChoice): PageView {
+  const rows = wanted === undefined ? Math.min(chosen, MOST_IN_WINDOW) : chosen;
   const pageOf = (seq: number) => Math.max(Math.ceil(seq / rows), 1);
   const last = pageOf(total);
   const first = Math.min(pageOf(firstSeq), last);
@@ -92,7 +104,9 @@ export function pageView({ wanted, cursor = {}, order, rows, total, newestAt, fi
       newer: wanted < last ? wanted + 1 : undefined,
       newest: "newest",
     });
-    return { after: (wanted - 1) * rows, end: wanted * rows, page: wanted, first, last, steps };
+    const [after, end] = [(wanted - 1) * rows, wanted * rows];
+    const asked = rows === pageSize ? { page: wanted } : windowOf(after, rows, end <= total ? end : undefined);
+    return { after, end, page: wanted, first, last, steps, asked, lastSeq: wanted > last ? undefined : Math.min(end, total) };
   }
   const begin = Math.max(firstSeq - 1, 0);
   const isNewest = cursor.after === undefined && cursor.before === undefined;
@@ -107,7 +121,14 @@ export function pageView({ wanted, cursor = {}, order, rows, total, newestAt, fi
     newer: !hasNewer ? undefined : end === total - rows ? "newest" : { after: end },
     newest: isNewest ? undefined : "newest",
   });
-  return { after, end, page: pageOf(Math.min(end, total)), first, last, steps };
+  const lastSeq = isNewest ? newestAt : Math.min(end, total);
+  const isEmpty = isNewest ? total === 0 : end <= after;
+  const asked = isEmpty ? undefined : windowOf(after, Math.min(rows, end - after), isNewest ? newestAt : end <= total ? end : undefined);
+  return { after, end, page: pageOf(Math.min(end, total)), first, last, steps, asked, lastSeq: lastSeq > after ? lastSeq : undefined };
+}
+
+function windowOf(after: number, rows: number, asOf: number | undefined): Asked {
+  return { after, limit: Math.min(rows, MOST_IN_WINDOW), ...(asOf === undefined ? {} : { asOf }) };
 }
 
 /** How far the page of the last item is filled. */

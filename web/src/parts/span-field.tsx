@@ -1,6 +1,7 @@
 // One end of a span of time: a day, and a time of it if that is given.
 
 import { dayFrom, fromInstant, instantOf, isDay, moment, toInstant } from "../format";
+import { useWritten } from "./written";
 
 interface Props {
   name: "from" | "to";
@@ -11,7 +12,7 @@ interface Props {
 }
 
 export function SpanField({ name, value, zone, onValue }: Props) {
-  const wall = wallOf(name, value, zone);
+  const [wall, write, settle] = useWritten(value, zone, wallOf(name, value, zone), onValue);
   const label = (
     <span>
       {name} <span class="quiet">({zone})</span>
@@ -21,10 +22,10 @@ export function SpanField({ name, value, zone, onValue }: Props) {
     return (
       <label>
         {label}
-        <input type="text" name={name} value={value} onInput={(event) => onValue(event.currentTarget.value)} />
+        <input type="text" name={name} value={value} onInput={(event) => write(undefined, event.currentTarget.value)} onChange={settle} />
       </label>
     );
-  const change = (day: string, time: string) => onValue(valueOf(name, day, time, zone));
+  const change = (day: string, time: string) => write({ day, time }, valueOf(name, day, time, zone));
   return (
     <span class="group">
       <label>

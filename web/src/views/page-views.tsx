@@ -7,9 +7,9 @@ import { count, fromInstant, moment, number, toInstant } from "../format";
 import { LazyChart } from "../chart/lazy";
 import type { ChartInput } from "../chart/input";
 import { CurlRow, curlOf } from "../parts/curl";
-import { DayField } from "../parts/day-field";
 import { useLoaded } from "../parts/loaded";
 import { Failure } from "../parts/problem";
+import { SpanField } from "../parts/span-field";
 import { plain, Text } from "../parts/text";
 
 const RESOLUTIONS = ["second", "minute", "hour", "day"];
@@ -87,7 +87,7 @@ function Choice(asked: Record<"path" | "resolution" | "from" | "to", string>) {
         </select>
       </label>
       {(["from", "to"] as const).map((end) => (
-        <DayField key={end} name={end} value={chosen[end]} onValue={(value) => choose({ [end]: value })} />
+        <SpanField key={end} name={end} zone="UTC" value={chosen[end]} onValue={(value) => choose({ [end]: value })} />
       ))}
       <button type="submit">Show</button>
     </form>
