@@ -39,8 +39,9 @@ pub async fn run(uri: &str, database: &str) -> Result<(), Box<dyn Error>> {
         let key = IdempotencyKey::parse(b"monday")?;
         let drafts = notes.definition().item.parse_drafts(body, 10)?;
         let arrived = Clock::system().now();
-        let request = KeyedRequest { key, drafts, canonical: &canonical(body), arrived };
-        let (progress, _) = notes.appends().append_once(ann.clone(), request, within()).await?;
+        let once = Some(Once::Request { key, canonical: &canonical(body) });
+        let append = Append { once, ..Append::new(ann.clone(), drafts, arrived, within()) };
+        let progress = notes.appends().append(append).await?;
         println!("{:?}, stored before: {}", progress.ranges(), progress.is_replayed());
     }
     let history = notes.reads().history(ann.clone(), within()).await?;

@@ -89,6 +89,7 @@ pub(crate) mod commit;
 pub(crate) mod expectation;
 pub(crate) mod group_commit;
 pub(crate) mod identified;
+pub(crate) mod input;
 pub(crate) mod keys;
 pub(crate) mod lines;
 pub(crate) mod placed;

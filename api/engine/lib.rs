@@ -8,7 +8,7 @@
 //! |---|---|
 //! | open a database, and create what its histories need | [`Store::connect`], [`Store::migrate`] |
 //! | find the histories of a definition | [`Store::history`] |
-//! | append items, or the same request twice without harm, by its key | [`Appender::append`](appends::Appender::append), [`Appender::append_once`](appends::Appender::append_once) |
+//! | append items, or the same request twice without harm, by its key | [`Appender::append`](appends::Appender::append), with [`Append::once`](appends::Append::once) |
 //! | append items only if the history has the total that was seen | [`AppendTerms::expected`](appends::AppendTerms::expected) |
 //! | read a page, or the list of owners | [`HistoryReader::page`](reads::HistoryReader::page), [`HistoryReader::owners`](reads::HistoryReader::owners) |
 //! | read totals, and any pages of one moment | [`HistoryReader::history`](reads::HistoryReader::history), [`History::totals`], [`History::pages`] |
@@ -64,7 +64,7 @@ pub mod prelude {
     pub use pagebucket_model::domain::{Clock, Cursor, IdempotencyKey, Limit, PageNumber, Window};
     pub use pagebucket_model::item::canonical;
 
-    pub use crate::append::request::KeyedRequest;
+    pub use crate::append::input::{Append, Once};
     pub use crate::capacity::Capacity;
     pub use crate::database::Store;
     pub use crate::engine::Engine;
@@ -74,10 +74,9 @@ pub mod prelude {
 /// What an append is asked and answers.
 pub mod appends {
     pub use crate::append::appender::Appender;
+    pub use crate::append::input::{Append, AppendTerms, Once};
     pub use crate::append::placed::LineRefusal;
-    pub use crate::append::request::{
-        AppendCause, AppendError, AppendProgress, AppendTerms, Appended, KeyedRequest,
-    };
+    pub use crate::append::request::{AppendCause, AppendError, AppendProgress, Appended};
     pub use crate::append::statement::SecondsExhausted;
 }
 
@@ -118,9 +117,9 @@ pub mod verify {
 /// What pagebucket's own crates need beyond the above. It may change at any time.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::append::appender::APPEND_ONCE;
     pub use crate::append::group_commit::QueueClient;
-    pub use crate::append::identified::{IdentifiedSoFar, SourceKey};
-    pub use crate::append::lines::UploadedSoFar;
+    pub use crate::append::input::{IdentifiedSoFar, SourceKey, UploadedSoFar};
     pub use crate::append::queue::Waiting;
     pub use crate::append::request::weight;
     pub use crate::append::statement::next_second;

@@ -151,12 +151,12 @@ async fn append(State(flat): State<Flat>, body: Bytes) -> Response {
         return StatusCode::UNPROCESSABLE_ENTITY.into_response();
     };
     let now = Clock::system().now();
-    let document = |draft: &pagebucket_model::item::Draft| {
+    let document = |draft: pagebucket_model::item::Draft| {
         let mut document = doc! { "roomId": "hall" };
         document.extend(Document::try_from(draft.dated(now).document())?);
         Ok(document)
     };
-    let documents: mongodb::error::Result<Vec<Document>> = drafts.iter().map(document).collect();
+    let documents: mongodb::error::Result<Vec<Document>> = drafts.into_iter().map(document).collect();
     let inserted = async { flat.messages.clone_with_type::<Document>().insert_many(documents?).await };
     match inserted.await {
         Ok(_) => (StatusCode::CREATED, Json(json!({ "roomId": "hall", "date": now }))).into_response(),

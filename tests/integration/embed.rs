@@ -6,6 +6,7 @@ mod example;
 
 use std::time::Duration;
 
+use pagebucket_engine::appends::Append;
 use pagebucket_engine::model::definition::Definition;
 use pagebucket_engine::model::domain::{Clock, Cursor, Limit, Position, Seq, Window};
 use pagebucket_engine::{Capacity, Deadline, Store};
@@ -33,8 +34,8 @@ async fn a_window_is_read_across_pages() {
     let ann = notes.definition().owner.kind.parse("ann").expect("an owner");
     let body = format!("[{}]", [r#"{ "text": "Buy bread." }"#; 25].join(","));
     let drafts = notes.definition().item.parse_drafts(body.as_bytes(), 25).expect("notes");
-    let items = drafts.into_iter().map(|draft| draft.dated(Clock::system().now())).collect();
-    notes.appends().append(ann.clone(), items, within()).await.expect("to append");
+    let append = Append::new(ann.clone(), drafts, Clock::system().now(), within());
+    notes.appends().append(append).await.expect("to append");
 
     let history = notes.reads().history(ann, within()).await.expect("a history");
     let after = |seq| Cursor::After(Position::behind(Seq::new(seq).expect("a number")));

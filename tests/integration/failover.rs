@@ -182,11 +182,9 @@ async fn a_span_of_dates_is_whole_on_a_new_primary_that_lags() {
     let store = setup.store().await;
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
     let append = async |quantities: std::ops::RangeInclusive<u64>| {
-        let appended = trades
-            .appends()
-            .append(seven.clone(), quantities.map(dated).collect(), Deadline::within(LONG))
-            .await;
-        appended.expect("an acknowledgement");
+        let items = quantities.map(dated).collect();
+        let append = engine::append(seven.clone(), items, Deadline::within(LONG));
+        trades.appends().append(append).await.expect("an acknowledgement");
     };
     append(1..=25).await;
     let lagging = Lagging::after(&set, &database, 25).await;
@@ -277,10 +275,8 @@ async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
         assert_eq!(TRADES.totals(&customers["items"][0])[TOTAL], 15, "{customers}");
     }
     let seven = engine::owner(TRADES, 7);
-    let refused = engine::histories(&store, TRADES)
-        .appends()
-        .append(seven, vec![dated(2_000)], Deadline::within(LONG))
-        .await;
+    let append = engine::append(seven, vec![dated(2_000)], Deadline::within(LONG));
+    let refused = engine::histories(&store, TRADES).appends().append(append).await;
     let refused = refused.expect_err("no majority");
     assert_eq!((refused.progress.ranges().len(), refused.unknown), (0, 1), "{refused:?}");
     let page = stored.find_one(tail).await.expect("an answer").expect("a bucket");

@@ -139,7 +139,7 @@ async fn append_within(
     deadline: Deadline,
 ) -> Result<AppendProgress, AppendError> {
     let items = (first..first + count).map(|number| engine::dated(place.history, number, DATE)).collect();
-    engine_of(store, place).appends().append(place.owner(owner), items, deadline).await
+    engine_of(store, place).appends().append(engine::append(place.owner(owner), items, deadline)).await
 }
 
 /// The sequence numbers that an append was told.

@@ -95,7 +95,8 @@ async fn case(
                 engine::dated(history, from + index, second * 1000)
             });
             let histories = engine::histories(&instances[append.instance], history);
-            let items = histories.appends().append(id, items.collect(), Deadline::within(COMMAND));
+            let items = engine::append(id, items.collect(), Deadline::within(COMMAND));
+            let items = histories.appends().append(items);
             async move { (append.owner as usize, from, append.items, items.await) }
         });
         for (owner, from, count, appended) in join_all(appends).await {

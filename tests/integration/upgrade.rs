@@ -80,7 +80,8 @@ async fn reopened(fixture: &Fixture, database: &Database, owner: u64) -> String 
         other => return format!("{other:?}"),
     }
     let items = vec![engine::dated(TRADES, 1, 1_700_000_000_000)];
-    let stored = engine.appends().append(owner, items, Deadline::within(PATIENCE)).await.expect("stored");
+    let append = engine::append(owner, items, Deadline::within(PATIENCE));
+    let stored = engine.appends().append(append).await.expect("stored");
     format!("goes on with {}", stored.ranges()[0].seqs().next().expect("a number").get())
 }
 

@@ -4,24 +4,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::Either;
 use mongodb::bson::Bson;
-use pagebucket_model::domain::{IdempotencyKey, Instant, OwnerId, SeqRange};
-use pagebucket_model::item::{Draft, Item};
+use pagebucket_model::domain::{IdempotencyKey, OwnerId, SeqRange};
+use pagebucket_model::item::Draft;
 use pagebucket_model::metric::KEYED_APPENDS;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use super::batch::Appends;
+use super::input::{Append, AppendTerms, Once};
 use super::policy::AppendPolicy;
-use super::queue::{AppendQueue, Waiting};
-use super::request::{
-    AppendCause, AppendError, AppendProgress, AppendTerms, Appended, Keyed, KeyedRequest, Placement, Request,
-    weight,
-};
+use super::queue::AppendQueue;
+use super::request::{AppendCause, AppendError, AppendProgress, Appended, Keyed, Request, weight};
 use crate::append::expectation::Expectation;
-use crate::append::group_commit::{
-    COMMITTERS, Committers, Full, NoAnswer, QueueClient, QueueReservation, Ticket,
-};
+use crate::append::group_commit::{COMMITTERS, Committers, NoAnswer, QueueClient, QueueReservation, Ticket};
 use crate::append::keys::{
     KeySearch, Record, Registered, Registration, query, registrar, search_to_end, set_outcome, updates,
 };
@@ -35,8 +32,8 @@ use crate::store::collection::{HistoryCollection, OfOwner};
 /// How long the registration of a key may take. The time left afterwards is enough for a commit.
 const REGISTER: Duration = Duration::from_secs(10);
 
-/// The answer to an append with a key, and when the first request with the key arrived.
-type AppendedOnce = Result<(AppendProgress, Instant), AppendError>;
+/// The memory of an append with [`Once`] while it goes on, in bytes, at most: its future. A test compares it.
+pub const APPEND_ONCE: usize = 6 * 1024;
 
 /// Appends to the histories of one definition. The committers end when the last clone is dropped.
 #[derive(Debug, Clone)]
@@ -74,76 +71,83 @@ impl Appender {
         self.parts.catalogs.iter().for_each(|catalog| catalog.lock().clear());
     }
 
-    /// Stores at least one item at the end of a history, in the given order.
+    /// Stores items at the end of a history, in the given order.
     ///
-    /// The append goes on to its end even if the caller stops waiting. `terms` are a [`Deadline`], which is
-    /// shortened to one command's, or have also the total that the history must have before
-    /// ([`AppendTerms`]).
+    /// With [`Once`], items that an earlier attempt has stored are looked for first. Where they are stored,
+    /// the total that the terms expect does not matter. Where some of them are stored, the rest is stored
+    /// whatever the total is.
+    ///
+    /// The append goes on to its end even if the caller stops waiting.
     ///
     /// # Errors
     /// See [`AppendError`]. Each item that the error does not count as unknown is stored exactly once or not
-    /// at all.
-    pub async fn append(&self, owner: OwnerId, items: Vec<Item>, terms: impl Into<AppendTerms>) -> Appended {
-        let room = self.room(&owner, items.iter().map(Item::size)).map_err(AppendError::nothing)?;
-        self.enqueue(owner, items, Placement::new(), room, terms.into()).await
+    /// at all. With [`Once`], the items without an end may be sent again after any error except
+    /// [`AppendCause::KeyReused`], even if their outcome is unknown, and are still stored once.
+    pub fn append(&self, mut append: Append<'_>) -> impl Future<Output = Appended> {
+        match append.once.take() {
+            None => Either::Left(self.enqueue_all(append, KeySearch::of_nothing())),
+            // In a box, because it would be most of the memory of an append without a key.
+            Some(once) => Either::Right(Box::pin(self.append_once(append, once))),
+        }
     }
 
-    /// Takes room in the queue for items of these sizes.
-    ///
-    /// # Errors
-    /// The queue is full, or the owner's part of it, or the client's.
-    fn room(&self, owner: &OwnerId, sizes: impl Iterator<Item = usize>) -> Result<QueueReservation, Full> {
-        let all = &self.parts.queue.all;
-        all.room(owner.spread(), self.client, weight(sizes), all.most_of_a_key())
+    async fn append_once(&self, append: Append<'_>, once: Once<'_>) -> Appended {
+        match once {
+            Once::Request { key, canonical } => self.append_request(append, key, canonical).await,
+            Once::Lines { key, numbers, so_far } => self.append_lines(append, key, numbers, so_far).await,
+            Once::Identified { keys, so_far } => self.append_identified(append, keys, so_far).await,
+        }
     }
 
     /// The most bytes of items that an upload may append at once, unless a single item has more:
-    /// [`Item::size`] and 64 for each.
+    /// [`Draft::size`] and 64 for each.
     #[doc(hidden)]
     pub fn most_of_an_upload(&self) -> usize {
         self.parts.queue.most_of_an_upload()
     }
 
-    /// Same as [`Appender::append`] for at most [`Appender::most_of_an_upload`] bytes, but waits for room in
-    /// the queue. The time for one command starts when there is room.
+    /// Room in the queue for the items after the first `placed` ones. The time of an append that waits for it
+    /// starts when there is room.
     ///
     /// # Errors
-    /// See [`AppendError`].
-    #[doc(hidden)]
-    pub fn append_part(
+    /// The queue is full, or the owner's part of it, or the client's; for an upload, for too long.
+    pub(crate) async fn room(
         &self,
-        owner: OwnerId,
-        items: Vec<Item>,
-        waiting: &mut Waiting,
-    ) -> impl Future<Output = Appended> + Send {
-        self.enqueue_part(owner, items, Placement::new(), waiting)
+        append: &mut Append<'_>,
+        placed: usize,
+    ) -> Result<QueueReservation, AppendCause> {
+        let bytes = weight(append.items[placed..].iter().map(Draft::size));
+        let waiting = append.room.as_deref_mut();
+        let waits = waiting.is_some();
+        let room = self.parts.queue.room(&append.owner, self.client, bytes, waiting).await?;
+        if waits {
+            append.terms.deadline = Deadline::within(COMMAND);
+        }
+        Ok(room)
     }
 
-    /// Same as [`Appender::enqueue`] for items of an upload of which none is placed, as soon as there is room
-    /// in the queue.
-    pub(crate) async fn enqueue_part(
+    /// Same as [`Appender::enqueue`] for items of which none is placed, as soon as there is room.
+    #[allow(clippy::manual_async_fn, reason = "an async function would hold its arguments twice")]
+    pub(crate) fn enqueue_all(
         &self,
-        owner: OwnerId,
-        items: Vec<Item>,
-        stage: Placement,
-        waiting: &mut Waiting,
-    ) -> Appended {
-        let rest = weight(items.iter().map(Item::size));
-        match self.parts.queue.room_of_an_upload(&owner, self.client, rest, waiting).await {
-            Ok(room) => self.enqueue(owner, items, stage, room, Deadline::within(COMMAND).into()).await,
-            Err(cause) => Err(AppendError::nothing(cause)),
+        mut append: Append<'_>,
+        search: KeySearch,
+    ) -> impl Future<Output = Appended> {
+        async move {
+            let room = self.room(&mut append, 0).await.map_err(AppendError::nothing)?;
+            self.enqueue(append, search, None, room).await
         }
     }
 
     /// Sends the items that are not placed to the owner's committer, at once, and waits for its answer.
     pub(crate) fn enqueue(
         &self,
-        owner: OwnerId,
-        items: Vec<Item>,
-        stage: Placement,
+        append: Append<'_>,
+        search: KeySearch,
+        keyed: Option<Keyed>,
         room: QueueReservation,
-        AppendTerms { deadline, expected }: AppendTerms,
     ) -> impl Future<Output = Appended> + use<> {
+        let Append { owner, items, arrived, terms: AppendTerms { deadline, expected }, .. } = append;
         let (ticket, pending) = Ticket::new(deadline, room);
         let request = Request {
             owner,
@@ -151,11 +155,12 @@ impl Appender {
             refused_at: None,
             attempts: 0,
             alone: false,
-            items,
-            stage,
+            items: items.into_iter().map(|draft| draft.dated(arrived)).collect(),
+            search,
+            keyed: keyed.map(Box::new),
             ticket,
         };
-        let (placed, rest) = (request.stage.placed().clone(), request.rest().len());
+        let (placed, rest) = (request.search.placed.clone(), request.rest().len());
         let committer = self.parts.committers.by_hash(request.owner.spread());
         let taken = committer.request(request);
         // A future of its own, so that the waiting caller's memory holds no second copy of the request.
@@ -173,38 +178,30 @@ impl Appender {
         }
     }
 
-    /// Stores at least one item at the end of a history, unless a request with the same key has already
-    /// stored the items.
-    ///
-    /// If the terms expect a total, the items are looked for first: where they are stored, the total does not
-    /// matter. Where some of them are stored, the rest is stored whatever the total is.
-    ///
-    /// The append goes on to its end even if the caller stops waiting. Also returns when the first request
-    /// with the key arrived: items without a date get this one.
-    ///
-    /// # Errors
-    /// See [`AppendError`]. After any error except [`AppendCause::KeyReused`] the same request may be sent
-    /// again with the same key, and is still stored once.
-    pub async fn append_once(
+    /// Stores the items of a request unless a request with the same key has already stored them.
+    async fn append_request(
         &self,
-        owner: OwnerId,
-        request: KeyedRequest<'_>,
-        terms: impl Into<AppendTerms>,
-    ) -> Result<(AppendProgress, Instant), AppendError> {
-        let KeyedRequest { key, drafts, canonical, arrived } = request;
-        let count = drafts.len();
-        let fingerprint = Fingerprint::of(&self.parts.source.definition, &drafts, canonical);
-        let proposed = Record { from: 0, fingerprint, date: arrived, outcome: None };
-        // A separate task, because a client that disconnects would otherwise stop the attempt between two
-        // steps. Each step keeps the deadline.
-        let outcome = match tokio::spawn(self.clone().attempt(owner, key, drafts, proposed, terms.into()))
-            .await
-        {
-            Ok(outcome) => outcome,
-            Err(_panicked) => Err(AppendError::after(Placed::default(), count, AppendCause::OutcomeUnknown)),
+        mut append: Append<'_>,
+        key: IdempotencyKey,
+        canonical: &[Vec<u8>],
+    ) -> Appended {
+        let count = append.items.len();
+        let fingerprint = Fingerprint::of(&self.parts.source.definition, &append.items, canonical);
+        let outcome = match self.room(&mut append, 0).await {
+            Err(cause) => Err(AppendError::nothing(cause)),
+            Ok(room) => {
+                let Append { owner, items, arrived, terms, .. } = append;
+                let append = Append::new(owner, items, arrived, terms);
+                // A separate task, because a client that disconnects would otherwise stop the attempt between
+                // two steps. Each step keeps the deadline.
+                let attempt = tokio::spawn(self.clone().attempt(append, key, fingerprint, room));
+                attempt.await.unwrap_or_else(|_panicked| {
+                    Err(AppendError::after(Placed::default(), count, AppendCause::OutcomeUnknown))
+                })
+            }
         };
         let result = match &outcome {
-            Ok((progress, _)) if progress.is_replayed() => "replayed",
+            Ok(progress) if progress.is_replayed() => "replayed",
             Ok(_) => "stored",
             Err(AppendError { cause: AppendCause::KeyReused, .. }) => "reused",
             Err(AppendError { cause: AppendCause::UnexpectedTotal(_), .. }) => "unexpected",
@@ -216,41 +213,40 @@ impl Appender {
 
     async fn attempt(
         self,
-        owner: OwnerId,
+        append: Append<'static>,
         key: IdempotencyKey,
-        drafts: Vec<Draft>,
-        proposed: Record,
-        terms: AppendTerms,
-    ) -> AppendedOnce {
-        let deadline = terms.deadline;
-        let (definition, fingerprint) = (&self.parts.source.definition, proposed.fingerprint);
-        let room = self.room(&owner, drafts.iter().map(Draft::size)).map_err(AppendError::nothing)?;
+        fingerprint: Fingerprint,
+        room: QueueReservation,
+    ) -> Appended {
+        let (owner, deadline) = (append.owner.clone(), append.terms.deadline);
+        let definition = &self.parts.source.definition;
         let id = RecordId::new(definition, &owner, &key);
+        let proposed = Record { from: 0, fingerprint, date: append.arrived, outcome: None };
         let registered = self.register(&owner, id, proposed, false, deadline).await;
         let registered = registered.map_err(AppendError::nothing)?;
-        let date = registered.record.date;
+        let Record { from, date, ref outcome, .. } = registered.record;
         if registered.record.fingerprint != fingerprint {
             return Err(AppendError::nothing(AppendCause::KeyReused));
         }
-        if let Some(ranges) = &registered.record.outcome {
-            return Ok((AppendProgress::replayed(ranges.clone()), date));
+        let dated = |progress| AppendProgress { date: Some(date), ..progress };
+        if let Some(ranges) = outcome {
+            return Ok(dated(AppendProgress::replayed(ranges.clone())));
         }
         let of = self.parts.source.of(&owner, deadline);
-        let keys = (0..drafts.len()).map(|index| ItemKey::new(definition, &owner, &key, index));
-        let mut search = KeySearch::of_items(keys.collect(), registered.record.from);
+        let keys = (0..append.items.len()).map(|index| ItemKey::new(definition, &owner, &key, index));
+        let mut search = KeySearch::of_items(keys.collect(), from);
         if !registered.is_new {
             search_to_end(of, id, &mut search).await.map_err(AppendError::nothing)?;
             if search.is_over() {
-                return tell(of, id, search.placed.ranges, date).await;
+                return replay(of, id, search.placed.ranges).await.map(dated);
             }
         }
-        let items = drafts.iter().map(|draft| draft.dated(date)).collect();
         let keyed = Keyed { id, stored: false, registered: Some(registered) };
-        let stage = Placement::once(search, Some(keyed));
-        let progress = self.enqueue(owner.clone(), items, stage, room, terms).await?;
+        let append = Append { arrived: date, ..append };
+        let progress = self.enqueue(append, search, Some(keyed), room).await?;
         match progress.is_replayed() {
-            true => tell(of, id, progress.placed.ranges, date).await,
-            false => Ok((progress, date)),
+            true => replay(of, id, progress.placed.ranges).await.map(dated),
+            false => Ok(dated(progress)),
         }
     }
 
@@ -287,13 +283,27 @@ impl Appender {
 }
 
 /// Stores the outcome of an earlier request durably in the record, then answers it.
-async fn tell(of: OfOwner<'_>, id: RecordId, ranges: Vec<SeqRange>, date: Instant) -> AppendedOnce {
+async fn replay(of: OfOwner<'_>, id: RecordId, ranges: Vec<SeqRange>) -> Appended {
     let update = Bson::from(set_outcome(query(of.source, id, of.owner), &ranges));
     let command = updates(vec![update], of.deadline);
     match of.source.sessions.commit(&of.source.reads, command, of.deadline).await {
-        Ok(_) => Ok((AppendProgress::replayed(ranges), date)),
+        Ok(_) => Ok(AppendProgress::replayed(ranges)),
         Err(unanswered) => Err(AppendError::nothing(
             unanswered.or_unavailable("it is not known whether an outcome is in its record"),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_append_takes_what_uploads_count_for_it() {
+        fn of<'a, F: Future + 'a>(_: impl Fn(&'a Appender, Append<'a>, Once<'a>) -> F) -> usize {
+            size_of::<F>()
+        }
+        let once = of(Appender::append_once);
+        assert!(once <= APPEND_ONCE, "{once}");
     }
 }

@@ -93,7 +93,7 @@ impl Batch {
     /// The searches that have not reached `last`.
     pub(crate) fn searches_behind(&mut self, last: u64) -> Vec<&mut KeySearch> {
         let behind = self.requests.iter_mut().filter(|request| request.is_behind(last));
-        behind.filter_map(Request::once_mut).map(|once| &mut once.search).collect()
+        behind.map(|request| &mut request.search).collect()
     }
 
     /// Whether a request expects a greater total than the tail has, and the requests before it do not add up
@@ -180,8 +180,8 @@ impl Batch {
         assign(&mut self.requests, &ranges);
         let tail = self.statements[..stored].last().map(Statement::tail_after);
         if let Some(tail) = tail {
-            let once = self.requests.iter_mut().filter_map(Request::once_mut);
-            once.for_each(|once| once.search.known_through(tail.last_seq().get()));
+            let requests = self.requests.iter_mut();
+            requests.for_each(|request| request.search.known_through(tail.last_seq().get()));
         }
         let (done, mut again): (Vec<_>, Vec<_>) = self.requests.into_iter().partition(Request::is_placed);
         let failed = verdicts.get(stored);

@@ -155,7 +155,7 @@ async fn search(
     batches: Vec<Batch>,
     committer: &Handle<Appends>,
 ) -> Vec<Batch> {
-    if batches.iter().flat_map(|batch| &batch.requests).all(|request| request.once().is_none()) {
+    if batches.iter().flat_map(|batch| &batch.requests).all(|request| request.search.is_of_nothing()) {
         return batches;
     }
     let work = batches.into_iter().map(async |mut batch| {
@@ -173,8 +173,7 @@ async fn search(
             batch.fail_if(|request| request.is_behind(last), || error.clone().into());
         }
         // Another attempt has stored some of its items with source keys: the caller looks which.
-        let found = |request: &Request| request.once().is_some_and(|once| !once.search.found.is_empty());
-        batch.fail_if(found, || AppendCause::Contended);
+        batch.fail_if(|request| !request.search.found.is_empty(), || AppendCause::Contended);
         batch
     });
     join_all(work).await
@@ -194,8 +193,7 @@ async fn catch_up(
     if let Some(deadline) = unseen.iter().map(|(_, request)| request.ticket.deadline()).max() {
         let records = unseen.iter().map(|(record, _)| *record);
         if confirm(source.of(&owner, deadline), records, last).await {
-            let once = unseen.iter_mut().filter_map(|(_, request)| request.once_mut());
-            once.for_each(|once| once.search.known_through(last));
+            unseen.iter_mut().for_each(|(_, request)| request.search.known_through(last));
         }
     }
     while requests.iter().any(|request| request.is_behind(last)) {
@@ -204,14 +202,13 @@ async fn catch_up(
         }
         let Some(deadline) = requests.iter().map(|request| request.ticket.deadline()).max() else { return };
         let of = source.of(&owner, deadline);
-        let once = requests.iter_mut().filter_map(Request::once_mut);
-        let mut searches: Vec<_> = once.map(|once| &mut once.search).collect();
+        let mut searches: Vec<_> = requests.iter_mut().map(|request| &mut request.search).collect();
         if let Err(error) = scan(of, &mut searches, Goal::Through(last)).await {
             return requests.into_iter().for_each(|request| request.fail(0, error.clone().into()));
         }
         // So that a repeat goes on from there.
-        let once = requests.iter().filter_map(Request::once);
-        let looked = once.filter_map(|once| Some((once.keyed.as_ref()?.id, &once.search)));
+        let looked =
+            requests.iter().filter_map(|request| Some((request.keyed.as_ref()?.id, &request.search)));
         keep_looked(of, looked).await;
     }
     requests.into_iter().rev().for_each(|request| committer.put_back(request));

@@ -18,35 +18,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pagebucket_model::domain::{OwnerId, Seq, SeqRange};
-use pagebucket_model::item::Item;
 
 use super::appender::Appender;
-use super::queue::Waiting;
-use super::request::{AppendError, AppendProgress, Appended, Placement};
+use super::input::{Append, IdentifiedSoFar, SourceKey};
+use super::request::{AppendError, AppendProgress, Appended};
 use crate::append::keys::{Goal, KeySearch, scan};
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::identity::ItemKey;
 use crate::store::buckets::tails::Tails;
-
-/// How an item is known to be stored already.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceKey {
-    /// Its identity, which is stored with it.
-    pub key: ItemKey,
-    /// No item with this key is at or before this `seq` of the owner.
-    pub looked: u64,
-    /// Items of one group have different keys, and the same `looked` for each owner.
-    pub group: u32,
-}
-
-/// What is known of an owner between two appends of items with source keys.
-#[derive(Debug, Default)]
-pub struct IdentifiedSoFar {
-    /// A group, and the `seq` up to which no more of its items are stored.
-    own: Option<(u32, u64)>,
-    /// Whether the last append failed: some of its items may be stored.
-    failed: bool,
-}
 
 #[doc(hidden)]
 impl Appender {
@@ -73,13 +52,13 @@ impl Appender {
     /// # Errors
     /// The database does not answer in time, the owner is erased, items after `after` are deleted, or a
     /// bucket is corrupt.
-    pub async fn find_marked(
+    pub async fn find_identified(
         &self,
         owner: &OwnerId,
         keys: Arc<[ItemKey]>,
         after: u64,
     ) -> Result<(HashMap<ItemKey, Seq>, u64)> {
-        let mut search = KeySearch::of_marked(keys, after);
+        let mut search = KeySearch::of_identified(keys, after);
         let goal = Goal::End { after };
         let of = || self.parts.source.of(owner, Deadline::within(COMMAND));
         while !scan(of(), &mut [&mut search], goal).await? {}
@@ -87,28 +66,24 @@ impl Appender {
         Ok((search.found.into_iter().collect(), looked))
     }
 
-    /// Stores items with source keys at the end of a history, in their order, except those that are stored:
-    /// at most [`Appender::most_of_an_upload`] bytes. Waits for room in the queue.
-    ///
-    /// # Errors
-    /// See [`AppendError`]. The items without an end may be given again, even if their outcome is unknown.
-    pub async fn append_identified(
+    /// Stores items with source keys, in their order, except those that are stored.
+    pub(super) async fn append_identified(
         &self,
+        append: Append<'_>,
+        keys: Vec<SourceKey>,
         so_far: &mut IdentifiedSoFar,
-        owner: &OwnerId,
-        items: Vec<(Item, SourceKey)>,
-        waiting: &mut Waiting,
     ) -> Appended {
+        let Append { owner, items, arrived, terms, mut room, .. } = append;
         let (mut found, mut searched) = (HashMap::new(), 0);
         if std::mem::replace(&mut so_far.failed, true) {
             so_far.own = None;
-            let keys = items.iter().map(|(_, source)| source.key).collect();
-            let looked = items.iter().map(|(_, source)| source.looked).min().unwrap_or(0);
-            let search = self.find_marked(owner, keys, looked).await;
+            let looked = keys.iter().map(|source| source.looked).min().unwrap_or(0);
+            let keys = keys.iter().map(|source| source.key).collect();
+            let search = self.find_identified(&owner, keys, looked).await;
             (found, searched) = search.map_err(AppendError::nothing)?;
         }
         let mut progress = AppendProgress::default();
-        let mut items = items.into_iter().peekable();
+        let mut items = items.into_iter().zip(keys).peekable();
         while let Some((item, SourceKey { key, looked, group })) = items.next() {
             if let Some(&seq) = found.get(&key) {
                 progress.placed.push(SeqRange { first: seq, last: seq });
@@ -122,8 +97,9 @@ impl Appender {
             }
             let own = so_far.own.filter(|(own, _)| *own == group).map_or(0, |(_, end)| end);
             let from = looked.max(searched).max(own);
-            let stage = Placement::once(KeySearch::of_marked(keys.into(), from), None);
-            let appended = self.enqueue_part(owner.clone(), batch, stage, waiting).await;
+            let batch = Append::new(owner.clone(), batch, arrived, terms);
+            let batch = Append { room: room.as_deref_mut(), ..batch };
+            let appended = self.enqueue_all(batch, KeySearch::of_identified(keys.into(), from)).await;
             let (placed, failed) = match appended {
                 Ok(done) => (done.placed, None),
                 Err(AppendError { progress, unknown, cause }) => (progress.placed, Some((unknown, cause))),

@@ -89,11 +89,11 @@ impl BatchPolicy<Appends> for AppendPolicy {
             }
         };
         if let (Some(tail), Some(recent)) = (tail, &self.recent) {
-            let once = requests.iter_mut().filter_map(Request::once_mut).filter(|once| once.keyed.is_some());
-            once.for_each(|once| recent.look(owner, &mut once.search, tail.last_seq().get()));
+            let keyed = requests.iter_mut().filter(|request| request.keyed.is_some());
+            keyed.for_each(|request| recent.look(owner, &mut request.search, tail.last_seq().get()));
         }
         let keyed = self.recent.as_ref().is_some_and(|recent| recent.knows(owner))
-            || requests.iter().any(|request| request.keyed().is_some());
+            || requests.iter().any(|request| request.keyed.is_some());
         Some((
             Batch {
                 owner: owner.clone(),
@@ -146,7 +146,7 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
     let (mut bytes, mut keys) = (0, HashSet::new());
     while let Some(request) = waiting.pop_front_if(|next| {
         // Two attempts of one request never share a command: the second must find what the first has stored.
-        let repeats = next.keyed().is_some_and(|keyed| keys.contains(&keyed.id));
+        let repeats = next.keyed.as_ref().is_some_and(|keyed| keys.contains(&keyed.id));
         let fits = bytes + next.weight() <= MOST_BYTES && !repeats;
         taken.last().is_none_or(|last| fits && !last.alone && !next.alone)
     }) {
@@ -154,7 +154,7 @@ fn take(waiting: &mut VecDeque<Request>) -> Vec<Request> {
             request.fail(0, AppendCause::Late);
         } else if request.ticket.take() {
             bytes += request.weight();
-            keys.extend(request.keyed().map(|keyed| keyed.id));
+            keys.extend(request.keyed.as_ref().map(|keyed| keyed.id));
             taken.push(request);
         }
     }
@@ -167,7 +167,7 @@ mod tests {
     use crate::append::expectation::Expectation;
     use crate::append::group_commit::{NoAnswer, Pending, Queue, Ticket};
     use crate::append::keys::KeySearch;
-    use crate::append::request::{AppendError, Appended, Keyed, Placement};
+    use crate::append::request::{AppendError, Appended, Keyed};
     use crate::mongo::{COMMAND, COMMIT, Deadline};
     use crate::store::buckets::identity::{ItemKey, RecordId};
     use pagebucket_model::definition::Definition;
@@ -184,34 +184,32 @@ mod tests {
         Item::new(Default::default(), Instant::MIN)
     }
 
-    fn request(items: usize, stage: Placement, ticket: Ticket<Appended>) -> Request {
-        let expectation = Expectation::default();
-        Request {
+    /// A request that waits in the queue for at most `within`.
+    fn request(queue: &Queue, items: usize, within: Duration) -> (Request, Pending<Appended>) {
+        let (ticket, pending) =
+            Ticket::new(Deadline::within(within), queue.room(1, None, items, 10).unwrap());
+        let request = Request {
             owner: owner(),
-            expectation,
+            expectation: Expectation::default(),
             refused_at: None,
             attempts: 0,
             alone: false,
             items: vec![item(); items],
-            stage,
+            search: KeySearch::of_nothing(),
+            keyed: None,
             ticket,
-        }
-    }
-
-    fn plain(queue: &Queue, items: usize, within: Duration) -> (Request, Pending<Appended>) {
-        let (ticket, pending) =
-            Ticket::new(Deadline::within(within), queue.room(1, None, items, 10).unwrap());
-        (request(items, Placement::new(), ticket), pending)
+        };
+        (request, pending)
     }
 
     fn keyed(queue: &Queue, within: Duration) -> (Request, Pending<Appended>) {
         let key = IdempotencyKey::parse(b"of-the-test").unwrap();
         let keys = [ItemKey::new(&Definition::trades(), &owner(), &key, 0)];
         let id = RecordId::new(&Definition::trades(), &owner(), &key);
-        let keyed = Keyed { id, stored: false, registered: None };
-        let (ticket, pending) = Ticket::new(Deadline::within(within), queue.room(1, None, 1, 10).unwrap());
-        let stage = Placement::once(KeySearch::of_items(keys.into(), 0), Some(keyed));
-        (request(1, stage, ticket), pending)
+        let (mut request, pending) = request(queue, 1, within);
+        request.search = KeySearch::of_items(keys.into(), 0);
+        request.keyed = Some(Box::new(Keyed { id, stored: false, registered: None }));
+        (request, pending)
     }
 
     /// A client that was answered that it waited too long sends its request again, with the same key.
@@ -230,9 +228,9 @@ mod tests {
     #[tokio::test]
     async fn a_late_request_is_not_merged_and_its_answer_says_what_is_stored() {
         let queue = Queue::new(10, COMMIT, QUEUED_BYTES);
-        let (first, _waits) = plain(&queue, 1, COMMAND);
-        let (mut late, told) = plain(&queue, 2, COMMIT - Duration::from_secs(1));
-        let (third, _waits) = plain(&queue, 1, COMMAND);
+        let (first, _waits) = request(&queue, 1, COMMAND);
+        let (mut late, told) = request(&queue, 2, COMMIT - Duration::from_secs(1));
+        let (third, _waits) = request(&queue, 1, COMMAND);
         let one = Seq::new(7).unwrap();
         late.place(SeqRange { first: one, last: one });
         let mut waiting = VecDeque::from([first, late, third]);

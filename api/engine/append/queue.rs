@@ -59,17 +59,21 @@ impl AppendQueue {
         (self.all.most_of_a_key() / 2).max(1)
     }
 
-    /// Waits for room in the queue for at most [`AppendQueue::most_of_an_upload`] bytes.
+    /// Takes room for `bytes` of an owner, and of a client if it is known. An upload waits for it, with at
+    /// most [`AppendQueue::most_of_an_upload`] bytes.
     ///
     /// # Errors
-    /// There was no room for too long, or the upload was stopped.
-    pub(crate) async fn room_of_an_upload(
+    /// There is no room, or there was none for too long, or the upload was stopped.
+    pub(crate) async fn room(
         &self,
         owner: &OwnerId,
         client: Option<QueueClient>,
         bytes: usize,
-        waiting: &mut Waiting,
+        waiting: Option<&mut Waiting>,
     ) -> Result<QueueReservation, AppendCause> {
+        let Some(waiting) = waiting else {
+            return Ok(self.all.room(owner.spread(), client, bytes, self.all.most_of_a_key())?);
+        };
         let began = Instant::now();
         let room = tokio::select! {
             biased;
@@ -134,7 +138,7 @@ mod tests {
         let queue = AppendQueue::new(Capacity { queued_bytes: 100, ..Capacity::default() });
         for bytes in [50, 60, 1_000] {
             let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
-            let room = queue.room_of_an_upload(&OwnerId::Integer(1), client("ann"), bytes, &mut waiting);
+            let room = queue.room(&OwnerId::Integer(1), client("ann"), bytes, Some(&mut waiting));
             let room = timeout_at(Instant::now() + Duration::from_secs(10), room).await.expect("at once");
             drop(room.unwrap());
         }
@@ -152,7 +156,7 @@ mod tests {
         bytes: usize,
     ) -> Option<QueueReservation> {
         let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
-        queue.room_of_an_upload(owner, client, bytes, &mut waiting).now_or_never().map(Result::unwrap)
+        queue.room(owner, client, bytes, Some(&mut waiting)).now_or_never().map(Result::unwrap)
     }
 
     #[tokio::test]
@@ -174,6 +178,7 @@ mod tests {
         assert_eq!(held.len(), 20);
         assert!(at_once(&queue, &one, None, 10).is_none() && at_once(&queue, &other, None, 10).is_some());
     }
+
     /// An eighth of the queue, however many owners they have.
     #[tokio::test]
     async fn uploads_of_one_client_leave_room_for_others_and_for_its_single_appends() {

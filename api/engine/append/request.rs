@@ -1,50 +1,20 @@
 //! An append, from the queue to its outcome.
 
 use mongodb::bson::Timestamp;
-use pagebucket_model::domain::{IdempotencyKey, Instant, OwnerId, Position, Seq, SeqRange};
-use pagebucket_model::item::{Draft, Item};
+use pagebucket_model::domain::{Instant, OwnerId, Seq, SeqRange};
+use pagebucket_model::item::Item;
 
 use super::statement::SecondsExhausted;
 use crate::append::expectation::{Expectation, Judgement, PlannedPlace};
 use crate::append::group_commit::{Full, Ticket};
 use crate::append::keys::{KeySearch, Registered};
 use crate::append::placed::{LineRefusal, Placed};
-use crate::mongo::{Deadline, Error};
+use crate::mongo::Error;
 use crate::store::buckets::document::KeyedItem;
 use crate::store::buckets::identity::RecordId;
 use crate::store::collection::fence::ReadTime;
 
-/// A request with a key, whose items are stored once however often it is sent.
-#[derive(Debug)]
-pub struct KeyedRequest<'a> {
-    /// The key.
-    pub key: IdempotencyKey,
-    /// The items; one without a date gets the time at which the first request with the key arrived.
-    pub drafts: Vec<Draft>,
-    /// The canonical form of each item ([`pagebucket_model::item::canonical`]), by which a repeat is known.
-    pub canonical: &'a [Vec<u8>],
-    /// When the request arrived.
-    pub arrived: Instant,
-}
-
-/// On which terms items are appended.
-#[derive(Debug, Clone, Copy)]
-pub struct AppendTerms {
-    /// Until when an answer is waited for.
-    pub deadline: Deadline,
-    /// The total that the history must have right before the first item: the items are stored only if the
-    /// first one gets the next sequence number. `None`: whatever the total is.
-    pub expected: Option<Position>,
-}
-
-impl From<Deadline> for AppendTerms {
-    /// Whatever the total is.
-    fn from(deadline: Deadline) -> Self {
-        Self { deadline, expected: None }
-    }
-}
-
-/// Items to append to one history.
+/// An append in the queue of a committer.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) owner: OwnerId,
@@ -56,26 +26,12 @@ pub(crate) struct Request {
     /// Whether the request must not be merged with others.
     pub(crate) alone: bool,
     pub(crate) items: Vec<Item>,
-    pub(crate) stage: Placement,
-    pub(crate) ticket: Ticket<Appended>,
-}
-
-/// Which items of a request are placed.
-#[derive(Debug)]
-pub(crate) enum Placement {
-    /// Of a request without a key: all items are new.
-    New(Placed),
-    /// Of a request whose items may be stored already. Boxed: most requests are new.
-    Once(Box<Once>),
-}
-
-/// The state of a request each of whose items is stored once.
-#[derive(Debug)]
-pub(crate) struct Once {
     /// Which of the items are placed, and how far the history is searched for the others.
     pub(crate) search: KeySearch,
-    /// With an `Idempotency-Key`. Items with identities of their own have none.
-    pub(crate) keyed: Option<Keyed>,
+    /// With an `Idempotency-Key`. Items with identities of their own have none. Boxed: most requests have
+    /// none.
+    pub(crate) keyed: Option<Box<Keyed>>,
+    pub(crate) ticket: Ticket<Appended>,
 }
 
 /// The part of a request that only requests with an `Idempotency-Key` have.
@@ -88,25 +44,6 @@ pub(crate) struct Keyed {
     pub(crate) registered: Option<Registered>,
 }
 
-impl Placement {
-    /// Items that are certainly not stored.
-    pub(crate) fn new() -> Self {
-        Self::New(Placed::default())
-    }
-
-    /// Items that may be stored already: `search` looks for them.
-    pub(crate) fn once(search: KeySearch, keyed: Option<Keyed>) -> Self {
-        Self::Once(Box::new(Once { search, keyed }))
-    }
-
-    pub(crate) fn placed(&self) -> &Placed {
-        match self {
-            Self::New(placed) => placed,
-            Self::Once(once) => &once.search.placed,
-        }
-    }
-}
-
 /// The memory of items in the queue, in bytes: their BSON, of these sizes, and a constant part for each.
 pub fn weight(sizes: impl Iterator<Item = usize>) -> usize {
     const EACH: usize = 64;
@@ -114,30 +51,9 @@ pub fn weight(sizes: impl Iterator<Item = usize>) -> usize {
 }
 
 impl Request {
-    /// The state by which the items are stored once, unless all of them are new.
-    pub(crate) fn once(&self) -> Option<&Once> {
-        match &self.stage {
-            Placement::New(_) => None,
-            Placement::Once(once) => Some(once),
-        }
-    }
-
-    /// Same as [`Request::once`], to be changed.
-    pub(crate) fn once_mut(&mut self) -> Option<&mut Once> {
-        match &mut self.stage {
-            Placement::New(_) => None,
-            Placement::Once(once) => Some(once),
-        }
-    }
-
-    /// The part that only requests with an `Idempotency-Key` have.
-    pub(crate) fn keyed(&self) -> Option<&Keyed> {
-        self.once()?.keyed.as_ref()
-    }
-
     /// The items still to be placed.
     pub(crate) fn rest(&self) -> &[Item] {
-        &self.items[self.stage.placed().count..]
+        &self.items[self.search.placed.count..]
     }
 
     /// The memory of the items still to be placed, in bytes.
@@ -147,9 +63,8 @@ impl Request {
 
     /// The items still to be placed, with their hashes if they have any.
     pub(crate) fn keyed_items(&self) -> impl Iterator<Item = KeyedItem<'_>> {
-        let (once, first) = (self.once(), self.stage.placed().count);
-        let key = move |index| once.and_then(|once| once.search.key(index));
-        self.rest().iter().enumerate().map(move |(index, item)| KeyedItem { item, key: key(first + index) })
+        let first = self.search.placed.count;
+        self.rest().iter().zip(first..).map(|(item, index)| KeyedItem { item, key: self.search.key(index) })
     }
 
     pub(crate) fn is_placed(&self) -> bool {
@@ -158,44 +73,39 @@ impl Request {
 
     /// Notes that this request has stored its next items at `range`.
     pub(crate) fn place(&mut self, range: SeqRange) {
-        match &mut self.stage {
-            Placement::New(placed) => placed.push(range),
-            Placement::Once(once) => {
-                once.search.placed.push(range);
-                if let Some(keyed) = &mut once.keyed {
-                    keyed.stored = true;
-                }
-            }
+        self.search.placed.push(range);
+        if let Some(keyed) = &mut self.keyed {
+            keyed.stored = true;
         }
     }
 
     /// The total that the history must have right before the next item.
     pub(crate) fn expected(&self) -> Option<u64> {
-        self.expectation.of_next(self.stage.placed())
+        self.expectation.of_next(&self.search.placed)
     }
 
     /// What a commit makes of the request that would place its next item there.
     pub(crate) fn judge(&self, place: PlannedPlace) -> Judgement {
-        self.expectation.judge(self.stage.placed(), place)
+        self.expectation.judge(&self.search.placed, place)
     }
 
     /// When the request's history was empty, if it may be tried without reading a tail: its key was
     /// registered then.
     pub(crate) fn begins(&self) -> Option<ReadTime> {
-        let registered = self.keyed()?.registered.as_ref()?;
+        let registered = self.keyed.as_ref()?.registered.as_ref()?;
         let begins = self.attempts == 0 && registered.is_new && registered.record.from == 0;
         registered.read.filter(|_| begins)
     }
 
     /// Whether the history up to `last` may hold items of this request and is not searched completely.
     pub(crate) fn is_behind(&self, last: u64) -> bool {
-        self.once().is_some_and(|once| !once.search.covers(last)) && !self.is_placed()
+        !self.search.covers(last) && !self.is_placed()
     }
 
     /// The request's record and the time of its insert. Only if no other attempt can have found the record
     /// and this one has sent nothing that may be stored.
     pub(crate) fn unseen_record(&self) -> Option<(RecordId, i64)> {
-        let keyed = self.keyed().filter(|keyed| !keyed.stored && self.stage.placed().count == 0)?;
+        let keyed = self.keyed.as_ref().filter(|keyed| !keyed.stored && self.search.placed.count == 0)?;
         Some((keyed.id, keyed.registered.as_ref()?.inserted?))
     }
 
@@ -212,15 +122,9 @@ impl Request {
     }
 
     fn progress(self) -> (AppendProgress, Ticket<Appended>) {
-        let progress = match self.stage {
-            Placement::New(placed) => AppendProgress { placed, stored: true, looked: 0 },
-            Placement::Once(once) => {
-                let Once { search, keyed } = *once;
-                let stored = keyed.is_none_or(|keyed| keyed.stored);
-                AppendProgress { looked: search.looked(), placed: search.placed, stored }
-            }
-        };
-        (progress, self.ticket)
+        let stored = self.keyed.is_none_or(|keyed| keyed.stored);
+        let (looked, placed) = (self.search.looked(), self.search.placed);
+        (AppendProgress { placed, stored, looked, date: None }, self.ticket)
     }
 }
 
@@ -232,8 +136,9 @@ pub struct AppendProgress {
     /// Whether this attempt has stored any of them. An earlier attempt has stored the others.
     pub(crate) stored: bool,
     /// How far the search of an append with a key has come: no other item of the request is at or before this
-    /// `seq`. 0 without a key.
+    /// `seq`.
     pub(crate) looked: u64,
+    pub(crate) date: Option<Instant>,
 }
 
 impl AppendProgress {
@@ -257,6 +162,11 @@ impl AppendProgress {
     /// The last sequence number of the history right after the last stored item.
     pub fn last_seq(&self) -> Option<Seq> {
         self.placed.ranges.last().map(|range| range.last)
+    }
+
+    /// When the first request with the key arrived: items without a date got this one. `None` without a key.
+    pub fn date(&self) -> Option<Instant> {
+        self.date
     }
 
     /// Whether an earlier attempt had stored all of it.
@@ -317,7 +227,8 @@ pub enum AppendCause {
     /// ([`COMMIT`](crate::mongo::COMMIT)).
     #[error("it could not be committed in time")]
     Late,
-    /// The history has another total than the append expects ([`AppendTerms::expected`]). A majority has
+    /// The history has another total than the append expects
+    /// ([`AppendTerms::expected`](super::input::AppendTerms::expected)). A majority has
     /// these items.
     #[error("the history's total is {0}, not the expected one")]
     UnexpectedTotal(u64),

@@ -103,7 +103,7 @@ fn judge(schema: &Value, random: &mut TestRng) {
         }
         assert_eq!(parsed.is_ok(), documented.is_valid(&item), "as documented: {schema}\n{text}\n{parsed:?}");
         let Ok(drafts) = parsed else { continue };
-        let stored = drafts[0].dated(Instant::MAX);
+        let stored = drafts[0].clone().dated(Instant::MAX);
         assert_eq!(stored.size(), drafts[0].size());
         assert_eq!(check_stored(stored.document(), "_key", "at"), Ok(stored.date()));
         let mut out = b"{\"seq\":1".to_vec();
@@ -120,7 +120,7 @@ fn judge(schema: &Value, random: &mut TestRng) {
         assert!(same(&item, &answered), "{schema}\n{text}\n{answered}");
         // What was answered is accepted again, and stored as the same bytes.
         let again = definition.item.parse_drafts(answered.to_string().as_bytes(), 1).unwrap();
-        assert_eq!(again[0].dated(Instant::MAX), stored);
+        assert_eq!(again[0].clone().dated(Instant::MAX), stored);
         assert_eq!(canonical(text.as_bytes()), canonical(format!("[ {text} ]").as_bytes()));
     }
     if let Some(example) = definition.item.example() {

@@ -46,7 +46,7 @@ fn refusal(definition: &Definition, text: &str) -> (String, String) {
 
 fn stored(definition: &Definition, text: &str) -> Item {
     match definition.item.parse_drafts(text.as_bytes(), 1) {
-        Ok(drafts) => drafts[0].dated(Instant::MIN),
+        Ok(mut drafts) => drafts.remove(0).dated(Instant::MIN),
         Err(error) => panic!("{text}: {error:?}"),
     }
 }

@@ -46,13 +46,13 @@ pub struct Draft {
 
 impl Draft {
     /// The item, with `now` for a missing date.
-    pub fn dated(&self, now: Instant) -> Item {
+    pub fn dated(self, now: Instant) -> Item {
         let Some(date) = self.date else {
-            let mut bytes = self.document.as_bytes().to_vec();
+            let mut bytes = self.document.into_bytes();
             bytes[self.date_at..][..8].copy_from_slice(&now.millis().to_le_bytes());
             return Item::new(RawDocumentBuf::from_bytes(bytes).expect("only the date has changed"), now);
         };
-        Item::new(self.document.clone(), date)
+        Item::new(self.document, date)
     }
 
     /// The date, if the client sent it.

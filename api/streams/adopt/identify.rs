@@ -120,7 +120,7 @@ impl RowIdentifier {
     ) -> Result<(HashMap<ItemKey, Seq>, Result<u64, Gone>), Error> {
         let (mut after, mut retired) = (0, None);
         loop {
-            match self.engine.appends().find_marked(owner, Arc::clone(&keys), after).await {
+            match self.engine.appends().find_identified(owner, Arc::clone(&keys), after).await {
                 Ok((found, looked)) => return Ok((found, retired.map_or(Ok(looked), Err))),
                 Err(Error::Gone(gone)) => match gone {
                     Gone::Retired { first_seq, .. } if first_seq.get() > after + 1 => {

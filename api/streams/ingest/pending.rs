@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use pagebucket_engine::internal::{IdentifiedSoFar, UploadedSoFar};
-use pagebucket_model::domain::{OwnerId, PageSize, Seq};
+use pagebucket_model::domain::{IdempotencyKey, OwnerId, PageSize, Seq};
 
 use super::budget::OWN;
 use super::stream::Row;
@@ -23,8 +23,8 @@ pub(crate) struct RowBatch {
 /// What a stream whose rows are stored once remembers of an owner.
 #[derive(Debug)]
 pub(crate) enum SoFar {
-    /// The progress of a keyed upload.
-    Lines(UploadedSoFar),
+    /// The key of an upload, and its progress once it has begun.
+    Lines(IdempotencyKey, Option<UploadedSoFar>),
     /// Of rows with identities of their own.
     Identified(IdentifiedSoFar),
 }

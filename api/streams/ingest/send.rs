@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use derive_more::Display;
-use pagebucket_engine::appends::{AppendCause, AppendError, AppendProgress, LineRefusal};
-use pagebucket_engine::internal::{IdentifiedSoFar, UploadedSoFar, Waiting, weight};
-use pagebucket_engine::{Engine, Error, Gone};
+use pagebucket_engine::appends::{Append, AppendCause, AppendError, LineRefusal, Once};
+use pagebucket_engine::internal::{APPEND_ONCE, COMMAND, IdentifiedSoFar, Waiting, weight};
+use pagebucket_engine::{Deadline, Engine, Error, Gone};
 use pagebucket_model::domain::{IdempotencyKey, OwnerId, Seq};
-use pagebucket_model::item::Item;
+use pagebucket_model::item::Draft;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -107,7 +107,7 @@ pub(crate) fn bytes_under_way(rows: &Vec<Row>, keyed: bool) -> usize {
     let once = keyed || rows.first().is_some_and(|row| row.source_key.is_some());
     let (batch, copies) = if once { (KEYED, 3) } else { (UNKEYED, 1) };
     let heap: usize = rows.iter().map(Row::heap).sum();
-    batch + rows.capacity() * (size_of::<Row>() + copies * size_of::<Item>()) + heap * (1 + copies)
+    batch + rows.capacity() * (size_of::<Row>() + copies * size_of::<Draft>()) + heap * (1 + copies)
 }
 
 /// How many of the rows one append may have, at least one: their memory in its queue is bounded by `most`
@@ -123,7 +123,7 @@ fn part(rows: &[Row], most: usize) -> usize {
 
 /// The constant part: the future that sends the batch, and its request in a queue. A test compares it.
 const UNKEYED: usize = 4 * 1024;
-const KEYED: usize = 10 * 1024;
+const KEYED: usize = UNKEYED + APPEND_ONCE;
 
 /// Appends a batch. If that fails for a passing reason and no outcome is unknown, it sends the rest again,
 /// for [`StreamOptions::patience`] or until `stop`, and tells `waiting` why it waits.
@@ -135,7 +135,7 @@ pub(crate) async fn send(
     waiting: UnboundedSender<&'static str>,
 ) -> Sent {
     batch.so_far = batch.so_far.or_else(|| match &to.key {
-        Some(key) => Some(SoFar::Lines(UploadedSoFar::nothing(batch.owner.clone(), key.clone()))),
+        Some(key) => Some(SoFar::Lines(key.clone(), None)),
         None => {
             batch.rows.first()?.source_key.as_ref().map(|_| SoFar::Identified(IdentifiedSoFar::default()))
         }
@@ -149,14 +149,10 @@ pub(crate) async fn send(
     loop {
         let rest = &sent.rows[sent.outcomes.len()..];
         let part = &rest[..part(rest, most)];
-        let appended = match &mut sent.so_far {
-            // In a box, because it would be most of the memory of a batch without a key.
-            Some(so_far) => Box::pin(append_once(&to, so_far, &sent.owner, part, &mut room)).await,
-            None => {
-                let items = part.iter().map(|row| row.draft.dated(to.began)).collect();
-                to.engine.appends().append_part(sent.owner.clone(), items, &mut room).await
-            }
-        };
+        let once = sent.so_far.as_mut().map(|so_far| once(so_far, part));
+        let (owner, items) = (sent.owner.clone(), part.iter().map(|row| row.draft.clone()).collect());
+        let append = Append::new(owner, items, to.began, Deadline::within(COMMAND));
+        let appended = to.engine.appends().append(Append { once, room: Some(&mut room), ..append }).await;
         let (progress, failed) = match appended {
             Ok(progress) => (progress, None),
             Err(AppendError { progress, unknown, cause }) => (progress, Some((unknown, cause))),
@@ -210,24 +206,15 @@ pub(crate) async fn send(
     }
 }
 
-/// Appends rows that are stored once, however often they are sent.
-async fn append_once(
-    to: &Destination,
-    so_far: &mut SoFar,
-    owner: &OwnerId,
-    rows: &[Row],
-    room: &mut Waiting,
-) -> Result<AppendProgress, AppendError> {
+/// How rows are stored once, however often they are sent.
+fn once<'a>(so_far: &'a mut SoFar, rows: &[Row]) -> Once<'a> {
     match so_far {
-        SoFar::Lines(so_far) => {
-            let lines = rows.iter().map(|row| (row.line, row.draft.clone()));
-            to.engine.appends().append_lines(so_far, lines, to.began, room).await
+        SoFar::Lines(key, so_far) => {
+            Once::Lines { key, numbers: rows.iter().map(|row| row.line).collect(), so_far }
         }
         SoFar::Identified(so_far) => {
-            let items = rows
-                .iter()
-                .filter_map(|row| Some((row.draft.dated(to.began), (**row.source_key.as_ref()?).clone())));
-            to.engine.appends().append_identified(so_far, owner, items.collect(), room).await
+            let keys = rows.iter().filter_map(|row| row.source_key.as_deref().cloned());
+            Once::Identified { keys: keys.collect(), so_far }
         }
     }
 }
@@ -270,14 +257,8 @@ mod tests {
         ) -> usize {
             size_of::<F>()
         }
-        fn appending<'a, F: Future + 'a>(
-            _: impl Fn(&'a Destination, &'a mut SoFar, &'a OwnerId, &'a [Row], &'a mut Waiting) -> F,
-        ) -> usize {
-            size_of::<F>()
-        }
-        let keyed = appending(append_once);
-        let unkeyed = sending(send);
         // What is left is for the request, where it waits for its committer, and for its part of a command.
-        assert!(unkeyed + 2048 <= UNKEYED && unkeyed + keyed + 2048 <= KEYED, "{unkeyed}, {keyed}");
+        let unkeyed = sending(send);
+        assert!(unkeyed + 2048 <= UNKEYED, "{unkeyed}");
     }
 }

@@ -24,7 +24,7 @@ pub async fn append(State(peer): State<Peer>, Path(customer): Path<String>, requ
     };
     let key = key.as_ref().and_then(|key| key.to_str().ok());
     let now = Clock::system().now();
-    let trades: Vec<Item> = drafts.iter().map(|draft| draft.dated(now)).collect();
+    let trades: Vec<Item> = drafts.into_iter().map(|draft| draft.dated(now)).collect();
     if let Err(error) = peer.append(customer, &trades, key).await {
         return refused(error);
     }

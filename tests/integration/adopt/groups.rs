@@ -1,11 +1,8 @@
 //! Groups of marked items, by the store itself.
 
-use std::time::Duration;
-
-use pagebucket_engine::Engine;
-use pagebucket_engine::internal::{IdentifiedSoFar, ItemKey, SourceKey, Waiting};
-
-use tokio_util::sync::CancellationToken;
+use pagebucket_engine::appends::{Append, Once};
+use pagebucket_engine::internal::{COMMAND, IdentifiedSoFar, ItemKey, SourceKey};
+use pagebucket_engine::{Deadline, Engine};
 
 use crate::harness::{History, Setup, TRADES, engine, shared, stored, test};
 
@@ -18,13 +15,15 @@ async fn what_another_process_stores_meanwhile_is_not_doubled() {
     let (ours, theirs) = (setup.store().await, setup.store().await);
     let (ours, theirs) = (engine::histories(&ours, history), engine::histories(&theirs, history));
     let append = async |engine: &Engine, so_far: &mut IdentifiedSoFar, numbers: &[u8]| {
-        let item = |number: &u8| {
+        let item = |number: &u8| engine::dated(history, u64::from(*number), 1_000);
+        let key = |number: &u8| {
             let key = ItemKey::read(&[*number; ItemKey::LEN]).expect("a key");
-            (engine::dated(history, u64::from(*number), 1_000), SourceKey { key, looked: 0, group: 1 })
+            SourceKey { key, looked: 0, group: 1 }
         };
-        let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
+        let once = Some(Once::Identified { keys: numbers.iter().map(key).collect(), so_far });
         let items = numbers.iter().map(item).collect();
-        engine.appends().append_identified(so_far, &engine::owner(history, 1), items, &mut waiting).await
+        let append = engine::append(engine::owner(history, 1), items, Deadline::within(COMMAND));
+        engine.appends().append(Append { once, ..append }).await
     };
     append(theirs, &mut IdentifiedSoFar::default(), &[2, 3]).await.expect("stored");
     let mut so_far = IdentifiedSoFar::default();

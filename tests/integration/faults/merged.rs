@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all, join3};
 use mongodb::bson::doc;
-use pagebucket_engine::appends::{AppendCause, KeyedRequest};
+use pagebucket_engine::appends::{Append, AppendCause, Once};
 use pagebucket_engine::{Deadline, Error};
 use pagebucket_model::domain::{Clock, IdempotencyKey};
 use tokio::sync::oneshot;
@@ -293,8 +293,9 @@ async fn a_key_with_little_time_left_fails_alone(history: &'static History) {
         let id = engine::owner(history, owner);
         let key = IdempotencyKey::parse(b"k").expect("a key");
         let (drafts, arrived) = (vec![engine::draft(history, 2)], Clock::system().now());
-        let request = KeyedRequest { key, drafts, canonical: &[], arrived };
-        engine::histories(&rig.store, history).appends().append_once(id, request, Deadline::within(within))
+        let append = Append::new(id, drafts, arrived, Deadline::within(within));
+        let append = Append { once: Some(Once::Request { key, canonical: &[] }), ..append };
+        engine::histories(&rig.store, history).appends().append(append)
     };
     let held = proxy.strikes() + 1;
     proxy.harm("insert", Way::There, Harm::Hold, u32::MAX);

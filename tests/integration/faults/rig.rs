@@ -89,7 +89,7 @@ impl Rig {
         let items = (first..first + count).map(|number| engine::dated(self.history, number, DATE));
         let histories = engine::histories(&self.store, self.history);
         let id = engine::owner(self.history, owner);
-        let outcome = histories.appends().append(id, items.collect(), terms).await;
+        let outcome = histories.appends().append(engine::append(id, items.collect(), terms)).await;
         Told { owner, first, count, outcome }
     }
 

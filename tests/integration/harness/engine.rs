@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use pagebucket_engine::appends::{Append, AppendTerms};
 use pagebucket_engine::{Engine, Store};
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::{Instant, OwnerId};
@@ -51,6 +52,11 @@ pub fn draft(history: &History, number: u64) -> Draft {
 /// A generated item of a date, in milliseconds.
 pub fn dated(history: &History, number: u64, millis: i64) -> Item {
     draft(history, number).dated(Instant::from_millis(millis).expect("a date"))
+}
+
+/// An append of dated items.
+pub fn append(owner: OwnerId, items: Vec<Item>, terms: impl Into<AppendTerms>) -> Append<'static> {
+    Append::new(owner, items.into_iter().map(Draft::from).collect(), Instant::MIN, terms)
 }
 
 /// The appends and reads of a history.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use mongodb::Database;
 use mongodb::bson::{DateTime, Document, doc};
 use pagebucket_engine::Deadline;
-use pagebucket_engine::internal::{UploadedSoFar, Waiting};
+use pagebucket_engine::appends::{Append, Once};
+use pagebucket_engine::internal::UploadedSoFar;
 use pagebucket_model::domain::{Clock, IdempotencyKey};
-use tokio_util::sync::CancellationToken;
 
 use super::REPLAYED;
 use crate::harness::{Harm, History, NOTES, Proxy, Service, Setup, Way, engine, shared, stored, test_over};
@@ -90,27 +90,26 @@ async fn a_record_that_expires_during_an_upload_is_made_again(history: &'static 
     proxy.set_back(SLEPT);
     let store = setup.store().await;
     let (items, owner) = (engine::histories(&store, history), engine::owner(history, 7));
-    let before = vec![engine::draft(history, 100).dated(Clock::system().now())];
+    let before = vec![engine::draft(history, 100)];
     // An instance inserts records once an answer has told it the server's time.
-    items
-        .appends()
-        .append(owner.clone(), before, Deadline::within(Duration::from_secs(25)))
-        .await
-        .expect("stored");
-    let upload = async |so_far: &mut UploadedSoFar, numbers: std::ops::RangeInclusive<u64>| {
-        let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
-        let lines = numbers.map(|number| (number, engine::draft(history, number)));
-        let appended = items.appends().append_lines(so_far, lines, Clock::system().now(), &mut waiting).await;
+    let append = |lines| {
+        Append::new(owner.clone(), lines, Clock::system().now(), Deadline::within(Duration::from_secs(25)))
+    };
+    items.appends().append(append(before)).await.expect("stored");
+    let key = IdempotencyKey::parse(b"k").expect("a key");
+    let upload = async |so_far: &mut Option<UploadedSoFar>, numbers: std::ops::RangeInclusive<u64>| {
+        let lines = numbers.clone().map(|number| engine::draft(history, number)).collect();
+        let once = Once::Lines { key: &key, numbers: numbers.collect(), so_far };
+        let appended = items.appends().append(Append { once: Some(once), ..append(lines) }).await;
         let progress = appended.expect("all is dealt with");
         progress.ends().map(|end| end.expect("it is stored").get()).collect::<Vec<_>>()
     };
-    let nothing = || UploadedSoFar::nothing(owner.clone(), IdempotencyKey::parse(b"k").expect("a key"));
-    let mut so_far = nothing();
+    let mut so_far = None;
     assert_eq!(upload(&mut so_far, 1..=3).await, [2, 3, 4]);
     assert_eq!(expire(&database).await, 1, "the machine sleeps");
     proxy.set_back(0);
     assert_eq!(upload(&mut so_far, 4..=6).await, [5, 6, 7]);
     assert_eq!(record(&database).await.get_i64("from").expect("from"), 1, "as when the upload began");
-    assert_eq!(upload(&mut nothing(), 1..=6).await, [2, 3, 4, 5, 6, 7], "sent again");
+    assert_eq!(upload(&mut None, 1..=6).await, [2, 3, 4, 5, 6, 7], "sent again");
     assert_eq!(stored(&database, history, 7).await.numbers, [100, 1, 2, 3, 4, 5, 6]);
 }

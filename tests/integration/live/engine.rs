@@ -138,7 +138,8 @@ impl Pair {
     pub(super) async fn append(&self, store: usize, owner: u64, numbers: std::ops::RangeInclusive<u64>) {
         let items = numbers.map(|number| engine::dated(self.history, number, number as i64)).collect();
         let owner = engine::owner(self.history, owner);
-        self.engine(store).appends().append(owner, items, deadline()).await.expect("to append");
+        let append = engine::append(owner, items, deadline());
+        self.engine(store).appends().append(append).await.expect("to append");
     }
 
     pub(super) async fn watch(&self, store: usize, owner: u64, after: Option<u64>) -> LiveReader {
@@ -266,7 +267,8 @@ async fn the_lag_of_what_others_append_begins_with_their_commit() {
         .await
         .expect("a reader");
     let items = vec![engine::dated(TRADES, 1, 1)];
-    engine::histories(&writer, TRADES).appends().append(seven(), items, deadline()).await.expect("to append");
+    let append = engine::append(seven(), items, deadline());
+    engine::histories(&writer, TRADES).appends().append(append).await.expect("to append");
     let page = tokio::time::timeout(PATIENCE, reader.next()).await.expect("more").expect("a page");
     assert!(page.lag() >= Some(Duration::from_secs(3_600)), "{:?}", page.lag());
 }
@@ -438,7 +440,7 @@ async fn a_reader_from_the_beginning_is_told_of_a_retirement() {
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
     let mut slow = trades.live().watch(seven.clone(), LiveStart::End, deadline()).await.expect("a reader");
     let items = (1..=300).map(|number| engine::dated(TRADES, number, number as i64)).collect();
-    trades.appends().append(seven.clone(), items, deadline()).await.expect("to append");
+    trades.appends().append(engine::append(seven.clone(), items, deadline())).await.expect("to append");
     let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
     eventually("pages are retired", PATIENCE, async || {
         // What takes too long is done again.
@@ -457,7 +459,7 @@ async fn a_reader_that_resumes_at_0_is_told_of_a_retirement() {
     let store = Setup::on(shared().await).aging(short_ages()).store().await;
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
     let items = (1..=300).map(|number| engine::dated(TRADES, number, number as i64)).collect();
-    trades.appends().append(seven.clone(), items, deadline()).await.expect("to append");
+    trades.appends().append(engine::append(seven.clone(), items, deadline())).await.expect("to append");
     let keep = Retention { pages: std::num::NonZero::new(5), ..Default::default() };
     let first = async || {
         trades.reads().history(seven.clone(), deadline()).await.expect("a history").first_seq().get()

@@ -32,7 +32,8 @@ async fn of_today() -> Place {
     let store = place.store().await;
     let now = Clock::system().now().millis();
     let items = (1..=3 * TRADES.page_size).map(|number| engine::dated(TRADES, number, now)).collect();
-    engine_of(&store, &place).appends().append(place.owner(1), items, soon()).await.expect("stored");
+    let append = engine::append(place.owner(1), items, soon());
+    engine_of(&store, &place).appends().append(append).await.expect("stored");
     place
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
-use pagebucket_engine::appends::{AppendCause, AppendTerms, KeyedRequest};
+use pagebucket_engine::appends::{Append, AppendCause, AppendTerms, Once};
 use pagebucket_engine::erasures::{Erasure, Reopening};
 use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Store};
@@ -151,7 +151,8 @@ async fn numbers_go_on_after_a_reopening(history: &'static History) {
             let items = (100..=100 + size).map(|number| engine::dated(history, number, DATE));
             let expected = Position::parse(&total.to_string()).ok();
             let terms = AppendTerms { deadline: soon(), expected };
-            engine_of(&other, &place).appends().append(owner.clone(), items.collect(), terms).await
+            let append = engine::append(owner.clone(), items.collect(), terms);
+            engine_of(&other, &place).appends().append(append).await
         };
         let refused = after(0).await.expect_err("the total goes on");
         let total = (first - 1) * size;
@@ -174,9 +175,10 @@ async fn append_once(place: &Place, store: &Store, owner: u64, key: &str) -> Res
     let key = pagebucket_model::domain::IdempotencyKey::parse(key.as_bytes()).expect("a key");
     let now = Instant::from_millis(DATE).unwrap();
     let owner = place.owner(owner);
-    let request = KeyedRequest { key, drafts, canonical: &[vec![1]], arrived: now };
-    let stored = engine_of(store, place).appends().append_once(owner, request, soon()).await;
-    stored.map(|(progress, _)| seqs(&progress)).map_err(|error| error.to_string())
+    let once = Some(Once::Request { key, canonical: &[vec![1]] });
+    let append = Append { once, ..Append::new(owner, drafts, now, soon()) };
+    let stored = engine_of(store, place).appends().append(append).await;
+    stored.map(|progress| seqs(&progress)).map_err(|error| error.to_string())
 }
 
 #[test_over(SMALL)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
-use pagebucket_engine::appends::KeyedRequest;
+use pagebucket_engine::appends::{Append, Once};
 use pagebucket_engine::erasures::Reopening;
 use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Error};
@@ -124,9 +124,9 @@ async fn a_tail_that_ages_during_a_search_is_read_before_a_page_is_opened(histor
         let key = IdempotencyKey::parse(key.as_bytes()).expect("a key");
         let (owner, now) = (place.owner(1), Instant::from_millis(super::DATE).expect("a date"));
         let drafts = vec![engine::draft(history, 1)];
-        let request = KeyedRequest { key, drafts, canonical: &[vec![1]], arrived: now };
-        let stored = engine_of(&slow, &place).appends().append_once(owner, request, soon()).await;
-        seqs(&stored.expect("stored").0)
+        let once = Some(Once::Request { key, canonical: &[vec![1]] });
+        let append = Append { once, ..Append::new(owner, drafts, now, soon()) };
+        seqs(&engine_of(&slow, &place).appends().append(append).await.expect("stored"))
     };
     append(&place, &slow, 2, 1, 1).await.expect("an answer tells the server's time");
     // It knows the tail, and another instance fills the page.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{DateTime, Document, doc};
-use pagebucket_engine::appends::{AppendCause, AppendError, KeyedRequest};
+use pagebucket_engine::appends::{Append, AppendCause, AppendError, Once};
 use pagebucket_engine::internal::{Ages, Retention};
 use pagebucket_engine::{Error, Gone};
 use pagebucket_model::domain::{Cursor, DateRange, IdempotencyKey, Instant, Limit, Position, Seq, Window};
@@ -199,8 +199,9 @@ async fn a_key_of_retired_items_is_not_stored_again(history: &'static History) {
         let canonical = vec![vec![1], vec![2]];
         let key = IdempotencyKey::parse(b"k").expect("a key");
         let now = Instant::from_millis(super::DATE).unwrap();
-        let request = KeyedRequest { key, drafts, canonical: &canonical, arrived: now };
-        engine_of(store, &place).appends().append_once(owner.clone(), request, soon()).await
+        let once = Some(Once::Request { key, canonical: &canonical });
+        let append = Append { once, ..Append::new(owner.clone(), drafts, now, soon()) };
+        engine_of(store, &place).appends().append(append).await
     };
     once(&store).await.expect("stored");
     append(&place, &store, 1, 3, 8 * history.page_size).await.expect("stored");

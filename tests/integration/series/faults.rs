@@ -224,11 +224,8 @@ async fn a_lost_place_loses_and_doubles_nothing() {
         let items = vec![engine::dated(SERIES, 1_000, 1_708_000_000_000)];
         let trades = engine::histories(&store, SERIES);
         let owner = engine::owner(SERIES, owner);
-        trades
-            .appends()
-            .append(owner, items, pagebucket_engine::Deadline::within(PATIENCE))
-            .await
-            .expect("stored");
+        let append = engine::append(owner, items, pagebucket_engine::Deadline::within(PATIENCE));
+        trades.appends().append(append).await.expect("stored");
     }
     // A time in 1970, which no log has any more.
     change_build(&database, doc! { "place": "8200000001000000012B0229296E04" }).await;

@@ -23,7 +23,11 @@ async fn append(store: &Store, first: u64) {
     let trades = engine::histories(store, SERIES);
     for owner in 1..=OWNERS {
         let items = (first..first + owner).map(|number| engine::dated(SERIES, number, DATE)).collect();
-        let stored = trades.appends().append(engine::owner(SERIES, owner), items, Deadline::within(PATIENCE));
+        let stored = trades.appends().append(engine::append(
+            engine::owner(SERIES, owner),
+            items,
+            Deadline::within(PATIENCE),
+        ));
         stored.await.expect("stored");
     }
 }

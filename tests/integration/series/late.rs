@@ -85,10 +85,11 @@ async fn a_late_insert_comes() {
     let appender = sibling(shared().await.uri(), &late.database).aging(patient).store().await;
     eventually("the late one feeds", PATIENCE, async || term(&late.database).await >= 2).await;
     late.proxy.harm(late.insert().await, Way::There, Harm::Hold, 1);
-    let engine = engine::histories(&appender, SERIES);
+    let trades = engine::histories(&appender, SERIES);
     let items = vec![engine::dated(SERIES, 6, 1_708_000_000_000)];
     let owner = engine::owner(SERIES, 1);
-    engine.appends().append(owner, items, Deadline::within(PATIENCE)).await.expect("stored");
+    let append = engine::append(owner, items, Deadline::within(PATIENCE));
+    trades.appends().append(append).await.expect("stored");
     late.proxy.struck(1).await;
     let other = sibling(shared().await.uri(), &late.database).aging(patient).start().await;
     each_once(&other.client, &late.database, [1]).await;
@@ -109,12 +110,8 @@ async fn a_late_insert_of_a_dropped_time_series_does_not_count() {
     let appender = sibling(shared().await.uri(), &late.database).aging(SHORT).store().await;
     let append = async |number: u64| {
         let items = vec![engine::dated(SERIES, number, 1_708_000_000_000)];
-        let stored = engine::histories(&appender, SERIES).appends().append(
-            engine::owner(SERIES, 1),
-            items,
-            Deadline::within(PATIENCE),
-        );
-        stored.await.expect("stored");
+        let append = engine::append(engine::owner(SERIES, 1), items, Deadline::within(PATIENCE));
+        engine::histories(&appender, SERIES).appends().append(append).await.expect("stored");
     };
     append(1).await;
     let feeding = late.store.feed_series();

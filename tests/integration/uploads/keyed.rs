@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use mongodb::bson::Bson;
-use pagebucket_engine::appends::LineRefusal;
-use pagebucket_engine::internal::{UploadedSoFar, Waiting};
+use pagebucket_engine::Deadline;
+use pagebucket_engine::appends::{Append, LineRefusal, Once};
+use pagebucket_engine::internal::COMMAND;
 use pagebucket_model::domain::{Clock, IdempotencyKey, Seq};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::wire::Upload;
 use super::{NDJSON, upload_with};
@@ -312,11 +311,10 @@ async fn lines_beyond_the_last_number(history: &'static History) {
         (&[LAST, LAST + 1], &[seq, beyond]),
         (&[LAST + 1], &[beyond]),
     ] {
-        let mut so_far = UploadedSoFar::nothing(owner.clone(), key.clone());
-        let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
-        let lines = numbers.iter().map(|number| (*number, draft.clone()));
-        let now = Clock::system().now();
-        let appended = items.appends().append_lines(&mut so_far, lines, now, &mut waiting).await;
+        let lines = vec![draft.clone(); numbers.len()];
+        let append = Append::new(owner.clone(), lines, Clock::system().now(), Deadline::within(COMMAND));
+        let once = Once::Lines { key: &key, numbers: numbers.to_vec(), so_far: &mut None };
+        let appended = items.appends().append(Append { once: Some(once), ..append }).await;
         let progress = appended.expect("all is dealt with");
         let ends = progress.ends().map(|end| end.map(Seq::get));
         assert_eq!(ends.collect::<Vec<_>>(), expected);

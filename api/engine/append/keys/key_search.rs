@@ -25,6 +25,8 @@ pub(crate) struct KeySearch {
 
 #[derive(Debug, Clone)]
 enum SearchGoal {
+    /// Nothing: the items are certainly not stored, and have no keys.
+    Nothing,
     /// The items of a request: all are valid, and they are stored in order without omissions.
     Items(Arc<[ItemKey]>),
     /// Lines of an upload, in order of their numbers: they are stored in this order, and some may be missing.
@@ -35,6 +37,11 @@ enum SearchGoal {
 }
 
 impl KeySearch {
+    /// No search: the items are new.
+    pub(crate) fn of_nothing() -> Self {
+        Self::new(SearchGoal::Nothing, 0)
+    }
+
     /// A search for the items with these keys, all of which are after `from`.
     pub(crate) fn of_items(keys: Arc<[ItemKey]>, from: u64) -> Self {
         Self::new(SearchGoal::Items(keys), from)
@@ -47,7 +54,7 @@ impl KeySearch {
 
     /// A search for items with source keys, all of which are after `from`. It finds them in any order, and
     /// never ends before the history does.
-    pub(crate) fn of_marked(keys: Arc<[ItemKey]>, from: u64) -> Self {
+    pub(crate) fn of_identified(keys: Arc<[ItemKey]>, from: u64) -> Self {
         let all = Arc::new(keys.iter().copied().collect());
         Self::new(SearchGoal::Identified(keys, all), from)
     }
@@ -59,6 +66,7 @@ impl KeySearch {
     /// The key of the item with this index, if there is one.
     pub(crate) fn key(&self, index: usize) -> Option<ItemKey> {
         match &self.wanted {
+            SearchGoal::Nothing => None,
             SearchGoal::Items(keys) | SearchGoal::Identified(keys, _) => keys.get(index).copied(),
             SearchGoal::Lines(tag, lines) => Some(tag.key(lines[index].number)),
         }
@@ -73,10 +81,16 @@ impl KeySearch {
     /// Whether all items are found or refused.
     pub(crate) fn is_over(&self) -> bool {
         self.placed.count
-            == match &self.wanted {
+            >= match &self.wanted {
+                SearchGoal::Nothing => 0,
                 SearchGoal::Items(keys) | SearchGoal::Identified(keys, _) => keys.len(),
                 SearchGoal::Lines(_, lines) => lines.len(),
             }
+    }
+
+    /// Whether it searches for anything.
+    pub(crate) fn is_of_nothing(&self) -> bool {
+        matches!(self.wanted, SearchGoal::Nothing)
     }
 
     /// Whether the search compares complete items, not only keys.
@@ -91,6 +105,7 @@ impl KeySearch {
         let found = Seq::new(self.looked + 1).map(|seq| SeqRange { first: seq, last: seq });
         let placed = &mut self.placed;
         match &self.wanted {
+            SearchGoal::Nothing => {}
             // The items of a request are stored in order, so an item that is found is always the request's
             // next one.
             SearchGoal::Items(keys) => {
@@ -126,9 +141,9 @@ impl KeySearch {
     }
 
     /// Whether the next item may be appended right after `last`: every stored item up to there has been
-    /// examined.
+    /// examined, if there is something to look for.
     pub(crate) fn covers(&self, last: u64) -> bool {
-        self.looked >= last
+        self.looked >= last || self.is_of_nothing()
     }
 
     /// Notes that the items up to `last` are known without examining them: those of this request are placed,
@@ -176,7 +191,7 @@ mod tests {
     #[test]
     fn identified_items_are_found_in_any_order() {
         let keys = keys(3);
-        let mut search = KeySearch::of_marked(Arc::clone(&keys), 7);
+        let mut search = KeySearch::of_identified(Arc::clone(&keys), 7);
         for key in [Some(keys[2]), None, Some(ItemKey([9; ItemKey::LEN])), Some(keys[0])] {
             search.look(key, |_, _| false);
         }

@@ -1,10 +1,10 @@
 //! The exactly-once rule, explored exhaustively in a small model: every possible order of the steps of
 //! attempts, of the database and of the clock.
 //!
-//! **Code of the store**: [`Search`](super::Search) with [`Placed`](crate::append::placed::Placed). In every
-//! attempt this code decides which stored items belong to the request, what counts as examined, whether the
-//! next item may be appended right after a tail, and whether all items are stored. The model runs the same
-//! code as the service.
+//! **Code of the store**: [`KeySearch`](super::KeySearch) with [`Placed`](crate::append::placed::Placed). In
+//! every attempt this code decides which stored items belong to the request, what counts as examined, whether
+//! the next item may be appended right after a tail, and whether all items are stored. The model runs the
+//! same code as the service.
 //!
 //! Also [`Expectation`](crate::append::expectation::Expectation): what becomes of a request that expects a
 //! total.

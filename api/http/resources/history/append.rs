@@ -7,7 +7,7 @@ use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use pagebucket_engine::Engine;
-use pagebucket_engine::appends::{AppendTerms, KeyedRequest};
+use pagebucket_engine::appends::{Append, AppendTerms, Once};
 use pagebucket_model::domain::{
     DraftError, Instant, MAX_SAFE_INTEGER, OwnerId, OwnerMember, Position, Seq, SeqRange, Totals,
 };
@@ -190,19 +190,12 @@ async fn append_body(
     quota.charge(count.div_ceil(definition.page_size.get()))?;
     let keyed = key.is_some();
     let terms = AppendTerms { deadline, expected };
-    let stored = match key {
-        Some(key) => {
-            let request = KeyedRequest { key, drafts, canonical: &canonical(&bytes), arrived: now };
-            engine.appends().append_once(owner.clone(), request, terms).await
-        }
-        None => {
-            let items = drafts.iter().map(|draft| draft.dated(now)).collect();
-            let appended = engine.appends().append(owner.clone(), items, terms).await;
-            appended.map(|progress| (progress, now))
-        }
-    };
-    let (progress, date) =
-        stored.map_err(|error| Problem::of_append(definition, &owner, error, count, keyed))?;
+    let canonical = if keyed { canonical(&bytes) } else { Vec::new() };
+    let once = key.map(|key| Once::Request { key, canonical: &canonical });
+    let append = Append { once, ..Append::new(owner.clone(), drafts, now, terms) };
+    let stored = engine.appends().append(append).await;
+    let progress = stored.map_err(|error| Problem::of_append(definition, &owner, error, count, keyed))?;
+    let date = progress.date().unwrap_or(now);
     let first = progress.ranges().first().expect("a request has at least one item").first;
     let (owners, items) = (&definition.owner.collection, &definition.name);
     let location = [(header::LOCATION, format!("/v1/{owners}/{owner}/{items}/{first}"))];
