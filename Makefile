@@ -2,15 +2,15 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-clients bench check openapi web screenshots measure audit
+.PHONY: help run test test-long test-clients bench check openapi reference web screenshots measure audit
 
 # The dev profile compiles in half the time and is fast enough to try the service; `make run PROFILE=release` for speed.
 PROFILE ?= dev
 
 # All commands that check or test use one set of features, so that no dependency is compiled twice. For this, cargo must
 # include the tests' own dependencies: by --all-targets, by --tests, and for cargo doc by --examples.
-# For the same reason the tests' build of the program writes the OpenAPI document, not that of `cargo run`.
-openapi = cargo build --quiet --profile test --locked --workspace --tests && "$${CARGO_TARGET_DIR:-target}/debug/pagebucket" openapi
+# For the same reason the tests' build of the program writes the generated documents, not that of `cargo run`.
+program = cargo build --quiet --profile test --locked --workspace --tests && "$${CARGO_TARGET_DIR:-target}/debug/pagebucket"
 
 BENCH ?= appends reads streams views summaries series live
 # Two peers of the benchmark of reads are libraries from npm. Without Node.js the benchmark leaves them out, and says so.
@@ -34,7 +34,7 @@ test-clients: ## test the client for TypeScript, the explorer, and clients that 
 bench: ## compare appends, reads, streams, page views, summaries, time series and live streams with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see benches/README.md)
 	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --features bench --bench main -- $(BENCH)
 
-check: ## check format, lints, documentation, licences, packages and the OpenAPI document
+check: ## check format, lints, documentation, licences, packages and the generated documents
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done
 	cargo fmt --all --check
 	! LC_ALL=C.UTF-8 grep -rnP --include='*.rs' '^(?=.{111})\s*//(?![/! ]*\|)' api benches examples tests || { echo 'comments end at 110 columns' >&2; exit 1; }
@@ -43,13 +43,18 @@ check: ## check format, lints, documentation, licences, packages and the OpenAPI
 	cargo clippy --workspace --all-targets --features bench --locked -- -D warnings
 	scripts/packages
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --lib --examples --no-deps --locked --document-private-items
-	diff -u openapi/openapi.json <($(openapi)) && diff -u openapi/openapi-3.0.json <($(openapi) --spec 3.0) || { echo 'a document in openapi/ is out of date: run make openapi' >&2; exit 1; }
+	diff -u openapi/openapi.json <($(program) openapi) && diff -u openapi/openapi-3.0.json <($(program) openapi --spec 3.0) || { echo 'a document in openapi/ is out of date: run make openapi' >&2; exit 1; }
+	diff -u docs/reference/settings.md <($(program) reference) || { echo 'docs/reference/settings.md is out of date: run make reference' >&2; exit 1; }
 
 openapi: ## write openapi/openapi.json and openapi/openapi-3.0.json again
-	$(openapi) > openapi/openapi.json.new
+	$(program) openapi > openapi/openapi.json.new
 	mv openapi/openapi.json.new openapi/openapi.json
-	$(openapi) --spec 3.0 > openapi/openapi-3.0.json.new
+	$(program) openapi --spec 3.0 > openapi/openapi-3.0.json.new
 	mv openapi/openapi-3.0.json.new openapi/openapi-3.0.json
+
+reference: ## write docs/reference/settings.md again, which has every flag
+	$(program) reference > docs/reference/settings.md.new
+	mv docs/reference/settings.md.new docs/reference/settings.md
 
 web: ## build the explorer into web/dist again (needs Node.js)
 	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run build

@@ -3,10 +3,10 @@
 //! | Status | Meaning |
 //! |---|---|
 //! | 0 | success |
-//! | 1 | `import` or `adopt` refused rows (or `adopt --dry-run` would), `adopt --check` found differences, `verify` found damage, `healthcheck` found the server not ready, `migrate --check` found pending migrations, `erase --reopen` found nothing to reopen, `erase --replay` refused lines |
+//! | 1 | `import` or `adopt` refused rows (or `adopt --dry-run` would), `adopt --check` found differences, `verify` found damage, `healthcheck` found the server not ready, `migrate --check` found pending migrations, `histories check` found mistakes, `erase --reopen` found nothing to reopen, `erase --replay` refused lines |
 //! | 2 | usage: a wrong flag or file, or an address that cannot be bound |
 //! | 3 | the database failed, or the server of `import --url` |
-//! | 130 | a signal ended any other command but `serve` and `migrate` |
+//! | 130 | a signal ended any command but `serve` |
 
 mod adopt;
 mod database;
@@ -28,13 +28,14 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 use pagebucket_model::domain::Invalid;
 
 use self::exit::Failure;
 use self::terminal::write;
 use crate::config::{HistoriesArgs, LogArgs, environment};
-use crate::telemetry;
+use crate::{reference, telemetry};
 
 /// Append-only histories in MongoDB, in buckets, served as pages: a page is a bucket.
 #[derive(Parser, Debug)]
@@ -82,6 +83,21 @@ enum Command {
     ///
     /// This is for container images without curl.
     Healthcheck(healthcheck::HealthcheckArgs),
+    /// Print what completes the commands and flags of the program in a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the manual page of the program, or of a command of it.
+    ///
+    /// `pagebucket man serve | man -l -` shows that of `serve`.
+    Man {
+        /// The command, such as `serve` or `keys create`.
+        command: Vec<String>,
+    },
+    /// Print docs/reference/settings.md.
+    #[command(hide = true)]
+    Reference,
 }
 
 /// The OpenAPI document.
@@ -105,6 +121,14 @@ fn spec(name: &str) -> pagebucket_http::Version {
 }
 
 impl Cli {
+    /// The command that this process was started with. After a mistake, or for `--help`, it ends the process.
+    pub fn of_process() -> Self {
+        // There the variables would make two lines of nearly each flag.
+        let short = std::env::args_os().any(|argument| argument == "-h");
+        let program = if short { without_variables(Self::command()) } else { Self::command() };
+        Self::from_arg_matches(&program.get_matches()).unwrap_or_else(|error| error.exit())
+    }
+
     /// Runs the command, and returns its exit status.
     pub async fn run(self) -> ExitCode {
         if let Err(Invalid(rule)) = telemetry::start(&self.log) {
@@ -126,12 +150,46 @@ impl Cli {
             Command::Erase(args) => erase::run(args).await,
             Command::Preallocate(args) => preallocate::run(args).await,
             Command::Openapi(OpenapiArgs { histories, spec }) => database::definitions(&histories)
-                .and_then(|definitions| write(&pagebucket_http::document(&definitions, spec)))
-                .map(|()| ExitCode::SUCCESS),
+                .and_then(|definitions| print_text(pagebucket_http::document(&definitions, spec))),
             Command::Histories(args) => histories::run(args).await,
             Command::Keys(args) => keys::run(args).await,
             Command::Healthcheck(args) => healthcheck::run(args).await,
+            Command::Completions { shell } => print_text(reference::completions(Self::command(), shell)),
+            Command::Man { command } => reference::manual(Self::command(), &command)
+                .map_err(|Invalid(rule)| Failure::Usage(rule))
+                .and_then(print_text),
+            Command::Reference => print_text(reference::settings(Self::command())),
         };
         result.unwrap_or_else(exit::Failure::report)
+    }
+}
+
+fn print_text(text: String) -> Result<ExitCode, Failure> {
+    write(&text).map(|()| ExitCode::SUCCESS)
+}
+
+/// The same program, whose help does not name the variables of the environment.
+fn without_variables(program: clap::Command) -> clap::Command {
+    program
+        .after_help("Most flags may also be set by a variable of the environment: see --help.")
+        .mut_args(|arg| arg.hide_env(true))
+        .mut_subcommands(without_variables)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_is_told_in_a_line() {
+        let mut commands = vec![Cli::command()];
+        while let Some(command) = commands.pop() {
+            for arg in command.get_arguments() {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                let (name, length) = (command.get_name(), help.chars().count());
+                assert!((1..=70).contains(&length), "{name} {}: {length}: {help}", arg.get_id());
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
     }
 }

@@ -14,8 +14,8 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::TypedValueParser;
-use clap::{Args, ValueEnum};
+use clap::builder::{Resettable, TypedValueParser};
+use clap::{Args, Command, ValueEnum};
 use pagebucket_model::domain::{Invalid, ReadPreference};
 
 use log_filter::log_filter;
@@ -25,6 +25,14 @@ pub use choice::{format, read_preference};
 pub use listen::listen_address;
 pub use rate::{ForwardedHeader, Rate, RateArgs};
 pub use retain::{OfHistory, RetainArgs};
+
+/// The values of these flags where neither a flag nor the environment gives another.
+fn defaults<A: Args>() -> A {
+    let command = A::augment_args(Command::new("defaults")).no_binary_name(true);
+    let command = command.mut_args(|arg| arg.env(Resettable::Reset));
+    let parsed = command.try_get_matches_from([""; 0]).and_then(|matches| A::from_arg_matches(&matches));
+    parsed.expect("none of these flags is required, and their defaults are values")
+}
 
 /// Which histories there are.
 #[derive(Args, Debug, Clone)]
@@ -53,6 +61,22 @@ pub struct DatabaseArgs {
     #[arg(long, help_heading = heading::DATABASE, env = "PAGEBUCKET_DATABASE", value_name = "NAME", default_value = "pagebucket", value_parser = database_name)]
     pub database: String,
 
+    /// Directory of the private mongod's data and password.
+    ///
+    /// pagebucket refuses a directory that another user owns or can write to.
+    #[arg(long, help_heading = heading::MONGOD, env = "PAGEBUCKET_DATA_DIR", value_name = "DIR", default_value = "./data")]
+    pub data_dir: PathBuf,
+
+    /// Program to start as the private mongod.
+    ///
+    /// Without it: the mongod on the PATH, else the one that scripts/fetch-mongod has fetched.
+    #[arg(long, help_heading = heading::MONGOD, env = "MONGOD", value_name = "PROGRAM")]
+    pub mongod: Option<PathBuf>,
+}
+
+/// What a command that stores items may use of the database and of memory.
+#[derive(Args, Debug, Clone)]
+pub struct CapacityArgs {
     /// Maximum number of connections to each MongoDB server.
     #[arg(long, help_heading = heading::DATABASE, env = "PAGEBUCKET_POOL_SIZE", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pool_size: u32,
@@ -71,18 +95,12 @@ pub struct DatabaseArgs {
     /// Each takes less than 256 bytes. It is only a cache.
     #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_CATALOG_SIZE", value_name = "OWNERS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub catalog_size: u32,
+}
 
-    /// Directory of the private mongod's data and password.
-    ///
-    /// pagebucket refuses a directory that another user owns or can write to.
-    #[arg(long, help_heading = heading::MONGOD, env = "PAGEBUCKET_DATA_DIR", value_name = "DIR", default_value = "./data")]
-    pub data_dir: PathBuf,
-
-    /// Program to start as the private mongod.
-    ///
-    /// Without it: the mongod on the PATH, else the one that scripts/fetch-mongod has fetched.
-    #[arg(long, help_heading = heading::MONGOD, env = "MONGOD", value_name = "PROGRAM")]
-    pub mongod: Option<PathBuf>,
+impl Default for CapacityArgs {
+    fn default() -> Self {
+        defaults()
+    }
 }
 
 /// How long idempotency keys and page views are kept.

@@ -6,6 +6,7 @@
 //! | [`server`] | one running service: bind, serve, drain |
 //! | [`telemetry`] | the log |
 //! | [`config`] | the typed settings; their doc comments are `--help` |
+//! | [`reference`] | what is generated from the flags: a page of the reference, manual pages, completions |
 //! | [`embedded`] | the private mongod of a machine that has no other |
 //!
 //! What they serve is in the crates below: `pagebucket_http`, `pagebucket_streams`, `pagebucket_page_views`,
@@ -14,5 +15,6 @@
 pub mod commands;
 pub mod config;
 pub mod embedded;
+mod reference;
 pub mod server;
 pub mod telemetry;

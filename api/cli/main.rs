@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use pagebucket::commands::Cli;
 use tokio::runtime::Runtime;
 
@@ -11,7 +10,7 @@ use tokio::runtime::Runtime;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::io::Result<ExitCode> {
-    let cli = Cli::parse();
+    let cli = Cli::of_process();
     let runtime = Runtime::new()?;
     let status = runtime.block_on(cli.run());
     // Not torn down: what is to be ended in order has ended, and the driver's monitors, which run for

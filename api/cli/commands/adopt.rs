@@ -18,11 +18,11 @@ use pagebucket_streams::import::ColumnName;
 use pagebucket_streams::ingest::{End, Phase};
 
 use self::progress::{AdoptionProgress, copied, found, summary};
-use super::database::{self, Opened, Unready};
+use super::database::{self, Opened};
 use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::print;
 use crate::config;
-use crate::config::{DatabaseArgs, MongodbUri};
+use crate::config::{CapacityArgs, DatabaseArgs, MongodbUri};
 
 /// Flags of `adopt`.
 #[derive(Args, Debug)]
@@ -117,6 +117,8 @@ pub(crate) struct AdoptArgs {
 
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    capacity: CapacityArgs,
 }
 
 /// Names of [`Shape`].
@@ -178,7 +180,7 @@ pub(crate) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
             let ended = adopt::adopt_rejects(file, &reader, engine, rejects.take(), interrupts, watch).await;
             args.tell(ended, &definition, progress)
         };
-        return database::with(&args.database, Unready::Refuse, work).await;
+        return database::storing(&args.database, &args.capacity, work).await;
     }
     let mut signals = Signals::new()?;
     let (source, shape) = signals.unless(args.source(&definition)).await?;
@@ -220,7 +222,7 @@ pub(crate) async fn run(args: AdoptArgs) -> Result<ExitCode, Failure> {
         let ended = adopt::adopt(adopting, &mut signals.channel(Phase::Finishing), &mut progress).await;
         args.tell(ended, &definition, progress)
     };
-    database::with(&args.database, Unready::Refuse, work).await
+    database::storing(&args.database, &args.capacity, work).await
 }
 
 fn engine<'a>(opened: &'a Opened, definition: &Definition) -> &'a Engine {
@@ -285,7 +287,7 @@ impl AdoptArgs {
     }
 
     async fn source(&self, definition: &Definition) -> Result<(Arc<Source>, Shape), Failure> {
-        let (preference, pool_size) = (self.read_preference, self.database.pool_size);
+        let (preference, pool_size) = (self.read_preference, self.capacity.pool_size);
         let open = async |uri: &Option<MongodbUri>| {
             let uri = uri.as_ref().map(MongodbUri::expose).unwrap_or_default().to_owned();
             let database = self.from_database.clone();

@@ -12,7 +12,7 @@ use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::{Clock, Invalid, OwnerId};
 
 use super::exit::{Failure, Signals};
-use crate::config::{DatabaseArgs, HistoriesArgs, MongodbUri};
+use crate::config::{CapacityArgs, DatabaseArgs, HistoriesArgs, MongodbUri};
 use crate::embedded::{self, Embedded, Role};
 
 /// A database to use, and the private mongod that it may be in.
@@ -33,7 +33,12 @@ pub(crate) enum Unready {
 }
 
 /// Finds the database; starts the private mongod where none is named.
-pub(crate) async fn open(args: &DatabaseArgs, role: Role, unready: Unready) -> Result<Opened, Failure> {
+pub(crate) async fn open(
+    args: &DatabaseArgs,
+    capacity: &CapacityArgs,
+    role: Role,
+    unready: Unready,
+) -> Result<Opened, Failure> {
     // First, so that a mistake is told before a server is waited for.
     let definitions = definitions(&args.histories)?;
     let (uri, embedded) = match server(args) {
@@ -49,15 +54,15 @@ pub(crate) async fn open(args: &DatabaseArgs, role: Role, unready: Unready) -> R
     let connection = ConnectionSettings {
         uri,
         database: args.database.clone(),
-        pool_size: args.pool_size,
+        pool_size: capacity.pool_size,
         observer: None,
     };
     if embedded.is_none() {
         tracing::info!(server = connection.shown(), database = args.database, "using a MongoDB server");
     }
     let capacity = Capacity {
-        queued_bytes: (args.max_queue_mib as usize) << 20,
-        catalog_owners: args.catalog_size as usize,
+        queued_bytes: (capacity.max_queue_mib as usize) << 20,
+        catalog_owners: capacity.catalog_size as usize,
         ..Capacity::default()
     };
     let connecting = async {
@@ -180,9 +185,25 @@ pub(crate) async fn with<T>(
     unready: Unready,
     work: impl AsyncFnOnce(&Opened, Signals) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    after(open(args, &CapacityArgs::default(), Role::Tool, unready), work).await
+}
+
+/// The same for work that stores items.
+pub(crate) async fn storing<T>(
+    args: &DatabaseArgs,
+    capacity: &CapacityArgs,
+    work: impl AsyncFnOnce(&Opened, Signals) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    after(open(args, capacity, Role::Tool, Unready::Refuse), work).await
+}
+
+async fn after<T>(
+    opening: impl Future<Output = Result<Opened, Failure>>,
+    work: impl AsyncFnOnce(&Opened, Signals) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     // Signals come first, so that an early one also stops the private mongod.
     let mut signals = Signals::new()?;
-    let opened = signals.unless(open(args, Role::Tool, unready)).await?;
+    let opened = signals.unless(opening).await?;
     opened.with(async |opened| work(opened, signals).await).await
 }
 

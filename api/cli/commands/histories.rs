@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use pagebucket_engine::internal::KnownHistory;
-use pagebucket_model::definition::{Definition, Definitions};
+use pagebucket_model::definition::{Definition, Definitions, LoadError};
 
 use super::database::{self, Opened};
 use super::exit::Failure;
@@ -27,6 +27,8 @@ pub(crate) struct HistoriesCommandArgs {
 #[derive(Subcommand, Debug)]
 enum HistoriesCommand {
     /// Read a definition, and print its routes or all of its mistakes.
+    ///
+    /// The exit status is 1 if it has mistakes.
     Check {
         /// The definition of a history, a JSON file.
         file: PathBuf,
@@ -42,7 +44,10 @@ pub(crate) async fn run(args: HistoriesCommandArgs) -> Result<ExitCode, Failure>
     match &args.command {
         None => database::interruptible(&args.database, list).await?,
         Some(HistoriesCommand::Check { file }) => {
-            let definition = Definitions::read(file).map_err(|error| Failure::Usage(error.to_string()))?;
+            let definition = Definitions::read(file).map_err(|error| match error {
+                LoadError::Unreadable(sentence) => Failure::Usage(sentence),
+                LoadError::Mistakes(lines) => Failure::Partly(lines),
+            })?;
             check(&definition);
         }
         Some(HistoriesCommand::Show { name }) => {

@@ -19,11 +19,11 @@ use reqwest::Url;
 
 use self::progress::ImportProgress;
 use self::remote::{MOST_OWNERS, RemoteHistory, Token};
-use super::database::{self, HistoryArgs, Opened, Unready, parse_owner};
+use super::database::{self, HistoryArgs, Opened, parse_owner};
 use super::exit::{Failure, INTERRUPTED, Signals};
 use super::terminal::print;
 use crate::config;
-use crate::config::DatabaseArgs;
+use crate::config::{CapacityArgs, DatabaseArgs};
 
 /// Flags of `import`.
 #[derive(Args, Debug)]
@@ -96,6 +96,8 @@ pub(crate) struct ImportArgs {
 
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    capacity: CapacityArgs,
 }
 
 fn key(text: &str) -> Result<IdempotencyKey, Invalid> {
@@ -159,7 +161,7 @@ pub(crate) async fn run(args: ImportArgs) -> Result<ExitCode, Failure> {
         let report = ingest::run(rows, &to, options, &budget, &mut interrupts, &mut progress).await;
         Ok(args.tell(&report, definition, progress))
     };
-    database::with(&args.database, Unready::Refuse, work).await
+    database::storing(&args.database, &args.capacity, work).await
 }
 
 /// Maximum number of waiting rows: then reading stops.

@@ -8,7 +8,7 @@ use pagebucket_engine::internal::ShardKey;
 
 use super::database::{self, Opened, Unready};
 use super::exit::Failure;
-use super::terminal::print;
+use super::terminal::{print, print_error};
 use crate::config::{DatabaseArgs, RetentionArgs};
 
 /// Flags of `migrate`.
@@ -50,11 +50,10 @@ pub(crate) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
     let migrated = database::with(&args.database, unready, async |opened, mut signals| {
         signals.unless(migrate(opened, &args)).await
     });
-    migrated.await.map_err(|failure| match failure {
-        Failure::Interrupted => {
-            Failure::Partly("stopped by a signal; an interrupted migration runs again next time".to_owned())
+    migrated.await.inspect_err(|failure| {
+        if *failure == Failure::Interrupted {
+            print_error(format_args!("pagebucket: an interrupted migration runs again next time"));
         }
-        failure => failure,
     })
 }
 

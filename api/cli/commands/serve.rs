@@ -13,7 +13,7 @@ use super::database::{self, Opened, Unready};
 use super::exit::{Failure, Signals};
 use super::gate_from_flags;
 use super::terminal::print;
-use crate::config::{AuthArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs, heading};
+use crate::config::{AuthArgs, CapacityArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs, heading};
 use crate::embedded::Role;
 use crate::server::{self, ServeError, Server};
 
@@ -22,6 +22,8 @@ use crate::server::{self, ServeError, Server};
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     database: DatabaseArgs,
+    #[command(flatten)]
+    capacity: CapacityArgs,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -46,7 +48,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     // Before a mongod is started or a migration is applied.
     let socket = server::reserve(args.server.listen)?;
     let opened = tokio::select! {
-        opened = database::open(&args.database, Role::Server, Unready::Refuse) => opened?,
+        opened = database::open(&args.database, &args.capacity, Role::Server, Unready::Refuse) => opened?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
     opened.with(async |opened| serve(opened, &args, socket, &mut signals).await).await

@@ -18,10 +18,6 @@ pub struct RateArgs {
     /// The time is a second, a minute or an hour. Appends, reads, and uploads and exports are counted
     /// apart. Further requests get 429. A client is an authenticated one, otherwise an address. Without it
     /// there is no limit.
-    ///
-    /// The time is a second, a minute or an hour. Appends, reads, and uploads and exports are counted
-    /// apart. Further requests get 429. A client is an authenticated one, otherwise an address. Without it
-    /// there is no limit.
     #[arg(long, help_heading = heading::RATES, env = "PAGEBUCKET_RATE_LIMIT", value_name = "UNITS/TIME", value_parser = rate)]
     pub rate_limit: Option<Rate>,
 

@@ -17,17 +17,23 @@ pub struct Definitions(Vec<Arc<Definition>>);
 
 /// Why definitions cannot be loaded: a line for each mistake, with the file, the place in it, and the rule.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct LoadError(String);
+pub enum LoadError {
+    /// A file or a directory cannot be read, or the directory has no definition.
+    #[error("{0}")]
+    Unreadable(String),
+    /// What was read has mistakes.
+    #[error("{0}")]
+    Mistakes(String),
+}
 
 impl LoadError {
     fn unreadable(path: &Path, error: &std::io::Error) -> Self {
-        Self(format!("{} cannot be read: {error}", path.display()))
+        Self::Unreadable(format!("{} cannot be read: {error}", path.display()))
     }
 
     fn mistakes(file: &Path, mistakes: &Mistakes) -> Self {
         let lines: Vec<_> = mistakes.lines().map(|line| format!("{}: {line}", file.display())).collect();
-        Self(lines.join("\n"))
+        Self::Mistakes(lines.join("\n"))
     }
 }
 
@@ -44,7 +50,10 @@ impl Definitions {
         files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
         files.sort();
         if files.is_empty() {
-            return Err(LoadError(format!("{} has no file that ends with .json", path.display())));
+            return Err(LoadError::Unreadable(format!(
+                "{} has no file that ends with .json",
+                path.display()
+            )));
         }
         let (mut definitions, mut errors) = (Vec::new(), Vec::new());
         for file in &files {
@@ -54,10 +63,10 @@ impl Definitions {
             });
             match read {
                 Ok(definition) => definitions.push(Arc::new(definition)),
-                Err(LoadError(lines)) => errors.push(lines),
+                Err(error) => errors.push(error.to_string()),
             }
         }
-        if errors.is_empty() { Ok(Self(definitions)) } else { Err(LoadError(errors.join("\n"))) }
+        if errors.is_empty() { Ok(Self(definitions)) } else { Err(LoadError::Mistakes(errors.join("\n"))) }
     }
 
     /// Trades alone.

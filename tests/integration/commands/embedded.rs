@@ -243,8 +243,8 @@ async fn an_early_signal_leaves_nothing_running() {
     for (arguments, name, expected) in [
         (&["serve", "--listen", "127.0.0.1:0"][..], "TERM", 0),
         (&["serve", "--listen", "127.0.0.1:0"], "INT", 0),
-        (&["migrate"], "TERM", 1),
-        (&["migrate"], "INT", 1),
+        (&["migrate"], "TERM", 130),
+        (&["migrate"], "INT", 130),
         (&["import", EXAMPLE, "--customer", "7"], "TERM", 130),
         (&["import", EXAMPLE, "--customer", "7"], "INT", 130),
     ] {

@@ -23,11 +23,14 @@ const DATABASE: &[Flag] = &[
     ("--histories", "PAGEBUCKET_HISTORIES", ""),
     ("--mongodb-uri", "MONGODB_URI", ""),
     ("--database", "PAGEBUCKET_DATABASE", "pagebucket"),
+    ("--data-dir", "PAGEBUCKET_DATA_DIR", "./data"),
+    ("--mongod", "MONGOD", ""),
+];
+/// Of commands that store items.
+const CAPACITY: &[Flag] = &[
     ("--pool-size", "PAGEBUCKET_POOL_SIZE", "64"),
     ("--max-queue-mib", "PAGEBUCKET_MAX_QUEUE_MIB", "32"),
     ("--catalog-size", "PAGEBUCKET_CATALOG_SIZE", "100000"),
-    ("--data-dir", "PAGEBUCKET_DATA_DIR", "./data"),
-    ("--mongod", "MONGOD", ""),
 ];
 const SERVER: &[Flag] = &[
     ("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080"),
@@ -152,10 +155,10 @@ const HEALTHCHECK: &[Flag] =
 #[test]
 async fn help_shows_every_flag() {
     for (command, flags) in [
-        ("serve", vec![LOG, DATABASE, SERVER, AUTH, KEYS, VIEWS]),
+        ("serve", vec![LOG, DATABASE, CAPACITY, SERVER, AUTH, KEYS, VIEWS]),
         ("migrate", vec![LOG, DATABASE, MIGRATE, KEYS, VIEWS]),
-        ("import", vec![LOG, DATABASE, IMPORT]),
-        ("adopt", vec![LOG, DATABASE, ADOPT]),
+        ("import", vec![LOG, DATABASE, CAPACITY, IMPORT]),
+        ("adopt", vec![LOG, DATABASE, CAPACITY, ADOPT]),
         ("export", vec![LOG, DATABASE, EXPORT]),
         ("tail", vec![LOG, DATABASE, TAIL]),
         ("verify", vec![LOG, DATABASE, VERIFY]),
@@ -170,6 +173,8 @@ async fn help_shows_every_flag() {
         ("keys list", vec![LOG, DATABASE]),
         ("keys revoke", vec![LOG, DATABASE]),
         ("healthcheck", vec![LOG, HEALTHCHECK]),
+        ("completions", vec![LOG]),
+        ("man", vec![LOG]),
     ] {
         let arguments: Vec<_> = command.split(' ').chain(["--help"]).collect();
         let help = run(&mut pagebucket(&arguments)).await;
@@ -212,6 +217,8 @@ async fn help_shows_every_flag() {
         "histories",
         "keys",
         "healthcheck",
+        "completions",
+        "man",
     ] {
         assert!(help.out.lines().any(|line| line.trim_start().starts_with(command)), "{}", help.out);
     }
@@ -263,6 +270,8 @@ async fn short_help_fits() {
         "keys list",
         "keys revoke",
         "healthcheck",
+        "completions",
+        "man",
     ] {
         for (columns, most) in [(Some("80"), 80), (None, 100)] {
             let arguments: Vec<_> = command.split_whitespace().chain(["-h"]).collect();
@@ -275,7 +284,7 @@ async fn short_help_fits() {
             // The first paragraph says what a flag is for; the others are for --help.
             for (flag, entry) in entries(&help.out) {
                 let lines = entry.lines().take_while(|line| !line.is_empty()).count();
-                assert!(lines < 8, "{command} {flag}: {entry}");
+                assert!(lines < 5 && !entry.contains("[env"), "{command} {flag}: {entry}");
             }
         }
     }
@@ -439,6 +448,31 @@ async fn openapi_prints_the_documents_in_the_repository() {
 }
 
 #[test]
+async fn the_reference_of_flags_is_that_in_the_repository() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/settings.md");
+    let expected = std::fs::read_to_string(file).expect("the page");
+    let ended = run(&mut pagebucket(&["reference"])).await;
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+    assert!(ended.out == expected, "docs/reference/settings.md is out of date: run make reference");
+}
+
+#[test]
+async fn a_shell_and_man_know_every_command() {
+    let serve = run(&mut pagebucket(&["man", "serve"])).await;
+    assert!(serve.status == Some(0) && serve.out.contains("PAGEBUCKET_LISTEN"), "{serve:?}");
+    let program = run(&mut pagebucket(&["man"])).await;
+    let unknown = run(&mut pagebucket(&["man", "sever"])).await;
+    assert_eq!(unknown.sentence(2), "there is no command sever");
+    for shell in ["bash", "zsh", "fish"] {
+        let completions = run(&mut pagebucket(&["completions", shell])).await;
+        assert!(completions.out.contains("retain-pages"), "{shell}: {completions:?}");
+        for command in ["serve", "migrate", "histories"] {
+            assert!(completions.out.contains(command) && program.out.contains(command), "{shell} {command}");
+        }
+    }
+}
+
+#[test]
 async fn histories_are_checked_and_shown() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shown = run(&mut pagebucket(&["histories", "show", "trades"])).await;
@@ -466,7 +500,7 @@ async fn histories_are_checked_and_shown() {
         "/item is required",
     ]
     .map(|line| format!("pagebucket: {}: {line}\n", file.display()));
-    assert_eq!((mistaken.status, mistaken.out, mistaken.err), (Some(2), String::new(), lines.concat()));
+    assert_eq!((mistaken.status, mistaken.out, mistaken.err), (Some(1), String::new(), lines.concat()));
     let missing = check(&file).await;
     assert!(missing.sentence(2).contains("cannot be read"), "{}", missing.err);
 }

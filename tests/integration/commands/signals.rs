@@ -203,7 +203,8 @@ async fn idle_connections_do_not_hold_the_exit() {
 
 #[test]
 async fn a_signal_ends_the_wait_for_the_lock() {
-    for (command, arguments, status) in [("serve", &["--listen", "127.0.0.1:0"][..], 0), ("migrate", &[], 1)]
+    for (command, arguments, status) in
+        [("serve", &["--listen", "127.0.0.1:0"][..], 0), ("migrate", &[], 130)]
     {
         let place = Place::new().await;
         let database = place.database().await;
