@@ -44,7 +44,7 @@ check: ## check format, lints, documentation, licences, packages and the generat
 	scripts/packages
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --lib --examples --no-deps --locked --document-private-items
 	diff -u openapi/openapi.json <($(program) openapi) && diff -u openapi/openapi-3.0.json <($(program) openapi --spec 3.0) || { echo 'a document in openapi/ is out of date: run make openapi' >&2; exit 1; }
-	diff -u docs/reference/settings.md <($(program) reference) || { echo 'docs/reference/settings.md is out of date: run make reference' >&2; exit 1; }
+	for page in settings metrics; do diff -u docs/reference/$$page.md <($(program) reference $$page) || { echo 'a page in docs/reference/ is out of date: run make reference' >&2; exit 1; }; done
 
 openapi: ## write openapi/openapi.json and openapi/openapi-3.0.json again
 	$(program) openapi > openapi/openapi.json.new
@@ -52,9 +52,8 @@ openapi: ## write openapi/openapi.json and openapi/openapi-3.0.json again
 	$(program) openapi --spec 3.0 > openapi/openapi-3.0.json.new
 	mv openapi/openapi-3.0.json.new openapi/openapi-3.0.json
 
-reference: ## write docs/reference/settings.md again, which has every flag
-	$(program) reference > docs/reference/settings.md.new
-	mv docs/reference/settings.md.new docs/reference/settings.md
+reference: ## write the pages of flags and of metrics in docs/reference again
+	for page in settings metrics; do $(program) reference $$page > docs/reference/$$page.md.new; mv docs/reference/$$page.md.new docs/reference/$$page.md; done
 
 web: ## build the explorer into web/dist again (needs Node.js)
 	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npm run build

@@ -57,8 +57,8 @@ async fn lag(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<
     let name = "bench_live";
     let database = Layout::Ours.create(mongod, name).await?;
     let writer = Server::program(mongod, name, &[]).await?;
-    let ours = Server::ours(mongod.store(name).await?, &[]).await?;
-    let again = Server::ours(mongod.store(name).await?, &[]).await?;
+    let ours = Server::ours(mongod.store(name).await?, |_| ()).await?;
+    let again = Server::ours(mongod.store(name).await?, |_| ()).await?;
     let peer = Server::peer(change_streams(mongod.database(name).await?), false).await?;
     let readers = [
         ("ours", &ours),

@@ -98,7 +98,7 @@ async fn month(Bench { settings, mongod }: &Bench, report: &mut Report) -> Resul
     let store = mongod.store_of("bench_series", definitions()?).await?;
     write(&ours, &flat, customers, count).await?;
     let began = Instant::now();
-    let server = Server::ours(store, &[]).await?;
+    let server = Server::ours(store, |_| ()).await?;
     let series = ours.collection::<Document>("trades_series");
     while series.count_documents(doc! {}).await? < count {
         sleep(Duration::from_millis(500)).await;
@@ -195,8 +195,8 @@ async fn aggregate(
 
 /// Appends to a history with a time series beside one without.
 async fn appends(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<()> {
-    let without = Server::ours(mongod.store("bench_series_without").await?, &[]).await?;
-    let with = Server::ours(mongod.store_of("bench_series_with", definitions()?).await?, &[]).await?;
+    let without = Server::ours(mongod.store("bench_series_without").await?, |_| ()).await?;
+    let with = Server::ours(mongod.store_of("bench_series_with", definitions()?).await?, |_| ()).await?;
     let about = "Appends of one trade over 64 connections to 1,000 customers, to a history with a time series beside one without. The time series is fed meanwhile, \
                  and has all items before the next block.";
     let comparisons = compare(RATE, "with / without ≥ 0.9");

@@ -51,7 +51,7 @@ async fn measure(Bench { settings, mongod }: &Bench, report: &mut Report, kind: 
     let flat = Layout::Flat("date").create(mongod, &format!("{name}_flat")).await?;
     eprintln!("bench: summaries: {}, {count} trades", kind.name);
     write(&ours, &flat, kind, count, settings.seed).await?;
-    let server = Server::ours(mongod.store(&name).await?, &[]).await?;
+    let server = Server::ours(mongod.store(&name).await?, |_| ()).await?;
     let about = format!(
         "A summary by day and symbol of {} trades of one customer, {}: count, sum of `qty`, and of `price` open, high, low, close \
          and the volume-weighted average. Ours: all answers of `limit=1000` along `links.next`. Aggregations compute the same, \

@@ -25,6 +25,7 @@ mod tail;
 mod terminal;
 mod verify;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -34,7 +35,7 @@ use pagebucket_model::domain::Invalid;
 
 use self::exit::Failure;
 use self::terminal::write;
-use crate::config::{HistoriesArgs, LogArgs, environment};
+use crate::config::{HistoriesArgs, LogArgs, environment, file};
 use crate::{reference, telemetry};
 
 /// Append-only histories in MongoDB, in buckets, served as pages: a page is a bucket.
@@ -95,9 +96,12 @@ enum Command {
         /// The command, such as `serve` or `keys create`.
         command: Vec<String>,
     },
-    /// Print docs/reference/settings.md.
+    /// Print a page of docs/reference.
     #[command(hide = true)]
-    Reference,
+    Reference {
+        /// Its name.
+        page: reference::ReferencePage,
+    },
 }
 
 /// The OpenAPI document.
@@ -121,12 +125,29 @@ fn spec(name: &str) -> pagebucket_http::Version {
 }
 
 impl Cli {
-    /// The command that this process was started with. After a mistake, or for `--help`, it ends the process.
-    pub fn of_process() -> Self {
+    /// The command that this process was started with. After a mistake of flags, or for `--help`, it ends the
+    /// process.
+    ///
+    /// # Errors
+    /// The exit status after a mistake in the file of `serve --config`.
+    pub fn of_process() -> Result<Self, ExitCode> {
         // There the variables would make two lines of nearly each flag.
         let short = std::env::args_os().any(|argument| argument == "-h");
-        let program = if short { without_variables(Self::command()) } else { Self::command() };
-        Self::from_arg_matches(&program.get_matches()).unwrap_or_else(|error| error.exit())
+        let mut program = if short { without_variables(Self::command()) } else { Self::command() };
+        let mut given = program.clone().get_matches();
+        let serve = given.subcommand_matches("serve");
+        if let Some(file) = serve.and_then(|serve| serve.get_one::<PathBuf>("config")) {
+            let with_file = file::with_defaults(program, file);
+            program = with_file.map_err(|Invalid(rule)| Failure::Usage(rule).report())?;
+            given = program.clone().get_matches();
+        }
+        let mut cli = Self::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+        program.build();
+        let serve = program.find_subcommand("serve").zip(given.subcommand_matches("serve"));
+        if let (Command::Serve(args), Some((serve, given))) = (&mut cli.command, serve) {
+            args.in_force = file::in_force(serve, given);
+        }
+        Ok(cli)
     }
 
     /// Runs the command, and returns its exit status.
@@ -158,7 +179,7 @@ impl Cli {
             Command::Man { command } => reference::manual(Self::command(), &command)
                 .map_err(|Invalid(rule)| Failure::Usage(rule))
                 .and_then(print_text),
-            Command::Reference => print_text(reference::settings(Self::command())),
+            Command::Reference { page } => print_text(reference::page(Self::command(), page)),
         };
         result.unwrap_or_else(exit::Failure::report)
     }

@@ -4,11 +4,13 @@
 mod auth;
 mod choice;
 pub(crate) mod environment;
+pub(crate) mod file;
 pub(crate) mod heading;
 mod listen;
 mod log_filter;
 mod rate;
 mod retain;
+mod units;
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -81,13 +83,14 @@ pub struct CapacityArgs {
     #[arg(long, help_heading = heading::DATABASE, env = "PAGEBUCKET_POOL_SIZE", value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pool_size: u32,
 
-    /// Memory of items that wait to be committed, in MiB.
+    /// Memory of items that wait to be committed.
     ///
+    /// A number alone is in MiB.
     /// The same applies, counted separately, to page-view counters. Requests beyond it get 503 at once. One
     /// owner may use a quarter of it, and items of one client, unless a single request needs more. Uploads
     /// wait instead of failing, and use at most half of it. A request whose page views need more counters
     /// than fit into all of it gets 413.
-    #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_MAX_QUEUE_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_MAX_QUEUE_MIB", value_name = "SIZE", default_value = "32MiB", value_parser = units::number_of::<u32>("MiB", 1..=65_536))]
     pub max_queue_mib: u32,
 
     /// Number of owners of each history whose last page is remembered.
@@ -106,18 +109,20 @@ impl Default for CapacityArgs {
 /// How long idempotency keys and page views are kept.
 #[derive(Args, Debug, Clone)]
 pub struct RetentionArgs {
-    /// Hours for which an Idempotency-Key is remembered after its last use.
+    /// Time for which an Idempotency-Key is remembered after its last use.
     ///
+    /// A number alone is in hours.
     /// The database stores this setting: the instance that starts last decides for all.
-    #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_KEY_RETENTION", value_name = "HOURS", default_value = "24", value_parser = clap::value_parser!(u32).range(1..=87_600).map(|hours| Duration::from_secs(u64::from(hours) * 3600)))]
+    #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_KEY_RETENTION", value_name = "TIME", default_value = "24h", value_parser = units::number_of::<u64>("h", 1..=87_600).map(|hours| Duration::from_secs(hours * 3600)))]
     pub key_retention: Duration,
 
-    /// Days for which page views are kept after their minute; 0: always.
+    /// Time for which page views are kept after their minute; 0: always.
     ///
+    /// Whole days; a number alone is in days.
     /// The database stores this setting: the instance that starts last decides for all.
     // clap takes a plain `Option` for a flag without a default. A TTL index takes at most 2^31 - 1 seconds:
     // 24,855 days and some hours.
-    #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "DAYS", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=24_855).map(|days| (days > 0).then(|| Duration::from_secs(u64::from(days) * 86_400))))]
+    #[arg(long, help_heading = heading::HISTORIES, env = "PAGEBUCKET_VIEW_RETENTION", value_name = "TIME", default_value = "0", value_parser = units::number_of::<u64>("d", 0..=24_855).map(|days| (days > 0).then(|| Duration::from_secs(days * 86_400))))]
     pub view_retention: std::option::Option<Duration>,
 }
 
@@ -147,9 +152,9 @@ impl MongodbUri {
     }
 }
 
-/// How the API is served.
+/// How a server listens, and what it serves.
 #[derive(Args, Debug, Clone)]
-pub struct ServerArgs {
+pub struct ServerConfig {
     /// Address to listen on, or a port of 127.0.0.1 alone.
     ///
     /// Port 0 takes a free port. The server prints its address.
@@ -161,6 +166,57 @@ pub struct ServerArgs {
     #[command(flatten)]
     pub tls: TlsArgs,
 
+    /// What clients may ask for.
+    #[command(flatten)]
+    pub api: ApiConfig,
+
+    /// Maximum number of open connections. Further ones wait to be accepted.
+    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_CONNECTIONS", value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_connections: u32,
+
+    /// Maximum number of open connections of one address; 0 is no limit.
+    ///
+    /// An address is one of IPv4, or a network of IPv6 (/64). Further connections are closed at once.
+    /// Connections from this machine do not count. Behind a proxy all connections are the proxy's.
+    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub max_connections_per_address: u32,
+
+    /// Time within which the head of a request must arrive.
+    ///
+    /// A number alone is in seconds.
+    /// A TLS handshake has the same time, at most 10. An idle connection is closed after the same time.
+    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = units::number_of::<u64>("s", 1..=300))]
+    pub header_timeout: u64,
+
+    /// Time within which a client must take 64 KiB of an answer.
+    ///
+    /// A number alone is in seconds.
+    /// Or all that is ready. The server disconnects slower clients. An export has no other time limit.
+    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "TIME", default_value = "60s", value_parser = units::number_of::<u64>("s", 1..=3600))]
+    pub write_timeout: u64,
+
+    /// What is kept of each history.
+    #[command(flatten)]
+    pub retain: RetainArgs,
+
+    /// Time after the signal to stop in which everything is served.
+    ///
+    /// A number alone is in seconds.
+    /// Only /readyz is 503 then, so that load balancers send requests elsewhere. After it no connection
+    /// is accepted, and running requests may end.
+    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_DRAIN_DELAY", value_name = "TIME", default_value = "0s", value_parser = units::number_of::<u64>("s", 0..=30))]
+    pub drain_delay: u64,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        defaults()
+    }
+}
+
+/// What clients of the API may ask for, and how it is answered.
+#[derive(Args, Debug, Clone)]
+pub struct ApiConfig {
     /// Origins whose pages may call the API, comma-separated.
     ///
     /// Such as `http://app.example`; `*` allows any, `localhost` any port of this machine.
@@ -189,23 +245,16 @@ pub struct ServerArgs {
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_REQUESTS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_requests: u32,
 
-    /// Maximum number of open connections. Further ones wait to be accepted.
-    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_CONNECTIONS", value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub max_connections: u32,
-
-    /// Maximum number of open connections of one address; 0 is no limit.
+    /// Maximum size of a request body.
     ///
-    /// An address is one of IPv4, or a network of IPv6 (/64). Further connections are closed at once.
-    /// Connections from this machine do not count. Behind a proxy all connections are the proxy's.
-    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
-    pub max_connections_per_address: u32,
-
-    /// Maximum size of a request body, in bytes.
-    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_BODY", value_name = "BYTES", default_value_t = 1024 * 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    /// A number alone is in bytes.
+    #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_BODY", value_name = "SIZE", default_value = "1MiB", value_parser = units::number_of::<u32>("B", 1..=u32::MAX.into()))]
     pub max_body: u32,
 
-    /// Memory for the cache of full pages, in bytes; 0 turns the cache off.
-    #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_PAGE_CACHE", value_name = "BYTES", default_value_t = 64 * 1024 * 1024)]
+    /// Memory for the cache of full pages; 0 turns the cache off.
+    ///
+    /// A number alone is in bytes.
+    #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_PAGE_CACHE", value_name = "SIZE", default_value = "64MiB", value_parser = units::number_of::<u64>("B", 0..=1 << 50))]
     pub page_cache: u64,
 
     /// Allow shared caches to keep full pages (`Cache-Control: public`).
@@ -214,29 +263,19 @@ pub struct ServerArgs {
     #[arg(long, help_heading = heading::MEMORY, env = "PAGEBUCKET_CACHE_PUBLIC", value_parser = clap::builder::FalseyValueParser::new())]
     pub cache_public: bool,
 
-    /// Seconds within which the head of a request must arrive.
+    /// Time within which the body of a request must arrive, at most 15 s.
     ///
-    /// A TLS handshake has the same time, at most 10. An idle connection is closed after the same time.
-    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_HEADER_TIMEOUT", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
-    pub header_timeout: u64,
-
-    /// Seconds within which the body of a request must arrive, at most 15.
-    ///
+    /// A number alone is in seconds.
     /// The same time applies to the next item or KiB of an upload, and to an uploading client that must
     /// take the next piece of its outcomes.
-    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=20))]
+    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_BODY_TIMEOUT", value_name = "TIME", default_value = "10s", value_parser = units::number_of::<u64>("s", 1..=20))]
     pub body_timeout: u64,
 
-    /// Seconds within which a client must take 64 KiB of an answer.
+    /// Time after which the server ends a live stream.
     ///
-    /// Or all that is ready. The server disconnects slower clients. An export has no other time limit.
-    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_WRITE_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub write_timeout: u64,
-
-    /// Seconds after which the server ends a live stream.
-    ///
+    /// A number alone is in seconds.
     /// Its client resumes it where it ended.
-    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_LIVE_MAX_AGE", value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_LIVE_MAX_AGE", value_name = "TIME", default_value = "1h", value_parser = units::number_of::<u64>("s", 1..=86_400))]
     pub live_max_age: u64,
 
     /// Maximum number of concurrent uploads.
@@ -271,17 +310,6 @@ pub struct ServerArgs {
     /// How much each client may ask for.
     #[command(flatten)]
     pub rate: RateArgs,
-
-    /// What is kept of each history.
-    #[command(flatten)]
-    pub retain: RetainArgs,
-
-    /// Seconds after the signal to stop in which everything is served.
-    ///
-    /// Only /readyz is 503 then, so that load balancers send requests elsewhere. After it no connection
-    /// is accepted, and running requests may end.
-    #[arg(long, help_heading = heading::TIMES, env = "PAGEBUCKET_DRAIN_DELAY", value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=30))]
-    pub drain_delay: u64,
 }
 
 /// The certificate of the server. With it every connection has to speak TLS.
@@ -291,13 +319,13 @@ pub struct TlsArgs {
     ///
     /// After it in the file come the certificates between it and its root. The server then speaks TLS 1.2
     /// and 1.3 alone. It reads this file and --tls-key again when they change.
-    #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
 
     /// Private key of --tls-cert in PEM, unencrypted.
     ///
     /// PKCS #8, PKCS #1 or SEC 1.
-    #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, help_heading = heading::ADDRESS, env = "PAGEBUCKET_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
 }
 

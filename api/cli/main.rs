@@ -10,7 +10,10 @@ use tokio::runtime::Runtime;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::io::Result<ExitCode> {
-    let cli = Cli::of_process();
+    let cli = match Cli::of_process() {
+        Ok(cli) => cli,
+        Err(status) => return Ok(status),
+    };
     let runtime = Runtime::new()?;
     let status = runtime.block_on(cli.run());
     // Not torn down: what is to be ended in order has ended, and the driver's monitors, which run for

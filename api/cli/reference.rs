@@ -1,12 +1,33 @@
-//! What is generated from the flags: a page of `docs/reference`, manual pages, completions of shells.
+//! What is generated from the flags and the metrics: pages of `docs/reference`, manual pages, completions of
+//! shells.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
-use clap::{Arg, Command};
+use clap::{Arg, Command, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use pagebucket_model::domain::Invalid;
+use pagebucket_model::metric::{ALARMS, ALL, Label, Metric};
+
+use crate::config::heading;
+
+/// A page of `docs/reference`.
+#[derive(ValueEnum, Debug, Clone, Copy)]
+pub(crate) enum ReferencePage {
+    /// Every flag of every command.
+    Settings,
+    /// Every metric, and the alarms.
+    Metrics,
+}
+
+/// The text of a page.
+pub(crate) fn page(program: Command, page: ReferencePage) -> String {
+    match page {
+        ReferencePage::Settings => settings(program),
+        ReferencePage::Metrics => metrics(),
+    }
+}
 
 /// What completes commands and flags.
 pub(crate) fn completions(mut program: Command, shell: Shell) -> String {
@@ -31,12 +52,38 @@ pub(crate) fn manual(mut program: Command, words: &[String]) -> Result<String, I
 const SETTINGS: &str = "\
 # Settings
 
-Every flag of every command, with its variable of the environment and its default. A flag on the command line counts before the variable.
-`--help` of a command says more of each flag. This page is generated from the program: `make reference`.
+Every flag of every command, with its variable of the environment and its default; `--help` of a command says more of each. A flag counts
+before the variable, and the variable before the file of `serve --config`. That file is TOML: its keys are the names of the flags of `serve`
+without dashes. `serve --print-config` prints such a file with what is in force, except connection strings.
+
+Times and sizes may have a unit: `30s`, `5m`, `24h`, `7d`; `1KiB`, `64MiB`, `2GiB`. A variable that begins with `PAGEBUCKET_` and sets nothing
+is named by a warning at the start, with the nearest name that there is.
+
+This page is generated from the program: `make reference`.
 ";
 
-/// `docs/reference/settings.md`.
-pub(crate) fn settings(mut program: Command) -> String {
+/// What says more of the flags with a heading.
+const MORE: [(&str, &str); 8] = [
+    (
+        heading::HISTORIES,
+        "[retention](../how-to/retire-and-erase.md#retention), [histories](../how-to/own-history.md)",
+    ),
+    (heading::DATABASE, "[MongoDB](../how-to/mongodb.md)"),
+    (heading::MONGOD, "[the private mongod](../how-to/mongodb.md#the-private-mongod)"),
+    (
+        heading::ADDRESS,
+        "[hosts and proxies](../how-to/deploy.md#hosts-and-proxies), [TLS](../how-to/deploy.md#tls-and-http2)",
+    ),
+    (heading::LIMITS, "[limits](limits.md)"),
+    (
+        heading::TIMES,
+        "[limits of connections](limits.md#limits-of-connections), [stopping](../how-to/deploy.md#stopping)",
+    ),
+    (heading::RATES, "[rate limits](limits.md#rate-limits), [behind a proxy](limits.md#behind-a-proxy)"),
+    (heading::AUTHENTICATION, "[authentication](../how-to/authenticate.md)"),
+];
+
+fn settings(mut program: Command) -> String {
     program.build();
     let mut page = SETTINGS.to_owned();
     for command in program.get_subcommands() {
@@ -69,6 +116,8 @@ fn describe(command: &Command, page: &mut String) {
     for (heading, flags) in groups.into_values() {
         if !heading.is_empty() {
             page.push_str(&format!("\n### {heading}\n"));
+            let more = MORE.iter().find(|(of, _)| *of == heading);
+            page.extend(more.map(|(_, links)| format!("\nMore: {links}.\n")));
         }
         page.push_str("\n| Flag | Environment | Default | Meaning |\n|---|---|---|---|\n");
         flags.into_iter().for_each(|arg| page.push_str(&row(arg)));
@@ -100,4 +149,44 @@ fn row(arg: &Arg) -> String {
     let cells = [code(&(flag(arg) + &values)), code(&variable), code(&default), help + &words];
     let cell = |cell: String| if cell.is_empty() { cell } else { " ".to_owned() + &cell.replace('|', "\\|") };
     format!("|{} |\n", cells.map(cell).join(" |"))
+}
+
+const METRICS: &str = "\
+# Metrics
+
+`GET /metrics` answers in Prometheus' text format. Names follow its conventions: base units, `_total` for counters.
+
+A series whose labels are known is there from the start, at 0, so that `rate` and `increase` see its first event. Unknown are names of
+clients, and the statuses of routes except 500 and 503.
+
+This page is generated from the program: `make reference`.
+
+| Name | Kind | Labels | Meaning |
+|---|---|---|---|
+";
+
+const PROCESS_AND_ALARMS: &str = "
+Of the process itself there are the metrics that Prometheus' client libraries have: `process_cpu_seconds_total`, `process_open_fds`,
+`process_max_fds`, `process_resident_memory_bytes`, `process_virtual_memory_bytes`, `process_virtual_memory_max_bytes`,
+`process_start_time_seconds` and `process_threads`.
+
+## Alarms
+
+What each means, and what to do: [watch.md](../how-to/watch.md#what-an-alarm-means). Choose numbers for your load; 32 is `--max-queue-mib`.
+
+| Metric | Condition (PromQL) |
+|---|---|
+";
+
+fn metrics() -> String {
+    let label = |label: &Label| format!("`{}`", label.name);
+    let metric = |Metric { name, kind, labels, help }: &Metric| {
+        let labels: Vec<_> = labels.iter().map(label).collect();
+        let kind = format!("{kind:?}").to_lowercase();
+        format!("| `{name}` | {kind} | {} | {help} |\n", labels.join(", ")).replace("|  |", "| |")
+    };
+    let alarm = |(metric, condition): &(&str, &str)| format!("| `{metric}` | `{condition}` |\n");
+    let (metrics, alarms): (String, String) =
+        (ALL.iter().map(metric).collect(), ALARMS.iter().map(alarm).collect());
+    [METRICS, &metrics, PROCESS_AND_ALARMS, &alarms].concat()
 }

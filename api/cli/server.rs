@@ -41,7 +41,7 @@ use self::connection::Connections;
 use self::deadlines::{Deadlines, FIRST_REQUEST};
 use self::housekeeping::{RetentionError, Retentions};
 use self::tls::{Certificate, CertificateError};
-use crate::config::{ForwardedHeader, Rate, RateArgs, ServerArgs};
+use crate::config::{ForwardedHeader, Rate, RateArgs, ServerConfig};
 use crate::telemetry;
 
 /// Maximum time from the signal to stop until the last request has ended.
@@ -63,7 +63,7 @@ pub struct Server {
     page_views: PageViews,
     leaving: Arc<AtomicBool>,
     stop: CancellationToken,
-    args: ServerArgs,
+    config: ServerConfig,
     certificate: Option<Arc<Certificate>>,
     permits: Arc<Semaphore>,
     unsent: Unsent,
@@ -99,9 +99,9 @@ pub enum ServeError {
 ///
 /// # Errors
 /// They cannot be used.
-pub async fn check(args: &ServerArgs, definitions: &Definitions) -> Result<(), ServeError> {
-    housekeeping::retentions(&args.retain, definitions)?;
-    Certificate::read(&args.tls).await?;
+pub async fn check(config: &ServerConfig, definitions: &Definitions) -> Result<(), ServeError> {
+    housekeeping::retentions(&config.retain, definitions)?;
+    Certificate::read(&config.tls).await?;
     Ok(())
 }
 
@@ -125,8 +125,13 @@ impl Server {
     ///
     /// # Errors
     /// The address cannot be bound, the certificate cannot be used, or the database is not migrated.
-    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, ServeError> {
-        Self::on(reserve(args.listen)?, args, store, clock, gate).await
+    pub async fn bind(
+        config: &ServerConfig,
+        store: Store,
+        clock: Clock,
+        gate: Gate,
+    ) -> Result<Self, ServeError> {
+        Self::on(reserve(config.listen)?, config, store, clock, gate).await
     }
 
     /// The same on an address that is [reserved](reserve).
@@ -135,15 +140,15 @@ impl Server {
     /// Another process listens there by now, the certificate cannot be used, or the database is not migrated.
     pub async fn on(
         socket: TcpSocket,
-        args: &ServerArgs,
+        config: &ServerConfig,
         store: Store,
         clock: Clock,
         gate: Gate,
     ) -> Result<Self, ServeError> {
-        let failed = |error: std::io::Error| ServeError::Listen { address: args.listen, error };
-        let certificate = Certificate::read(&args.tls).await?;
+        let failed = |error: std::io::Error| ServeError::Listen { address: config.listen, error };
+        let certificate = Certificate::read(&config.tls).await?;
         let histories: Vec<_> = store.definitions().iter().map(|definition| &*definition.name).collect();
-        let retentions = housekeeping::retentions(&args.retain, store.definitions())?;
+        let retentions = housekeeping::retentions(&config.retain, store.definitions())?;
         metric::begin(Collections { histories: &histories, others: &NUMBERED });
         // Once for all requests that read: none has to wait for it while the database is away.
         let epoch = store.epoch(Deadline::within(COMMAND)).await?;
@@ -156,32 +161,32 @@ impl Server {
             page_views: page_views.clone(),
             reads: ReadTerms {
                 epoch,
-                kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
+                kept_by: if config.api.cache_public { KeptBy::Anybody } else { KeptBy::Client },
             },
-            pages: Pages::new(args.page_cache, &store),
-            exports: Permits::new(args.max_exports as usize, "exports"),
-            scans: Permits::new(args.max_scans as usize, "long reads"),
-            uploads: Uploads::new(args.max_uploads as usize),
-            gate: gate.counting(proxies(&args.rate), rates(&args.rate)),
+            pages: Pages::new(config.api.page_cache, &store),
+            exports: Permits::new(config.api.max_exports as usize, "exports"),
+            scans: Permits::new(config.api.max_scans as usize, "long reads"),
+            uploads: Uploads::new(config.api.max_uploads as usize),
+            gate: gate.counting(proxies(&config.api.rate), rates(&config.api.rate)),
             clock,
             limits: Limits {
-                requests: args.max_requests as usize,
-                live: args.max_live as usize,
-                live_age: Duration::from_secs(args.live_max_age),
-                body: args.max_body as usize,
+                requests: config.api.max_requests as usize,
+                live: config.api.max_live as usize,
+                live_age: Duration::from_secs(config.api.live_max_age),
+                body: config.api.max_body as usize,
                 tls: certificate.is_some(),
-                body_timeout: Duration::from_secs(args.body_timeout),
+                body_timeout: Duration::from_secs(config.api.body_timeout),
             },
-            origins: args.cors_origins.clone(),
-            hosts: hosts(&args.allowed_hosts, address),
-            explorer: !args.no_explorer,
+            origins: config.api.cors_origins.clone(),
+            hosts: hosts(&config.api.allowed_hosts, address),
+            explorer: !config.api.no_explorer,
             leaving: Arc::clone(&leaving),
             stop: stop.clone(),
             metrics: telemetry::exposition,
         };
-        let (router, args) = (pagebucket_http::router(api), args.clone());
-        let permits = Arc::new(Semaphore::new(args.max_connections as usize));
-        let addresses = ConnectionCounts::new(args.max_connections_per_address);
+        let (router, config) = (pagebucket_http::router(api), config.clone());
+        let permits = Arc::new(Semaphore::new(config.max_connections as usize));
+        let addresses = ConnectionCounts::new(config.max_connections_per_address);
         let house_every = housekeeping::EVERY;
         Ok(Self {
             listener,
@@ -191,7 +196,7 @@ impl Server {
             page_views,
             leaving,
             stop,
-            args,
+            config,
             certificate,
             permits,
             unsent: Unsent::default(),
@@ -233,7 +238,7 @@ impl Server {
 
     async fn serve_and_drain(self, stop: impl Future<Output = ()>) -> bool {
         let tls = self.certificate.as_ref().map(Certificate::acceptor);
-        let (deadlines, leaving) = (Deadlines::new(&self.args), Arc::clone(&self.leaving));
+        let (deadlines, leaving) = (Deadlines::new(&self.config), Arc::clone(&self.leaving));
         let connections = Connections::new(self.router, tls, deadlines, self.unsent, leaving);
         let accepted = Accepted::new(connections, self.permits, self.addresses);
         let acceptor = Acceptor { listener: self.listener, accepted };
@@ -244,7 +249,7 @@ impl Server {
         self.leaving.store(true, Ordering::Relaxed);
         tokio::select! {
             never = acceptor.accept() => match never {},
-            () = tokio::time::sleep(Duration::from_secs(self.args.drain_delay)) => {}
+            () = tokio::time::sleep(Duration::from_secs(self.config.drain_delay)) => {}
         }
         let accepted = acceptor.stop_listening();
         accepted.close();

@@ -1,9 +1,9 @@
 //! What is measured: the name, kind, labels and meaning of each metric, once.
 //!
 //! Code that measures uses the constants. [`describe`] registers the texts, so that `GET /metrics` shows
-//! them as `HELP`; a test compares the table of `docs/reference/metrics.md` with [`ALL`]. [`begin`]
-//! registers each series whose labels are known: a series that begins with its first event has no increase,
-//! and an alarm that asks for one would miss that event.
+//! them as `HELP`; `make reference` writes `docs/reference/metrics.md` from [`ALL`]. [`begin`] registers each
+//! series whose labels are known: a series that begins with its first event has no increase, and an alarm
+//! that asks for one would miss that event.
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 

@@ -11,6 +11,7 @@ use axum::{Json, Router};
 use futures_util::TryStreamExt;
 use mongodb::bson::{DateTime, Document, doc, oid::ObjectId};
 use mongodb::{Collection, Database};
+use pagebucket::config::ServerConfig;
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::Clock;
 use serde::{Deserialize, Serialize};
@@ -68,8 +69,12 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         let database = bench.mongod.database(&name).await?;
         let server = if label.starts_with("ours") {
             let store = bench.mongod.store_of(&name, definitions.clone()).await?;
-            let flags: &[&str] = if label == "ours, cache off" { &["--page-cache", "0"] } else { &[] };
-            Server::ours(store, flags).await?
+            let change = |config: &mut ServerConfig| {
+                if label == "ours, cache off" {
+                    config.api.page_cache = 0;
+                }
+            };
+            Server::ours(store, change).await?
         } else {
             index(&database, "messages", doc! { "roomId": 1, "_id": 1 }, false).await?;
             let flat = Flat { definition: Arc::clone(definition), messages: database.collection("messages") };

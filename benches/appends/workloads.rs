@@ -14,7 +14,7 @@ pub fn stages(settings: &Settings) -> [Stage; 4] {
 }
 
 fn ours(label: &'static str) -> Setup {
-    Setup::new(label, Kind::Ours(&[]), Layout::Ours)
+    Setup::new(label, Kind::Ours(|_| ()), Layout::Ours)
 }
 
 fn manual(label: &'static str) -> Setup {

@@ -5,12 +5,11 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use axum::Router;
-use clap::Parser;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use mongodb::Database;
-use pagebucket::config::ServerArgs;
+use pagebucket::config::ServerConfig;
 use pagebucket_engine::Store;
 use pagebucket_http::{Gate, Limits};
 use pagebucket_model::domain::Clock;
@@ -57,26 +56,20 @@ enum Serving {
     Process(Box<Child>),
 }
 
-/// The flags of `serve`, for their defaults: what is measured is what users get.
-#[derive(Parser)]
-struct Flags {
-    #[command(flatten)]
-    server: ServerArgs,
-}
-
 /// The largest body that a peer reads.
 pub const BODY: usize = 1024 * 1024;
 
 impl Server {
-    /// The real server, with the defaults except for `flags`.
-    pub async fn ours(store: Store, flags: &[&str]) -> Result<Self> {
-        Self::behind(Gate::unguarded(), store, flags).await
+    /// The real server, with what users get by default except for a change.
+    pub async fn ours(store: Store, change: impl FnOnce(&mut ServerConfig)) -> Result<Self> {
+        Self::behind(Gate::unguarded(), store, change).await
     }
 
     /// The real server behind a gate.
-    pub async fn behind(gate: Gate, store: Store, flags: &[&str]) -> Result<Self> {
-        let flags = Flags::try_parse_from([&["bench", "--listen", "127.0.0.1:0"], flags].concat())?;
-        let server = pagebucket::server::Server::bind(&flags.server, store, Clock::system(), gate).await?;
+    pub async fn behind(gate: Gate, store: Store, change: impl FnOnce(&mut ServerConfig)) -> Result<Self> {
+        let mut config = ServerConfig { listen: "127.0.0.1:0".parse()?, ..ServerConfig::default() };
+        change(&mut config);
+        let server = pagebucket::server::Server::bind(&config, store, Clock::system(), gate).await?;
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(async {

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use pagebucket::config::ServerConfig;
+
 use super::peers::{self, Way};
 use super::{Bench, Mongod, Result, Settings, gate, take_quantities, write_history};
 use super::{
@@ -36,8 +38,8 @@ pub struct Setup {
 
 #[derive(Clone, Copy)]
 pub enum Kind {
-    /// With its defaults except for these flags.
-    Ours(&'static [&'static str]),
+    /// With its defaults except for this change.
+    Ours(fn(&mut ServerConfig)),
     /// The same behind a gate that asks for a token.
     Guarded,
     Peer(Way),
@@ -174,8 +176,8 @@ impl Stage {
         };
         let label = setup.label.to_owned();
         let server = match setup.kind {
-            Kind::Ours(flags) => Server::ours(mongod.store(&name).await?, flags).await?,
-            Kind::Guarded => Server::behind(gate().await?, mongod.store(&name).await?, &[]).await?,
+            Kind::Ours(change) => Server::ours(mongod.store(&name).await?, change).await?,
+            Kind::Guarded => Server::behind(gate().await?, mongod.store(&name).await?, |_| ()).await?,
             Kind::Peer(way) => Server::peer(peers::routes(&database, way), true).await?,
             Kind::ById { layers } => Server::peer(peers::by_id(&database), layers).await?,
             Kind::SameBytes { layers } => {

@@ -33,7 +33,7 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
             let name = format!("bench_disk_{label}_{trades}");
             let database = layout.create(&bench.mongod, &name).await?;
             let server = match layout {
-                Layout::Ours => Server::ours(bench.mongod.store(&name).await?, &[]).await?,
+                Layout::Ours => Server::ours(bench.mongod.store(&name).await?, |_| ()).await?,
                 _ => Server::peer(peers::routes(&database, Way::Flat), true).await?,
             };
             // The second for any customer after the first for all.

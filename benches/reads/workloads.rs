@@ -1,5 +1,7 @@
 //! The workloads, and what is expected of them.
 
+use pagebucket::config::ServerConfig;
+
 use super::depth::{self, DEEPEST};
 use crate::harness::peers::Way;
 use crate::harness::{Customers, Entry, Form, History, Kind, LATENCY, Layout, RATE, Settings, Setup, Stage};
@@ -14,7 +16,7 @@ pub fn stages(settings: &Settings) -> [Stage; 2] {
 fn setups(again: &'static str, histories: &'static [History]) -> Vec<Setup> {
     // Room for less than a hundredth of what is read: each page is looked for in the cache, put into it, and
     // gone before it is asked for again.
-    const TINY: &[&str] = &["--page-cache", "1048576"];
+    const TINY: fn(&mut ServerConfig) = |config| config.api.page_cache = 1024 * 1024;
     let setup = |label, kind| {
         let (layout, database) = match kind {
             Kind::Peer(Way::Manual) => (Layout::Manual, "manual"),
@@ -25,10 +27,10 @@ fn setups(again: &'static str, histories: &'static [History]) -> Vec<Setup> {
         Setup { database, histories, ..Setup::new(label, kind, layout) }
     };
     vec![
-        setup("ours", Kind::Ours(&[])),
-        Setup { database: again, ..setup("ours again", Kind::Ours(&[])) },
+        setup("ours", Kind::Ours(|_| ())),
+        Setup { database: again, ..setup("ours again", Kind::Ours(|_| ())) },
         setup("ours, with tokens", Kind::Guarded),
-        setup("ours, cache off", Kind::Ours(&["--page-cache", "0"])),
+        setup("ours, cache off", Kind::Ours(|config| config.api.page_cache = 0)),
         setup("ours, not in cache", Kind::Ours(TINY)),
         setup("ours again, not in cache", Kind::Ours(TINY)),
         setup("manual", Kind::Peer(Way::Manual)),

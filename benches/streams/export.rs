@@ -24,7 +24,7 @@ pub async fn run(bench: &Bench) -> Result<Outcome> {
         databases.push(database);
     }
     let name = databases[0].name();
-    let ours = Server::ours(mongod.store(name).await?, &[]).await?;
+    let ours = Server::ours(mongod.store(name).await?, |_| ()).await?;
     let flat = Server::peer(flat::routes(&databases[1]), true).await?;
     let block = async |place: usize, _| {
         let (rows, length) = match LABELS[place] {

@@ -42,7 +42,7 @@ async fn store(label: &str, mongod: &Mongod, name: &str, trades: &Trades) -> Res
         "flat" => flat::insert(&database, trades, 1).await?,
         "flat, 4 at once" => flat::insert(&database, trades, 4).await?,
         "ours, upload" => {
-            let ours = Server::ours(mongod.store(name).await?, &[]).await?;
+            let ours = Server::ours(mongod.store(name).await?, |_| ()).await?;
             let uploaded = transfer::upload(ours.address, trades).await?;
             ours.stop().await?;
             uploaded

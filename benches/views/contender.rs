@@ -45,7 +45,7 @@ impl Counting {
             Some(store) if label.starts_with("ours") => {
                 let store = if w1 { store.counting_at_w1() } else { store };
                 // All views come from one client, which has a quarter of the places.
-                Running::Server(Server::ours(store, &["--max-requests", "4096"]).await?)
+                Running::Server(Server::ours(store, |config| config.api.max_requests = 4096).await?)
             }
             _ if label.starts_with("bare driver") => {
                 let mut drivers = Vec::new();

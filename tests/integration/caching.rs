@@ -47,7 +47,7 @@ async fn a_full_page_is_kept_for_ever() {
         [(false, "private, max-age=31536000, immutable"), (true, "public, max-age=31536000, immutable")]
     {
         let mut setup = Setup::on(shared().await);
-        setup.args.cache_public = public;
+        setup.config.api.cache_public = public;
         let service = filled(setup).await;
         let before: Vec<String> = tags(&service, &FULL).await;
         service.client.append(1, &trade(26)).await.expect(201);
@@ -110,7 +110,7 @@ async fn observed() -> (Service, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let watch = Arc::clone(&seen);
     let mut setup = Setup::on(shared().await);
-    setup.args.page_cache = 0;
+    setup.config.api.page_cache = 0;
     let setup = setup.observed(move |name, command| {
         watch
             .lock()

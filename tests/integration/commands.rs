@@ -15,6 +15,7 @@ mod retention;
 mod round_trip;
 mod secrets;
 mod serve;
+mod settings;
 mod signals;
 mod tail;
 mod terminal;

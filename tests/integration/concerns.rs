@@ -31,7 +31,7 @@ async fn instance(
         setup.connection.database = database.to_owned();
     }
     setup.read_preference = preference;
-    setup.args.page_cache = 0;
+    setup.config.api.page_cache = 0;
     setup.start().await
 }
 

@@ -47,7 +47,7 @@ async fn served_documents_say_what_their_server_does() {
     let mut closed = Setup::on(shared().await);
     closed.gate = Gate::unguarded();
     let mut limited = Setup::on(shared().await);
-    limited.args.rate.rate_limit =
+    limited.config.api.rate.rate_limit =
         Some(Rate { units: NonZeroU32::new(1_000_000).unwrap(), per: Duration::from_secs(1) });
     let (limited, _) = guarded(limited, &["customers"]).await;
     for (service, authenticates, erasing) in [
@@ -149,7 +149,7 @@ async fn guarded(mut setup: Setup, collections: &[&str]) -> (Service, String) {
 async fn schemathesis_passes() {
     let mut setup = Setup::on(shared().await);
     // A live stream ends when it has begun.
-    setup.args.live_max_age = 0;
+    setup.config.api.live_max_age = 0;
     let (service, token) = guarded(setup, &["customers"]).await;
     // What the configuration's dictionary and the document's examples name: a history with a full
     // page, a page that is not, and trades with and without a price.
@@ -169,7 +169,7 @@ async fn schemathesis_passes() {
 async fn schemathesis_passes_on_the_examples() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(in_checkout(EXAMPLES));
-    setup.args.live_max_age = 0;
+    setup.config.api.live_max_age = 0;
     let service = setup.start().await;
     let served = service.client.get("/openapi.json").await.expect(200);
     let histories = [

@@ -108,7 +108,7 @@ async fn any_page_of_many(history: &'static History) {
 
 async fn without_memory(history: &'static History) -> Service {
     let mut setup = Setup::on(shared().await).of(history);
-    setup.args.page_cache = 0;
+    setup.config.api.page_cache = 0;
     let service = setup.start().await;
     fill(&service.database, history, 1, many_pages(), history.page_size).await;
     service
@@ -174,7 +174,7 @@ async fn any_window_of_many_pages(history: &'static History) {
 async fn any_offset_of_many(history: &'static History) {
     let total = amount(100_000, 1_000_000);
     let mut setup = Setup::on(shared().await).of(history);
-    setup.args.page_cache = 0;
+    setup.config.api.page_cache = 0;
     let service = setup.start().await;
     let (pages, size) = (total.div_ceil(history.page_size), history.page_size);
     fill(&service.database, history, 1, pages, total - (pages - 1) * size).await;

@@ -33,7 +33,7 @@ fn setup(mongod: &crate::harness::Mongod, history: &'static History) -> Setup {
 pub fn keeping(mongod: &crate::harness::Mongod, history: &'static History, pages: u64) -> Setup {
     let mut setup = setup(mongod, history);
     let most = NonZeroU64::new(pages).expect("pages");
-    setup.args.retain.retain_pages = vec![OfHistory { history: history.name.into(), most }];
+    setup.config.retain.retain_pages = vec![OfHistory { history: history.name.into(), most }];
     setup
 }
 
@@ -220,7 +220,7 @@ async fn a_history_keeps_as_many_pages_as_its_flag_says(history: &'static Histor
 async fn a_history_keeps_pages_for_as_many_days_as_its_flag_says(history: &'static History) {
     let mut setup = setup(shared().await, history);
     let most = NonZeroU32::new(365).expect("days");
-    setup.args.retain.retain_days = vec![OfHistory { history: history.name.into(), most }];
+    setup.config.retain.retain_days = vec![OfHistory { history: history.name.into(), most }];
     let service = setup.start().await;
     let now = pagebucket_model::domain::Clock::system().now().to_string();
     let append = async |owner: u64, pages: f64, date: &str| {

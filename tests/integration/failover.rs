@@ -31,7 +31,7 @@ fn many(quantities: std::ops::RangeInclusive<u64>) -> Value {
 /// A service on the set, which remembers no page.
 async fn service(set: &ReplicaSet, database: Option<&Database>) -> Service {
     let mut setup = Setup::at(set.uri());
-    setup.args.page_cache = 0;
+    setup.config.api.page_cache = 0;
     if let Some(database) = database {
         setup.connection.database = database.name().to_owned();
     }

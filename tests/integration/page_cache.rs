@@ -17,7 +17,7 @@ use crate::harness::{
 fn counting(mut setup: Setup, bytes: u64) -> (Setup, Arc<AtomicUsize>) {
     let finds = Arc::new(AtomicUsize::new(0));
     let (count, history) = (Arc::clone(&finds), setup.history);
-    setup.args.page_cache = bytes;
+    setup.config.api.page_cache = bytes;
     let setup = setup.observed(move |name, command| {
         if name == "find" && command.get_str(name).is_ok_and(|of| of == history.name) {
             count.fetch_add(1, Ordering::Relaxed);

@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// `units` in an hour, and `burst` at once; behind a proxy on this machine.
 fn limited(mut setup: Setup, units: u32, burst: u32) -> Setup {
     let rate = Rate { units: NonZeroU32::new(units).unwrap(), per: Duration::from_secs(3600) };
-    setup.args.rate = RateArgs {
+    setup.config.api.rate = RateArgs {
         rate_limit: Some(rate),
         rate_burst: Some(burst),
         trusted_proxies: vec!["127.0.0.1/32".parse().unwrap()],
@@ -240,7 +240,7 @@ async fn a_known_key_is_looked_up_again_for_nothing() {
 #[test]
 async fn headers_of_strangers_are_not_believed() {
     let mut setup = limited(Setup::on(shared().await), 1, 1);
-    setup.args.rate.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
+    setup.config.api.rate.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
     let service = setup.start().await;
     assert_eq!(get(&service.client, &TRADES.path(7), "192.0.2.1").await.status, 200);
     refused(&get(&service.client, &TRADES.path(7), "192.0.2.2").await, "reads", 0);
@@ -278,7 +278,7 @@ async fn an_address_that_a_client_makes_up_is_none() {
 async fn only_the_header_of_the_proxy_is_believed() {
     let service_reading = async |header| {
         let mut setup = limited(Setup::on(shared().await), 1, 1);
-        setup.args.rate.forwarded_header = header;
+        setup.config.api.rate.forwarded_header = header;
         setup.start().await
     };
     let service = service_reading(ForwardedHeader::XForwardedFor).await;
@@ -451,7 +451,7 @@ async fn an_upload_pays_for_each_owner() {
 #[test]
 async fn a_client_that_waits_for_its_quota_is_not_too_slow() {
     let mut setup = limited(Setup::on(shared().await), 5 * 3600, 1);
-    setup.args.body_timeout = 1;
+    setup.config.api.body_timeout = 1;
     let service = setup.start().await;
     let uploaded = upload(&service.client, &TRADES.uploads(7), lines(1..=200)).await;
     assert_eq!(uploaded.expect(200)["stored"], 200);
@@ -533,7 +533,7 @@ async fn streams_cost_all_their_pages() {
 async fn an_export_waits_until_the_service_stops() {
     const PAGES: u64 = 400;
     let mut setup = limited(Setup::on(shared().await).of(READINGS), 1, 150);
-    setup.args.drain_delay = 1;
+    setup.config.drain_delay = 1;
     let service = setup.start().await;
     fill(&service.database, READINGS, 7, PAGES, READINGS.page_size).await;
     let export = spawn({

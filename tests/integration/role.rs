@@ -76,8 +76,8 @@ async fn the_documented_role_suffices_for_every_feature() {
     let limited = || Setup::at(&uri).of(SERIES).in_database(&database).aging(SHORT);
     let service = limited().start().await;
     let mut setup = limited();
-    setup.args.retain.retain_pages = vec![OfHistory { history: "trades".into(), most: NonZeroU64::MIN }];
-    setup.args.retain.keep_summaries = vec!["trades".into()];
+    setup.config.retain.retain_pages = vec![OfHistory { history: "trades".into(), most: NonZeroU64::MIN }];
+    setup.config.retain.keep_summaries = vec!["trades".into()];
     setup.house_every = std::time::Duration::from_millis(100);
     let client = &service.client;
 

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 async fn start(set: &ReplicaSet, preference: ReadPreference) -> Service {
     let mut setup = Setup::at(set.uri());
     setup.read_preference = preference;
-    setup.args.page_cache = 0;
+    setup.config.api.page_cache = 0;
     setup.start().await
 }
 

@@ -12,7 +12,7 @@ const IMMUTABLE: &str = "private, max-age=31536000, immutable";
 /// A service on a new database whose commands on the history's collection are written down.
 async fn observed(history: &'static History, page_cache: u64) -> (Service, Arc<Mutex<Vec<String>>>) {
     let mut setup = Setup::on(shared().await).of(history);
-    setup.args.page_cache = page_cache;
+    setup.config.api.page_cache = page_cache;
     let (setup, seen) = observe(setup);
     (setup.start().await, seen)
 }
@@ -253,7 +253,7 @@ async fn another_instance_finds_out_once(history: &'static History) {
     let first = service.client.get(&newest).await.expect(200);
     let next = first["links"]["next"].as_str().expect("there are more").to_owned();
     let mut setup = Setup::on(shared().await).of(history).in_database(&service.database);
-    setup.args.page_cache = 0;
+    setup.config.api.page_cache = 0;
     service.stop().await;
     let (setup, seen) = observe(setup);
     let service = setup.start().await;

@@ -648,7 +648,7 @@ async fn a_span_that_is_too_large_is_refused() {
 async fn a_long_history_is_read_in_parts() {
     let mut setup = Setup::on(shared().await);
     // Each client has one.
-    setup.args.max_scans = 4;
+    setup.config.api.max_scans = 4;
     let service = setup.start().await;
     let client = &service.client;
     let trade = |seq: i64| {

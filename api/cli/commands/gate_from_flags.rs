@@ -11,14 +11,29 @@ use pagebucket_model::definition::{Definitions, Owner};
 use pagebucket_model::domain::{Clock, Invalid};
 
 use super::exit::Failure;
-use crate::config::{AuthArgs, AuthMethod, EXPLORER_SCOPES, JWT_TYPES, OpenPart, ServerArgs};
+use crate::config::{AuthArgs, AuthMethod, EXPLORER_SCOPES, JWT_TYPES, OpenPart, ServerConfig};
 
 /// Refuses flags that do not go together, before a database is waited for.
 ///
 /// # Errors
 /// A sentence for the user.
-pub(crate) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure> {
+pub(crate) fn check(auth: &AuthArgs, server: &ServerConfig) -> Result<(), Failure> {
     let refuse = |words: &str| Err(Failure::Usage(words.to_owned()));
+    let tls = &server.tls;
+    for (flag, given, needed, is_there) in [
+        ("--tls-cert", tls.tls_cert.is_some(), "--tls-key", tls.tls_key.is_some()),
+        ("--tls-key", tls.tls_key.is_some(), "--tls-cert", tls.tls_cert.is_some()),
+        (
+            "--rate-burst",
+            server.api.rate.rate_burst.is_some(),
+            "--rate-limit",
+            server.api.rate.rate_limit.is_some(),
+        ),
+    ] {
+        if given && !is_there {
+            return refuse(&format!("{flag} needs {needed}"));
+        }
+    }
     let uses = |method| auth.auth.contains(&method);
     let guarded = auth.guards();
     if guarded && uses(AuthMethod::None) {
@@ -34,7 +49,7 @@ pub(crate) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure>
     if guarded && auth.allow_unauthenticated {
         return refuse("--allow-unauthenticated does not go together with --auth");
     }
-    if guarded && server.cache_public {
+    if guarded && server.api.cache_public {
         return refuse(
             "--cache-public does not go together with --auth: shared caches do not ask for tokens",
         );
@@ -59,7 +74,7 @@ pub(crate) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure>
         }
     }
     if auth.explorer_oidc_client_id.is_some() {
-        if server.no_explorer {
+        if server.api.no_explorer {
             return refuse("--explorer-oidc-client-id does not go together with --no-explorer");
         }
         if auth.jwt_issuer.as_deref().and_then(origin_of).is_none() {
@@ -157,7 +172,7 @@ mod tests {
         #[command(flatten)]
         auth: AuthArgs,
         #[command(flatten)]
-        server: ServerArgs,
+        server: ServerConfig,
     }
 
     fn refused(flags: &[&str]) -> Option<String> {
@@ -215,6 +230,9 @@ mod tests {
                 "--jwt-issuer that is an http",
             ),
             (&["--auth", "keys", "--owners-claim", "ids"], "--owners-claim needs --auth jwt"),
+            (&["--tls-cert", "cert.pem"], "--tls-cert needs --tls-key"),
+            (&["--tls-key", "key.pem"], "--tls-key needs --tls-cert"),
+            (&["--rate-burst", "10"], "--rate-burst needs --rate-limit"),
             (&["--open", "docs,metrics"], "--open needs --auth"),
             (&["--auth", "none", "--open", "docs"], "--open needs --auth"),
         ] {

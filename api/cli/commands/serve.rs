@@ -1,5 +1,6 @@
 //! `serve`: runs the server until a signal.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -12,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::database::{self, Opened, Unready};
 use super::exit::{Failure, Signals};
 use super::gate_from_flags;
-use super::terminal::print;
-use crate::config::{AuthArgs, CapacityArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs, heading};
+use super::terminal::{print, write};
+use crate::config::{AuthArgs, CapacityArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerConfig, heading};
 use crate::embedded::Role;
 use crate::server::{self, ServeError, Server};
 
@@ -25,7 +26,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     capacity: CapacityArgs,
     #[command(flatten)]
-    server: ServerArgs,
+    server: ServerConfig,
     #[command(flatten)]
     auth: AuthArgs,
     #[command(flatten)]
@@ -37,10 +38,29 @@ pub(crate) struct ServeArgs {
     /// The server refuses to start while any is pending.
     #[arg(long, help_heading = heading::DATABASE, env = "PAGEBUCKET_NO_MIGRATE", value_parser = clap::builder::FalseyValueParser::new())]
     no_migrate: bool,
+
+    /// File with settings in TOML, which flags and variables override.
+    ///
+    /// Its keys are the names of the flags of this command without dashes, such as `listen = "8080"`.
+    #[arg(long, help_heading = heading::FILE, env = "PAGEBUCKET_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Print the settings in force as a file of --config, and end.
+    ///
+    /// Connection strings are left out, because they may have passwords.
+    #[arg(long, help_heading = heading::FILE)]
+    print_config: bool,
+
+    /// What --print-config prints.
+    #[arg(skip)]
+    pub(crate) in_force: String,
 }
 
 pub(crate) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     gate_from_flags::check(&args.auth, &args.server)?;
+    if args.print_config {
+        return write(&args.in_force).map(|()| ExitCode::SUCCESS);
+    }
     // Signals come first, so that an early one also stops the private mongod in order.
     let mut signals = Signals::new()?;
     let definitions = database::definitions(&args.database.histories)?;

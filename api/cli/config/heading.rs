@@ -10,4 +10,5 @@ pub(crate) const MEMORY: &str = "Memory and caches";
 pub(crate) const AUTHENTICATION: &str = "Authentication";
 pub(crate) const EXPLORER: &str = "Explorer";
 pub(crate) const RATES: &str = "Rate limits and proxies";
+pub(crate) const FILE: &str = "File of settings";
 pub(crate) const LOG: &str = "Log";

@@ -24,7 +24,7 @@ pub struct RateArgs {
     /// Units that a client may ask for at once, after a pause.
     ///
     /// Without it: what --rate-limit allows in 10 s.
-    #[arg(long, help_heading = heading::RATES, env = "PAGEBUCKET_RATE_BURST", value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..=100_000), requires = "rate_limit")]
+    #[arg(long, help_heading = heading::RATES, env = "PAGEBUCKET_RATE_BURST", value_name = "UNITS", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub rate_burst: Option<u32>,
 
     /// Networks of trusted proxies, comma-separated.

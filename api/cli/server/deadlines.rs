@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::ServerArgs;
+use crate::config::ServerConfig;
 
 /// Maximum time for a TLS handshake: a client needs two round trips and no thought.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -27,9 +27,9 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    pub(crate) fn new(args: &ServerArgs) -> Self {
-        let head = Duration::from_secs(args.header_timeout);
-        Self { head, handshake: head.min(HANDSHAKE), write: Duration::from_secs(args.write_timeout) }
+    pub(crate) fn new(config: &ServerConfig) -> Self {
+        let head = Duration::from_secs(config.header_timeout);
+        Self { head, handshake: head.min(HANDSHAKE), write: Duration::from_secs(config.write_timeout) }
     }
 }
 

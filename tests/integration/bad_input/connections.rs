@@ -31,7 +31,7 @@ async fn until_closed(stream: &mut TcpStream) -> String {
 #[test]
 async fn slow_body() {
     let mut setup = Setup::on(shared().await);
-    setup.args.body_timeout = 1;
+    setup.config.api.body_timeout = 1;
     let service = setup.start().await;
     let body = trade(1).to_string();
     let mut stream = TcpStream::connect(service.address()).await.expect("a connection");
@@ -69,7 +69,7 @@ async fn slow_body() {
 #[test]
 async fn slow_head() {
     let mut setup = Setup::on(shared().await);
-    setup.args.header_timeout = 1;
+    setup.config.header_timeout = 1;
     let service = setup.start().await;
     for sent in ["", "GET /livez HTTP/1.1\r\nHost: localhost\r\n", "GET /li"] {
         let mut stream = TcpStream::connect(service.address()).await.expect("a connection");
@@ -179,7 +179,7 @@ async fn not_http() {
 #[test]
 async fn too_many_requests() {
     let mut setup = Setup::on(shared().await);
-    setup.args.max_requests = 1;
+    setup.config.api.max_requests = 1;
     let service = setup.start().await;
     let body = trade(1).to_string();
     let mut stream = TcpStream::connect(service.address()).await.expect("a connection");

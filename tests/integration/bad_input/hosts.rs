@@ -79,8 +79,8 @@ async fn the_target_names_the_host_before_the_header() {
 
 async fn on(listen: &str, allowed: &[&str]) -> Service {
     let mut setup = Setup::on(shared().await);
-    setup.args.listen = listen.parse().expect("an address");
-    setup.args.allowed_hosts = allowed.iter().map(|host| allowed_host(host).expect("a host")).collect();
+    setup.config.listen = listen.parse().expect("an address");
+    setup.config.api.allowed_hosts = allowed.iter().map(|host| allowed_host(host).expect("a host")).collect();
     setup.start().await
 }
 

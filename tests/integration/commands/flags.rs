@@ -8,219 +8,42 @@ use tokio::net::TcpListener;
 use super::program::{Place, Serving, pagebucket, run};
 use crate::harness::{Mongod, TRADES, eventually, test};
 
-/// A flag, its environment twin and its default; empty where there is none.
-type Flag = (&'static str, &'static str, &'static str);
+const SETTINGS: &str = include_str!("../../../docs/reference/settings.md");
 
-const PAGES: &str = concat!(
-    include_str!("../../../docs/reference/flags.md"),
-    include_str!("../../../docs/how-to/authenticate.md")
-);
-
-const LOG: &[Flag] =
-    &[("--log-format", "PAGEBUCKET_LOG_FORMAT", "pretty"), ("--log", "PAGEBUCKET_LOG", "info")];
-const HISTORIES: &[Flag] = &[("--histories", "PAGEBUCKET_HISTORIES", "")];
-const DATABASE: &[Flag] = &[
-    ("--histories", "PAGEBUCKET_HISTORIES", ""),
-    ("--mongodb-uri", "MONGODB_URI", ""),
-    ("--database", "PAGEBUCKET_DATABASE", "pagebucket"),
-    ("--data-dir", "PAGEBUCKET_DATA_DIR", "./data"),
-    ("--mongod", "MONGOD", ""),
-];
-/// Of commands that store items.
-const CAPACITY: &[Flag] = &[
-    ("--pool-size", "PAGEBUCKET_POOL_SIZE", "64"),
-    ("--max-queue-mib", "PAGEBUCKET_MAX_QUEUE_MIB", "32"),
-    ("--catalog-size", "PAGEBUCKET_CATALOG_SIZE", "100000"),
-];
-const SERVER: &[Flag] = &[
-    ("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080"),
-    ("--tls-cert", "PAGEBUCKET_TLS_CERT", ""),
-    ("--tls-key", "PAGEBUCKET_TLS_KEY", ""),
-    ("--cors-origins", "PAGEBUCKET_CORS_ORIGINS", "localhost"),
-    ("--allowed-hosts", "PAGEBUCKET_ALLOWED_HOSTS", ""),
-    ("--no-explorer", "PAGEBUCKET_NO_EXPLORER", ""),
-    ("--max-requests", "PAGEBUCKET_MAX_REQUESTS", "1024"),
-    ("--max-connections", "PAGEBUCKET_MAX_CONNECTIONS", "4096"),
-    ("--max-connections-per-address", "PAGEBUCKET_MAX_CONNECTIONS_PER_ADDRESS", "1024"),
-    ("--max-body", "PAGEBUCKET_MAX_BODY", "1048576"),
-    ("--page-cache", "PAGEBUCKET_PAGE_CACHE", "67108864"),
-    ("--cache-public", "PAGEBUCKET_CACHE_PUBLIC", ""),
-    ("--header-timeout", "PAGEBUCKET_HEADER_TIMEOUT", "30"),
-    ("--body-timeout", "PAGEBUCKET_BODY_TIMEOUT", "10"),
-    ("--write-timeout", "PAGEBUCKET_WRITE_TIMEOUT", "60"),
-    ("--max-uploads", "PAGEBUCKET_MAX_UPLOADS", "64"),
-    ("--max-exports", "PAGEBUCKET_MAX_EXPORTS", "64"),
-    ("--max-live", "PAGEBUCKET_MAX_LIVE", "10000"),
-    ("--live-max-age", "PAGEBUCKET_LIVE_MAX_AGE", "3600"),
-    ("--max-scans", "PAGEBUCKET_MAX_SCANS", "8"),
-    ("--rate-limit", "PAGEBUCKET_RATE_LIMIT", ""),
-    ("--rate-burst", "PAGEBUCKET_RATE_BURST", ""),
-    ("--trusted-proxies", "PAGEBUCKET_TRUSTED_PROXIES", ""),
-    ("--forwarded-header", "PAGEBUCKET_FORWARDED_HEADER", "x-forwarded-for"),
-    ("--retain-pages", "PAGEBUCKET_RETAIN_PAGES", ""),
-    ("--retain-days", "PAGEBUCKET_RETAIN_DAYS", ""),
-    ("--keep-summaries", "PAGEBUCKET_KEEP_SUMMARIES", ""),
-    ("--drain-delay", "PAGEBUCKET_DRAIN_DELAY", "0"),
-    ("--read-preference", "PAGEBUCKET_READ_PREFERENCE", "primary"),
-    ("--no-migrate", "PAGEBUCKET_NO_MIGRATE", ""),
-];
-const AUTH: &[Flag] = &[
-    ("--auth", "PAGEBUCKET_AUTH", ""),
-    ("--allow-unauthenticated", "PAGEBUCKET_ALLOW_UNAUTHENTICATED", ""),
-    ("--allow-erase", "PAGEBUCKET_ALLOW_ERASE", ""),
-    ("--jwt-issuer", "PAGEBUCKET_JWT_ISSUER", ""),
-    ("--jwt-audience", "PAGEBUCKET_JWT_AUDIENCE", ""),
-    ("--jwks", "PAGEBUCKET_JWKS", ""),
-    ("--jwt-types", "PAGEBUCKET_JWT_TYPES", "at+jwt"),
-    ("--owners-claim", "PAGEBUCKET_OWNERS_CLAIM", ""),
-    ("--explorer-oidc-client-id", "PAGEBUCKET_EXPLORER_OIDC_CLIENT_ID", ""),
-    ("--explorer-oidc-scopes", "PAGEBUCKET_EXPLORER_OIDC_SCOPES", "openid,read,append,list,views"),
-    ("--open", "PAGEBUCKET_OPEN", ""),
-];
-const MIGRATE: &[Flag] =
-    &[("--check", "", ""), ("--renew-epoch", "", ""), ("--initiate", "", ""), ("--shard", "", "")];
-/// Their defaults depend on the file, and are in words.
-const IMPORT: &[Flag] = &[
-    ("--format", "", ""),
-    ("--history", "", ""),
-    ("--owner", "", ""),
-    ("--column", "", ""),
-    ("--strict", "", ""),
-    ("--from-line", "", "1"),
-    ("--key", "", ""),
-    ("--url", "", ""),
-    ("--token", "PAGEBUCKET_TOKEN", ""),
-    ("--plain-text-token", "", ""),
-];
-/// Their defaults depend on the source, and are in words.
-const ADOPT: &[Flag] = &[
-    ("--from", "PAGEBUCKET_ADOPT_FROM", ""),
-    ("--from-database", "", ""),
-    ("--collection", "", ""),
-    ("--into", "", ""),
-    ("--shape", "", ""),
-    ("--map", "", ""),
-    ("--ignore", "", ""),
-    ("--order", "", ""),
-    ("--name", "", ""),
-    ("--rejects", "", ""),
-    ("--from-rejects", "", ""),
-    ("--dry-run", "", ""),
-    ("--follow", "", ""),
-    ("--check", "", ""),
-    ("--read-preference", "", "primary"),
-];
-const EXPORT: &[Flag] = &[
-    ("--history", "", ""),
-    ("--owner", "", ""),
-    ("--format", "", ""),
-    ("--from", "", ""),
-    ("--to", "", ""),
-    ("--after", "", ""),
-    ("--after-owner", "", ""),
-    ("--fields", "", ""),
-    ("--output", "", ""),
-    ("--read-preference", "PAGEBUCKET_READ_PREFERENCE", "primary"),
-];
-const TAIL: &[Flag] = &[
-    ("--history", "", ""),
-    ("--owner", "", ""),
-    ("--items", "", "10"),
-    ("--after", "", ""),
-    ("--follow", "", ""),
-];
-const KEYS: &[Flag] = &[("--key-retention", "PAGEBUCKET_KEY_RETENTION", "24")];
-const VIEWS: &[Flag] = &[("--view-retention", "PAGEBUCKET_VIEW_RETENTION", "0")];
-const ERASE: &[Flag] = &[("--owner", "", ""), ("--reopen", "", ""), ("--replay", "", "")];
-const PREALLOCATE: &[Flag] = &[("--path", "", ""), ("--hour", "", ""), ("--hours", "", "1")];
-const CREATE_KEY: &[Flag] = &[
-    ("--name", "", ""),
-    ("--scope", "", ""),
-    ("--owners", "", ""),
-    ("--expires-in", "", ""),
-    ("--expires", "", ""),
-];
-const VERIFY: &[Flag] = &[
-    ("--history", "", ""),
-    ("--owner", "", ""),
-    ("--series", "", ""),
-    ("--repair", "", ""),
-    ("--pages-per-second", "", "5000"),
-];
-const SERIES: &[Flag] = &[("--history", "", "")];
-const OPENAPI: &[Flag] = &[("--spec", "", "3.1")];
-const HEALTHCHECK: &[Flag] =
-    &[("--listen", "PAGEBUCKET_LISTEN", "127.0.0.1:8080"), ("--tls-cert", "PAGEBUCKET_TLS_CERT", "")];
+/// The commands that the reference describes, and what it says of each.
+fn described() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SETTINGS.split("\n## pagebucket ").skip(1).filter_map(|section| section.split_once('\n'))
+}
 
 #[test]
-async fn help_shows_every_flag() {
-    for (command, flags) in [
-        ("serve", vec![LOG, DATABASE, CAPACITY, SERVER, AUTH, KEYS, VIEWS]),
-        ("migrate", vec![LOG, DATABASE, MIGRATE, KEYS, VIEWS]),
-        ("import", vec![LOG, DATABASE, CAPACITY, IMPORT]),
-        ("adopt", vec![LOG, DATABASE, CAPACITY, ADOPT]),
-        ("export", vec![LOG, DATABASE, EXPORT]),
-        ("tail", vec![LOG, DATABASE, TAIL]),
-        ("verify", vec![LOG, DATABASE, VERIFY]),
-        ("series rebuild", vec![LOG, DATABASE, SERIES]),
-        ("series drop", vec![LOG, DATABASE, SERIES]),
-        ("erase", vec![LOG, DATABASE, ERASE]),
-        ("preallocate", vec![LOG, DATABASE, PREALLOCATE]),
-        ("openapi", vec![LOG, HISTORIES, OPENAPI]),
-        ("histories", vec![LOG, DATABASE]),
-        ("keys", vec![LOG]),
-        ("keys create", vec![LOG, DATABASE, CREATE_KEY]),
-        ("keys list", vec![LOG, DATABASE]),
-        ("keys revoke", vec![LOG, DATABASE]),
-        ("healthcheck", vec![LOG, HEALTHCHECK]),
-        ("completions", vec![LOG]),
-        ("man", vec![LOG]),
-    ] {
+async fn help_and_the_reference_have_the_same_flags() {
+    let program = run(&mut pagebucket(&["--help"])).await;
+    assert_eq!(program.status, Some(0));
+    for (command, text) in described() {
         let arguments: Vec<_> = command.split(' ').chain(["--help"]).collect();
         let help = run(&mut pagebucket(&arguments)).await;
         assert_eq!((help.status, help.err.as_str()), (Some(0), ""), "{command}");
         let shown = entries(&help.out);
-        let expected: BTreeSet<_> =
-            flags.iter().copied().flatten().map(|(flag, ..)| *flag).chain(["--help"]).collect();
-        assert_eq!(shown.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected, "{command}");
-        for (flag, variable, default) in flags.into_iter().flatten() {
-            let entry = &shown[*flag];
-            let (variables, defaults) = (entry.contains("[env: "), entry.contains("[default: "));
-            let has_variable = [format!("[env: {variable}=]"), format!("[env: {variable}]")];
-            if variable.is_empty() {
-                assert!(!variables, "{command} {entry}");
-            } else {
-                assert!(has_variable.iter().any(|text| entry.contains(text)), "{variable} in {entry}");
-            }
-            if !default.is_empty() {
-                assert!(entry.contains(&format!("[default: {default}]")), "{default} in {entry}");
-            } else if command != "import" {
-                assert!(!defaults, "{command} {entry}");
+        let mut named = BTreeSet::from(["--help"]);
+        for row in text.lines().filter_map(|line| line.strip_prefix("| `--")) {
+            let mut cells = row.split(" |").map(|cell| cell.trim().trim_matches('`'));
+            let flag = cells.next().and_then(|cell| cell.split([' ', '`']).next()).expect("a flag");
+            let (flag, entry) = shown.get_key_value(&format!("--{flag}")).unwrap_or_else(|| panic!("{flag}"));
+            for (name, value) in ["env", "default"].iter().zip(cells) {
+                let has_value = entry.contains(&format!("[{name}: {value}"));
+                assert_eq!(entry.contains(&format!("[{name}: ")), !value.is_empty(), "{command} {entry}");
+                assert!(value.is_empty() || has_value, "{command} {value} in {entry}");
             }
             assert!(entry.lines().count() > 1, "it says what it is for: {entry}");
-            let documented = PAGES.contains(&format!("`{flag}`")) || PAGES.contains(&format!("`{flag} "));
-            assert!(documented || command != "serve", "docs/reference/flags.md does not have {flag}");
+            named.insert(flag);
         }
-    }
-    let help = run(&mut pagebucket(&["--help"])).await;
-    assert_eq!(help.status, Some(0));
-    for command in [
-        "serve",
-        "migrate",
-        "import",
-        "export",
-        "tail",
-        "verify",
-        "erase",
-        "preallocate",
-        "openapi",
-        "histories",
-        "keys",
-        "healthcheck",
-        "completions",
-        "man",
-    ] {
-        assert!(help.out.lines().any(|line| line.trim_start().starts_with(command)), "{}", help.out);
+        let as_serve = text.lines().find(|line| line.starts_with("Flags as those of `serve`: "));
+        named.extend(
+            as_serve.into_iter().flat_map(|line| line.split('`')).filter(|name| name.starts_with("--")),
+        );
+        assert_eq!(shown.keys().map(String::as_str).collect::<BTreeSet<_>>(), named, "{command}");
+        let first = command.split(' ').next().unwrap_or_default();
+        assert!(program.out.lines().any(|line| line.trim_start().starts_with(first)), "{}", program.out);
     }
     let version = run(&mut pagebucket(&["--version"])).await;
     assert_eq!(version.out, format!("pagebucket {}\n", env!("CARGO_PKG_VERSION")));
@@ -249,30 +72,7 @@ fn entries(help: &str) -> BTreeMap<String, String> {
 /// In a terminal of 80 columns, and where there is none.
 #[test]
 async fn short_help_fits() {
-    for command in [
-        "",
-        "serve",
-        "migrate",
-        "import",
-        "adopt",
-        "export",
-        "tail",
-        "verify",
-        "series",
-        "series rebuild",
-        "series drop",
-        "erase",
-        "preallocate",
-        "openapi",
-        "histories",
-        "keys",
-        "keys create",
-        "keys list",
-        "keys revoke",
-        "healthcheck",
-        "completions",
-        "man",
-    ] {
+    for command in described().map(|(command, _)| command).chain([""]) {
         for (columns, most) in [(Some("80"), 80), (None, 100)] {
             let arguments: Vec<_> = command.split_whitespace().chain(["-h"]).collect();
             let mut program = pagebucket(&arguments);
@@ -448,12 +248,14 @@ async fn openapi_prints_the_documents_in_the_repository() {
 }
 
 #[test]
-async fn the_reference_of_flags_is_that_in_the_repository() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/settings.md");
-    let expected = std::fs::read_to_string(file).expect("the page");
-    let ended = run(&mut pagebucket(&["reference"])).await;
-    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
-    assert!(ended.out == expected, "docs/reference/settings.md is out of date: run make reference");
+async fn pages_of_the_reference_are_those_in_the_repository() {
+    for page in ["settings", "metrics"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/reference/{page}.md"));
+        let expected = std::fs::read_to_string(file).expect(page);
+        let ended = run(&mut pagebucket(&["reference", page])).await;
+        assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+        assert!(ended.out == expected, "docs/reference/{page}.md is out of date: run make reference");
+    }
 }
 
 #[test]

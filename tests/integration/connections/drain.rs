@@ -12,9 +12,9 @@ use crate::harness::{Setup, TRADES, eventually, shared, spawn, test};
 #[test]
 async fn requests_over_http2_end_before_the_service_does() {
     let mut setup = Setup::on(shared().await);
-    setup.args.drain_delay = 1;
+    setup.config.drain_delay = 1;
     // One client has a quarter: one request.
-    setup.args.max_requests = 4;
+    setup.config.api.max_requests = 4;
     let service = setup.start().await;
     let address = service.address();
     let (busy, idle) = (Http2::over(plain(address).await).await, Http2::over(plain(address).await).await);

@@ -24,7 +24,7 @@ async fn appends_and_uploads_over_http2() {
     for tls in [true, false] {
         let mut setup = Setup::on(shared().await);
         if tls {
-            setup.args.tls = files.args();
+            setup.config.tls = files.args();
         }
         let service = setup.start().await;
         let client = if tls {
@@ -83,7 +83,7 @@ async fn appends_and_uploads_over_http2() {
 #[test]
 async fn a_body_over_http2_must_come_in_time() {
     let mut setup = Setup::on(shared().await);
-    setup.args.body_timeout = 1;
+    setup.config.api.body_timeout = 1;
     let service = setup.start().await;
     let client = Http2::over(plain(service.address()).await).await;
     let begun = client.begin(Method::POST, &TRADES.path(7), Some(JSON)).await;
@@ -154,7 +154,7 @@ async fn without_window(address: SocketAddr) -> Http2 {
 #[test]
 async fn a_stream_without_a_window_loses_its_place() {
     let mut setup = Setup::on(shared().await);
-    (setup.args.max_exports, setup.args.write_timeout, setup.args.header_timeout) = (1, 2, 3);
+    (setup.config.api.max_exports, setup.config.write_timeout, setup.config.header_timeout) = (1, 2, 3);
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 40_000, 10).await;
     let client = without_window(service.address()).await;
@@ -177,7 +177,7 @@ async fn a_stream_without_a_window_loses_its_place() {
 #[test]
 async fn a_slow_but_steady_stream_gets_everything() {
     let mut setup = Setup::on(shared().await);
-    (setup.args.write_timeout, setup.args.header_timeout) = (2, 1);
+    (setup.config.write_timeout, setup.config.header_timeout) = (2, 1);
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 500, 10).await;
     let whole = service.client.get(EXPORT).await;

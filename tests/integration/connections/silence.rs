@@ -16,11 +16,11 @@ const BEGUN: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// Services without and with TLS, on which a head has three seconds, as a handshake has.
 async fn hurried(files: &Files) -> (Service, Service) {
     let mut setup = Setup::on(shared().await);
-    setup.args.header_timeout = 3;
+    setup.config.header_timeout = 3;
     let plain = setup.start().await;
     let mut setup = Setup::on(shared().await);
-    setup.args.header_timeout = 3;
-    setup.args.tls = files.args();
+    setup.config.header_timeout = 3;
+    setup.config.tls = files.args();
     (plain, setup.start().await)
 }
 
@@ -69,7 +69,7 @@ async fn silent_connections_are_closed() {
 #[test]
 async fn slow_heads_are_cut_off() {
     let mut setup = Setup::on(shared().await);
-    setup.args.header_timeout = 3;
+    setup.config.header_timeout = 3;
     let service = setup.start().await;
     let mut slow = JoinSet::new();
     for _ in 0..200 {

@@ -21,7 +21,7 @@ async fn all_versions_serve_the_same_bytes() {
     let pair = certificates::new();
     let files = Files::of(&pair);
     let mut setup = Setup::on(shared().await);
-    setup.args.tls = files.args();
+    setup.config.tls = files.args();
     let service = setup.start().await;
     service.client.append_all(1, 1..=25).await;
     let page = service.client.get(PAGE).await;
@@ -195,7 +195,7 @@ async fn unusable_certificates_are_refused() {
     );
     let ended = run(pagebucket(&["serve"]).args([&flag, &certificate])).await;
     assert_eq!(ended.status, Some(2), "{ended:?}");
-    assert!(ended.err.contains("--tls-key <FILE>"), "{ended:?}");
+    assert!(ended.err.contains("--tls-cert needs --tls-key"), "{ended:?}");
 }
 
 #[test]
@@ -247,8 +247,8 @@ async fn a_client_of_tls_that_does_not_read_is_cut_off() {
     let pair = certificates::new();
     let files = Files::of(&pair);
     let mut setup = Setup::on(shared().await);
-    setup.args.tls = files.args();
-    (setup.args.max_exports, setup.args.write_timeout) = (1, 2);
+    setup.config.tls = files.args();
+    (setup.config.api.max_exports, setup.config.write_timeout) = (1, 2);
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 40_000, 10).await;
     let config = trusting(&[pair.cert.der()], true, &[b"http/1.1"]);

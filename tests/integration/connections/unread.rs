@@ -105,7 +105,7 @@ async fn unread_refusals_take_little_memory() {
 async fn the_unread_summary_of_an_upload_keeps_its_place() {
     const UPLOADS: &str = "/v1/customers/7/trades/upload";
     let mut setup = Setup::on(shared().await);
-    setup.args.max_uploads = 1;
+    setup.config.api.max_uploads = 1;
     let service = setup.start().await;
     let line = || format!("{}\n", trade(1));
     let unread = narrow([127, 0, 0, 1], service.address(), 0).await;
@@ -174,7 +174,7 @@ async fn end(mut wire: TcpStream) -> Vec<u8> {
 #[test]
 async fn an_unread_answer_keeps_its_place() {
     let mut setup = Setup::on(shared().await);
-    setup.args.max_requests = 1;
+    setup.config.api.max_requests = 1;
     let service = setup.start().await;
     let (client, path) = (&service.client, TRADES.path(7));
     client.append_all(7, 1..=10).await;
@@ -215,7 +215,7 @@ async fn an_unread_answer_keeps_its_place() {
 async fn large_unread_answers_of_a_connection_are_bounded(history: &'static crate::harness::History) {
     const ASKED: usize = 16;
     let mut setup = Setup::on(shared().await).of(history);
-    setup.args.max_body = 4 * 1024 * 1024;
+    setup.config.api.max_body = 4 * 1024 * 1024;
     let service = setup.start().await;
     // Two items, with 1.1 MB of JSON each: a page.
     for number in 1..=2 {

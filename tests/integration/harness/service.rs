@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use pagebucket::config::{RateArgs, RetainArgs, ServerArgs, TlsArgs};
+use pagebucket::config::ServerConfig;
 use pagebucket::server::Server;
 use pagebucket_engine::internal::{Ages, CommandObserver};
 use pagebucket_engine::{Capacity, ConnectionSettings, Store, Topology};
@@ -42,7 +42,7 @@ pub struct Setup {
     /// The directory of definitions; `None` for those that the binary embeds.
     pub definitions: Option<PathBuf>,
     pub connection: ConnectionSettings,
-    pub args: ServerArgs,
+    pub config: ServerConfig,
     pub capacity: Capacity,
     pub clock: Clock,
     pub gate: Gate,
@@ -70,35 +70,13 @@ impl Setup {
         let database = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         DATABASES.lock().expect("no test panics here").push(database.clone());
         let connection = ConnectionSettings { uri: uri.to_owned(), database, pool_size: 64, observer: None };
-        let args = ServerArgs {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            tls: TlsArgs::default(),
-            cors_origins: vec!["localhost".to_owned()],
-            allowed_hosts: Vec::new(),
-            no_explorer: false,
-            max_requests: 1024,
-            max_connections: 4096,
-            max_connections_per_address: 1024,
-            max_body: 1024 * 1024,
-            header_timeout: 30,
-            body_timeout: 10,
-            write_timeout: 60,
-            max_uploads: 64,
-            max_exports: 64,
-            max_live: 10_000,
-            live_max_age: 3600,
-            max_scans: 8,
-            rate: RateArgs::default(),
-            retain: RetainArgs::default(),
-            drain_delay: 0,
-            page_cache: 64 * 1024 * 1024,
-            cache_public: false,
-        };
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let config = ServerConfig { listen, ..ServerConfig::default() };
         Self {
             history: TRADES,
             definitions: None,
             connection,
-            args,
+            config,
             capacity: Capacity { ages: quiet(), ..Capacity::default() },
             clock: Clock::system(),
             // As with `--allow-erase`: what erases is tested without tokens.
@@ -159,7 +137,7 @@ impl Setup {
     pub async fn start(self) -> Service {
         pagebucket::telemetry::measure();
         let store = self.store().await;
-        let server = Server::bind(&self.args, store, self.clock, self.gate).await.expect("a free port");
+        let server = Server::bind(&self.config, store, self.clock, self.gate).await.expect("a free port");
         let server = server.keeping_house_every(self.house_every);
         let (scheme, address) = (server.scheme(), server.address());
         let (stop, stopped) = oneshot::channel();
@@ -171,7 +149,7 @@ impl Setup {
             client: Client::trusting(
                 self.history,
                 format!("{scheme}://{address}"),
-                self.args.tls.tls_cert.as_deref(),
+                self.config.tls.tls_cert.as_deref(),
             ),
             database: client.database(&self.connection.database),
             history: self.history,

@@ -18,7 +18,7 @@ const NEAR: usize = 64;
 /// A service that takes bodies of 64 MiB.
 async fn wide(history: &'static History) -> Service {
     let mut setup = Setup::on(shared().await).of(history.holding_any());
-    setup.args.max_body = 64 * 1024 * 1024;
+    setup.config.api.max_body = 64 * 1024 * 1024;
     setup.start().await
 }
 
@@ -144,7 +144,7 @@ async fn are_exported_whole(service: &Service, owner: u64, total: u64) {
 #[test_over(&[READINGS, TRACES])]
 async fn an_item_beyond_the_limit_is_refused_for_good(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history.holding_any());
-    setup.args.max_body = 64 * 1024 * 1024;
+    setup.config.api.max_body = 64 * 1024 * 1024;
     let (sent, seen) = tokio::sync::watch::channel(0);
     let setup = setup.observed(move |name, command| {
         if name == "update" && command.get_str(name).is_ok_and(|collection| collection == history.name) {
@@ -231,7 +231,7 @@ async fn what_does_not_fit_into_one_command_is_written_in_several(history: &'sta
     const MOST: usize = 12 * 1000 * 1000;
     let (sent, largest) = tokio::sync::watch::channel(0);
     let mut setup = Setup::on(shared().await).of(history.holding_any());
-    setup.args.max_body = 64 * 1024 * 1024;
+    setup.config.api.max_body = 64 * 1024 * 1024;
     // Room for all of them at once, in the quarter of one client.
     setup.capacity.queued_bytes = 1024 * 1024 * 1024;
     let setup = setup.observed(move |name, command| {
@@ -274,7 +274,7 @@ async fn what_does_not_fit_into_one_command_is_written_in_several(history: &'sta
 #[test_over(&[TRACES])]
 async fn a_page_beyond_the_cache_is_not_kept(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history.holding_any());
-    (setup.args.page_cache, setup.args.max_body) = (256 * 1024, 64 * 1024 * 1024);
+    (setup.config.api.page_cache, setup.config.api.max_body) = (256 * 1024, 64 * 1024 * 1024);
     let service = setup.start().await;
     append_greatest(&service.client, 1, 1..=history.pages(2.5)).await;
     for _ in 0..3 {

@@ -228,7 +228,7 @@ async fn items_beyond_an_instances_own_bound_are_read(history: &'static History)
     let asking = asking.in_database(&before.database).start().await;
     let mut raising = Setup::on(shared().await).of(history.holding_any()).in_database(&before.database);
     raising.definitions = Some(large.0.clone());
-    raising.args.max_body = 4 * 1024 * 1024;
+    raising.config.api.max_body = 4 * 1024 * 1024;
     let raised = raising.start().await;
     let mut item = history.item(1);
     item["text"] = json!("x".repeat(LEN));

@@ -27,7 +27,7 @@ async fn last(mut events: Events, reason: &str) {
 #[test]
 async fn a_stream_ends_at_its_greatest_age() {
     let mut setup = Setup::on(shared().await);
-    setup.args.live_max_age = 1;
+    setup.config.api.live_max_age = 1;
     let service = setup.start().await;
     service.client.append_all(1, 1..=12).await;
     let mut events = Events::of(&service.client, 1, "?after=0", &[]).await;

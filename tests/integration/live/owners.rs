@@ -133,7 +133,7 @@ async fn many_changes_come_in_few_events() {
 async fn what_is_told_is_charged() {
     let mut setup = Setup::on(shared().await);
     let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600) };
-    (setup.args.rate.rate_limit, setup.args.rate.rate_burst) = (Some(rate), Some(4));
+    (setup.config.api.rate.rate_limit, setup.config.api.rate.rate_burst) = (Some(rate), Some(4));
     let service = setup.start().await;
     let (mut events, _) = begin(&service.client).await;
     for owner in 1..=3 {

@@ -37,7 +37,7 @@ async fn until_it_waits(client: &Client) {
 async fn with_places(history: &'static History, places: u32) -> Service {
     let mut setup = Setup::on(shared().await).of(history);
     // One client has a quarter.
-    (setup.args.max_live, setup.args.max_requests) = (4 * places, 4);
+    (setup.config.api.max_live, setup.config.api.max_requests) = (4 * places, 4);
     setup.start().await
 }
 
@@ -148,7 +148,7 @@ async fn a_wait_ends_when_the_database_gets_another_epoch() {
 async fn what_a_poll_shows_is_charged() {
     let mut setup = Setup::on(shared().await);
     let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600) };
-    (setup.args.rate.rate_limit, setup.args.rate.rate_burst) = (Some(rate), Some(5));
+    (setup.config.api.rate.rate_limit, setup.config.api.rate.rate_burst) = (Some(rate), Some(5));
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 5, 10).await;
     let listing = service.client.get(&TRADES.at(7, "?after=0&limit=50&wait=60")).await.expect(200);

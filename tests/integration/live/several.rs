@@ -278,7 +278,7 @@ async fn a_malformed_list_is_refused() {
 async fn each_further_history_is_charged() {
     let mut setup = Setup::on(shared().await);
     let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600) };
-    (setup.args.rate.rate_limit, setup.args.rate.rate_burst) = (Some(rate), Some(6));
+    (setup.config.api.rate.rate_limit, setup.config.api.rate.rate_burst) = (Some(rate), Some(6));
     let service = setup.start().await;
     let list: Vec<_> = (1..=6).map(|owner| (TRADES, owner, Some(0))).collect();
     let _events = watch(&service.client, &list, None).await;
@@ -292,7 +292,7 @@ async fn each_further_history_is_charged() {
 #[test]
 async fn a_stream_of_several_histories_has_one_place() {
     let mut setup = Setup::on(shared().await);
-    setup.args.max_live = 8;
+    setup.config.api.max_live = 8;
     let service = setup.start().await;
     let list: Vec<_> = (1..=32).map(|owner| (TRADES, owner, Some(0))).collect();
     let live = [watch(&service.client, &list, None).await, watch(&service.client, &list, None).await];

@@ -148,7 +148,7 @@ async fn what_is_malformed_is_refused() {
 #[test]
 async fn a_client_of_http_1_0_reads_until_the_connection_ends() {
     let mut setup = Setup::on(shared().await);
-    setup.args.live_max_age = 2;
+    setup.config.api.live_max_age = 2;
     let service = setup.start().await;
     service.client.append_all(1, 1..=2).await;
     let mut connection = Raw::connect(service.address()).await;
@@ -167,7 +167,7 @@ async fn a_client_of_http_1_0_reads_until_the_connection_ends() {
 #[test]
 async fn live_streams_have_places_of_their_own() {
     let mut setup = Setup::on(shared().await);
-    (setup.args.max_live, setup.args.max_requests) = (8, 4);
+    (setup.config.api.max_live, setup.config.api.max_requests) = (8, 4);
     let service = setup.start().await;
     let live = [Events::of(&service.client, 1, "", &[]).await, Events::of(&service.client, 2, "", &[]).await];
     let refused = service.client.get(&TRADES.at(1, "/live")).await.problem(503, "overloaded");
@@ -237,7 +237,7 @@ async fn live_streams_are_measured() {
 #[test]
 async fn a_client_that_does_not_read_is_cut_off() {
     let mut setup = Setup::on(shared().await);
-    (setup.args.max_live, setup.args.write_timeout) = (1, 3);
+    (setup.config.api.max_live, setup.config.write_timeout) = (1, 3);
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 40_000, 10).await;
     let unread = begin(&service.client, 7, "?after=0", &[]).await.expect("an answer");
@@ -254,7 +254,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
 async fn what_is_delivered_is_charged() {
     let mut setup = Setup::on(shared().await);
     let rate = Rate { units: NonZeroU32::new(1).unwrap(), per: Duration::from_secs(3600) };
-    (setup.args.rate.rate_limit, setup.args.rate.rate_burst) = (Some(rate), Some(5));
+    (setup.config.api.rate.rate_limit, setup.config.api.rate.rate_burst) = (Some(rate), Some(5));
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 25, 10).await;
     let mut events = Events::of(&service.client, 7, "?after=0", &[]).await;

@@ -37,10 +37,11 @@ struct Who(Ipv4Addr, String);
 fn setup(setup: Setup) -> Setup {
     let mut setup = setup;
     // More requests, because an export is one of them until its answer begins.
-    setup.args.max_requests = 2 * PLACES;
-    (setup.args.max_uploads, setup.args.max_exports, setup.args.max_live) = (PLACES, PLACES, PLACES);
+    setup.config.api.max_requests = 2 * PLACES;
+    (setup.config.api.max_uploads, setup.config.api.max_exports, setup.config.api.max_live) =
+        (PLACES, PLACES, PLACES);
     // What has begun is slow for longer than the test lasts.
-    setup.args.body_timeout = 20;
+    setup.config.api.body_timeout = 20;
     setup
 }
 
@@ -123,7 +124,7 @@ async fn of_a_principal() {
 #[test]
 async fn of_the_client_of_a_proxy() {
     let mut setup = setup(Setup::on(shared().await));
-    setup.args.rate.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
+    setup.config.api.rate.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
     let service = setup.start().await;
     let who = |address: &str| Who(Ipv4Addr::LOCALHOST, format!("X-Forwarded-For: {address}\r\n"));
     // A network of IPv6 is one client.

@@ -91,7 +91,7 @@ async fn few_long_reads_at_once() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri());
     // One client has a quarter.
-    setup.args.max_scans = 8;
+    setup.config.api.max_scans = 8;
     let service = setup.start().await;
     let client = &service.client;
     counted(&count(client, &view("/", "2014-01-01T10:01:02Z", 1)).await);

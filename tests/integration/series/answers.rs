@@ -186,7 +186,7 @@ async fn few_questions_at_once() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri()).of(SERIES);
     // One client has a quarter.
-    setup.args.max_scans = 4;
+    setup.config.api.max_scans = 4;
     let service = setup.start().await;
     let client = &service.client;
     proxy.harm(format!("aggregate {}", raw(&service.database).await), Way::There, Harm::Hold, 1);

@@ -25,7 +25,7 @@ const OLD: i64 = -2_509_923_300_000;
 const AFTER_OLD: &str = "2024-01-01T00:00:00Z";
 
 fn keeping_summaries(mut setup: Setup) -> Setup {
-    setup.args.retain.keep_summaries = vec![setup.history.name.into()];
+    setup.config.retain.keep_summaries = vec![setup.history.name.into()];
     setup
 }
 
@@ -145,7 +145,7 @@ async fn kept_summaries_are_of_their_definition() {
     let retiring = |setup: Setup| {
         let mut setup = keeping_summaries(setup);
         let most = NonZeroU64::new(20).expect("pages");
-        setup.args.retain.retain_pages = vec![OfHistory { history: NOTES.name.into(), most }];
+        setup.config.retain.retain_pages = vec![OfHistory { history: NOTES.name.into(), most }];
         setup
     };
     let retires = by_author.start(None, retiring).await;

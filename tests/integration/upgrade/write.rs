@@ -163,8 +163,8 @@ async fn fill(fixture: &Fixture, uri: &str, database: &Database) {
     retiring = retiring.aging(Ages { poll, tail, command, marker, late });
     retiring.house_every = Duration::from_millis(100);
     let most = NonZeroU64::new(20).expect("pages");
-    retiring.args.retain.retain_pages = vec![OfHistory { history: "notes".into(), most }];
-    retiring.args.retain.keep_summaries = vec!["notes".into()];
+    retiring.config.retain.retain_pages = vec![OfHistory { history: "notes".into(), most }];
+    retiring.config.retain.keep_summaries = vec!["notes".into()];
     let store = retiring.store().await;
     let service = retiring.start().await;
     let client = &service.client;

@@ -20,7 +20,7 @@ const UPLOADS: &str = "/v1/customers/7/trades/upload";
 #[test]
 async fn an_upload_has_one_of_the_places_of_uploads() {
     let mut setup = Setup::on(shared().await);
-    (setup.args.max_requests, setup.args.max_uploads) = (1, 1);
+    (setup.config.api.max_requests, setup.config.api.max_uploads) = (1, 1);
     let service = setup.start().await;
     let client = &service.client;
     for (before, answer) in ANSWERS.into_iter().enumerate() {
@@ -63,10 +63,10 @@ async fn slow_uploads_end_and_keep_nobody_out() {
     let count = pieces.len();
     let mut setup = Setup::on(shared().await);
     // One client has a quarter.
-    setup.args.max_requests = 4;
-    setup.args.max_uploads = 4 * (count as u32 + 1);
+    setup.config.api.max_requests = 4;
+    setup.config.api.max_uploads = 4 * (count as u32 + 1);
     // Long enough for all of them to have their places at once, on a busy machine too.
-    setup.args.body_timeout = 10;
+    setup.config.api.body_timeout = 10;
     let service = setup.start().await;
     let client = &service.client;
     // Slow, but fair: a line now and then, for longer than the others last.
@@ -149,7 +149,7 @@ async fn who_waits_for_the_server_is_not_slow() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::on(shared().await);
     setup.connection.uri = proxy.uri();
-    setup.args.body_timeout = 1;
+    setup.config.api.body_timeout = 1;
     let service = setup.start().await;
     proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
     let all = 1..=10_000_u64;

@@ -62,8 +62,8 @@ async fn cut_in_the_middle(history: &'static History) {
 #[test_over(&[TRADES])]
 async fn a_client_that_sends_nothing_more(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history);
-    setup.args.body_timeout = 2;
-    setup.args.write_timeout = 2;
+    setup.config.api.body_timeout = 2;
+    setup.config.write_timeout = 2;
     let service = setup.start().await;
     for (owner, answer) in (1..).zip(ANSWERS) {
         let path = history.at(owner, answer);
@@ -92,7 +92,7 @@ async fn a_client_that_sends_nothing_more(history: &'static History) {
 async fn a_database_that_is_away_makes_no_client_slow(history: &'static History) {
     let mongod = Mongod::own().await;
     let mut setup = Setup::on(&mongod).of(history);
-    setup.args.body_timeout = 1;
+    setup.config.api.body_timeout = 1;
     let service = setup.start().await;
     mongod.stop().await;
     let upload = Upload::begin(service.address(), &history.at(7, BY_LINE), &[]).await;
@@ -118,8 +118,8 @@ async fn a_database_that_is_away_makes_no_client_slow(history: &'static History)
 #[test_over(&[TRADES])]
 async fn a_client_that_takes_no_outcomes(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history);
-    setup.args.body_timeout = 1;
-    setup.args.write_timeout = 1;
+    setup.config.api.body_timeout = 1;
+    setup.config.write_timeout = 1;
     let service = setup.start().await;
     let (read, mut write) = Upload::begin(service.address(), &history.outcomes(7), &[]).await.split();
     let piece = history.lines(1..=1_000);
