@@ -103,7 +103,7 @@ fn describe(command: &Command, page: &mut String) {
     page.push_str(&format!("\n## {name}\n\n{about}.\n"));
     let mut shared = Vec::new();
     let mut groups: BTreeMap<usize, (&str, Vec<&Arg>)> = BTreeMap::new();
-    let arguments = || command.get_arguments().filter(|arg| arg.get_id() != "help");
+    let arguments = || command.get_arguments().filter(|arg| arg.get_id() != "help" && !arg.is_hide_set());
     let headings: Vec<_> = arguments().map(|arg| arg.get_help_heading().unwrap_or_default()).collect();
     for (arg, heading) in arguments().zip(&headings) {
         if !heading.is_empty() && command.get_name() != "serve" {
