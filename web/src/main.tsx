@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { followLinks, readAddress, type Place } from "./address";
-import { definitionPath } from "./api/catalog";
+import { CATALOG, definitionPath } from "./api/catalog";
 import { finishSignIn } from "./api/issuer";
 import { ownerPath, readAhead } from "./api/read";
 import { BASE } from "./api/service";
@@ -16,8 +16,9 @@ void finishSignIn().then(() => {
   render(<App />, root);
 });
 
-/** The first view of a history waits for the catalogue, for its definition and for its summary: the address says all three. */
+/** What the first view waits for is asked for before anything is drawn. That of a history needs what its address names, too. */
 function beginWith(place: Place): void {
+  readAhead(CATALOG);
   if ("items" in place) readAhead(definitionPath(place.items));
   if (place.view === "history") readAhead(ownerPath(place.owners, place.owner));
 }
