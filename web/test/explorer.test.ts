@@ -799,9 +799,14 @@ suite("the explorer", { skip }, () => {
     }, { javaScriptEnabled: false }),
   );
 
-  test("it works below a path of a proxy", async () => {
+  test("it works below a path of a proxy", async (test) => {
     await fill();
     const proxy = await pathProxy(service.baseUrl, "/kept/here");
+    // Also after a failure: otherwise the tests would not end.
+    test.after(() => {
+      proxy.close();
+      proxy.closeAllConnections();
+    });
     const visitor = await visitorOf(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
     const page = await visitor.open("/kept/here/explorer/customers/42/trades?page=2&order=asc");
     await eventually(() => seqs(page), range(11, 20));
@@ -822,8 +827,6 @@ suite("the explorer", { skip }, () => {
     await page.goto(`${visitor.baseUrl}/kept/here/problems`);
     await page.waitForFunction(() => getComputedStyle(document.body).maxWidth === "672px");
     await visitor.leave();
-    proxy.close();
-    proxy.closeAllConnections();
   });
 
   test("the first load is small", async () => {
