@@ -308,7 +308,7 @@ async fn are_those_of_a_model(
     };
     let questions = async {
         let mut settled = Vec::new();
-        for _ in 0..40 {
+        for _ in 0..30 {
             let by =
                 *["1m", "5m", "15m", "30m", "1h", "4h", "1d", "1d", "1w", "1M"].choose(&mut random).unwrap();
             let tz = *[
@@ -330,7 +330,8 @@ async fn are_those_of_a_model(
                 [Some(from), Some(to)] if from > to => [Some(to), Some(from)],
                 ends => ends,
             };
-            let mut query = format!("by={by}&tz={tz}&limit={}", [6, 50, 1_000].choose(&mut random).unwrap());
+            let mut query =
+                format!("by={by}&tz={tz}&limit={}", [25, 100, 1_000].choose(&mut random).unwrap());
             if !groups.is_empty() {
                 query.push_str(&format!("&group={}", groups.join(",")));
             }
