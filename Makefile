@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-clients bench check openapi reference web screenshots measure audit
+.PHONY: help run test test-fast test-long test-clients bench check openapi reference web screenshots measure audit
 
 # The dev profile compiles in half the time and is fast enough to try the service; `make run PROFILE=release` for speed.
 PROFILE ?= dev
@@ -24,6 +24,9 @@ run: ## find or fetch a mongod, build, and serve on http://127.0.0.1:8080/ (ARGS
 
 test: ## set up what the tests need, and run them all (ARGS: more arguments for `cargo test`)
 	scripts/test $(ARGS)
+
+test-fast: ## run the unit tests and the tests of HTTP on a mongod, without containers, Node.js, Python's tools and a browser (ARGS as above)
+	export MONGOD=$${MONGOD:-$$(scripts/fetch-mongod)} TEST_SHARE=http; unset MONGO_IMAGE; exec cargo test --workspace --locked --tests $(ARGS)
 
 test-long: ## run all tests with ten times the faults, random appends and items (ARGS as above)
 	TEST_LONG=1 scripts/test $(ARGS)

@@ -38,6 +38,27 @@ const SHARE: &[&str] = &[
     "upgrade::the_database_of_each_released_version_is_served",
 ];
 
+/// What `make test-fast` runs, by the beginnings of names: how requests are answered. None of them needs a
+/// container, a package of another language or a browser.
+const HTTP: &[&str] = &[
+    "api_keys::",
+    "appends::",
+    "bad_input::",
+    "caching::",
+    "catalog::",
+    "customers::",
+    "dates::",
+    "expected_seq::",
+    "filters::",
+    "keys::",
+    "layering::",
+    "offsets::",
+    "page_cache::",
+    "service::",
+    "snapshots::",
+    "windows::",
+];
+
 /// What cannot be tested on a mongod that Wine runs, by the beginning of its name, and why.
 const NOT_UNDER_WINE: &[(&str, &str)] = &[
     (
@@ -57,17 +78,18 @@ const LEFT_BEHIND: &str = "a mongod that is left behind is found by its lock, an
                            knows";
 
 /// Leaves the tests that run: with `TEST_SHARE=only` the share, with `TEST_SHARE=without` the others, with
-/// `TEST_SHARE=appends::` those whose names begin so. What cannot run on this mongod is named in the closing
-/// lines.
+/// `TEST_SHARE=http` those of answers, with `TEST_SHARE=appends::` those whose names begin so. What cannot
+/// run on this mongod is named in the closing lines.
 pub fn choose(trials: &mut Vec<Trial>, arguments: &Arguments) {
     if let Ok(share) = std::env::var("TEST_SHARE") {
         trials.retain(|trial| {
-            let is_shared = SHARE.iter().any(|begin| trial.name().starts_with(begin));
+            let is_of = |share: &[&str]| share.iter().any(|begin| trial.name().starts_with(begin));
             match &*share {
-                "only" => is_shared,
-                "without" => !is_shared,
+                "only" => is_of(SHARE),
+                "without" => !is_of(SHARE),
+                "http" => is_of(HTTP),
                 begin if begin.ends_with("::") => trial.name().starts_with(begin),
-                _ => panic!("TEST_SHARE is only, without, or the beginning of names up to ::"),
+                _ => panic!("TEST_SHARE is only, without, http, or the beginning of names up to ::"),
             }
         });
     }
