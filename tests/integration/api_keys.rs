@@ -15,10 +15,7 @@ use pagebucket_http::auth::Refusal;
 use pagebucket_http::auth::keys::{ApiKey, Keys};
 use pagebucket_model::domain::{AllowedOwners, Clock, Instant, OwnerType, Scope, Scopes};
 
-use crate::harness::{Harm, Proxy, Setup, Way, eventually, shared, test};
-
-/// Longer than anything here takes on a slow machine; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::harness::{Harm, PATIENCE, Proxy, Setup, Way, eventually, shared, test};
 
 /// Ten seconds before an hour ends: 2026-11-22T15:59:50Z.
 const START: i64 = 1_795_363_190_000;

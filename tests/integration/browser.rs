@@ -12,11 +12,8 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, timeout};
 
 use crate::harness::tokens::{EVERYTHING, Issuer, claims};
-use crate::harness::{Service, Setup, shared, skip, test};
+use crate::harness::{PATIENCE, Service, Setup, shared, skip, test};
 use crate::readme::the_session_is_as_printed;
-
-/// Longer than anything takes on a slow machine; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Notes what the policy of a page refuses, from before the page's first byte.
 const WATCH: &str = "window.refused = []; document.addEventListener('securitypolicyviolation', event =>

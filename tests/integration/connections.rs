@@ -10,9 +10,4 @@ mod tls;
 mod unread;
 pub mod wire;
 
-use std::time::Duration;
-
 crate::harness::named!("connections");
-
-/// Longer than anything here takes on a slow machine; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);

@@ -15,10 +15,9 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::commands::program::{Place, run};
 use crate::harness::{
-    Answer, History, NOTES, Service, Setup, TOTAL, TRADES, engine, eventually, fill, shared, test, test_over,
+    Answer, History, NOTES, PATIENCE, Service, Setup, TOTAL, TRADES, engine, eventually, fill, shared, test,
+    test_over,
 };
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One whose instances rely on nothing for long.
 fn setup(mongod: &crate::harness::Mongod, history: &'static History) -> Setup {

@@ -16,12 +16,9 @@ use mongodb::Client;
 use pagebucket::embedded::{self, Embedded, Options, Role};
 use tokio::time::{sleep, timeout};
 
-use crate::harness::{mongod_on, skip, test};
+use crate::harness::{PATIENCE, mongod_on, skip, test};
 
 crate::harness::named!("embedded");
-
-/// Longer than anything here takes on a slow machine; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 pub async fn starts_in_an_empty_directory() {

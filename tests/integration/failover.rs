@@ -14,12 +14,10 @@ use tokio::time::Instant;
 
 use crate::faults::{fail, heal};
 use crate::harness::{
-    Client, ITEM_NOT_FOUND, Mongod, ReplicaSet, Service, Setup, TOTAL, TRADES, Wires, engine, eventually,
-    spawn, test, trade,
+    Client, ITEM_NOT_FOUND, Mongod, PATIENCE, ReplicaSet, Service, Setup, TOTAL, TRADES, Wires, engine,
+    eventually, spawn, test, trade,
 };
 use crate::live::client::Events;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Long enough for a read that waits for a primary to catch up.
 const LONG: Duration = Duration::from_secs(25);

@@ -35,6 +35,9 @@ pub use proxy::{Harm, Nth, Proxy, Way};
 pub use replica_set::{ReplicaSet, Wires};
 pub use service::{Service, Setup};
 
+/// Longer than anything that a test waits for takes on a slow machine: only a failure waits for it.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Far longer than any test takes, the seconds of fault aside: it ends a test that hangs.
 fn longest_test() -> Duration {
     Duration::from_secs(amount(900, 5_000))

@@ -13,7 +13,7 @@ use pagebucket_engine::internal::{Ages, Retention};
 use pagebucket_engine::{Bucket, Deadline, Engine, Error, Gone, Store};
 use pagebucket_model::domain::{Clock, Instant, OwnerId, PageNumber, Seq, SeqRange};
 
-use crate::harness::{History, Setup, engine, eventually, shared};
+use crate::harness::{History, PATIENCE, Setup, engine, eventually, shared};
 
 mod beside;
 mod caches;
@@ -28,9 +28,6 @@ mod stale;
 mod stepped;
 mod stopped;
 mod tiles;
-
-/// Longer than anything here takes on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Short enough to wait for, and long enough for what must happen within them. A marker ages sooner than is
 /// safe: tests with these ages send no late command.

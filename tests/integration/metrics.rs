@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use pagebucket_engine::internal::NUMBERED;
 use pagebucket_model::metric::{ALARMS, ALL, Collections, MetricKind};
 
-use crate::commands::program::{PATIENCE, Place};
-use crate::harness::{Service, eventually, test, trade};
+use crate::commands::program::Place;
+use crate::harness::{PATIENCE, Service, eventually, test, trade};
 use crate::uploads::wire::Upload;
 use crate::uploads::{lines, upload};
 

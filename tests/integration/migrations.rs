@@ -1,7 +1,5 @@
 //! Migrations on a real database: what 0001 makes, and what keeps several instances and versions apart.
 
-use std::time::Duration;
-
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::oid::ObjectId;
@@ -11,13 +9,10 @@ use pagebucket_engine::{Capacity, ConnectError, ConnectionSettings, MigrationErr
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 
-use crate::harness::{Setup, eventually, migrations, shared, spawn, test};
+use crate::harness::{PATIENCE, Setup, eventually, migrations, shared, spawn, test};
 
 mod drivers;
 pub mod page_views;
-
-/// Longer than anything here takes on a slow machine; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `DocumentValidationFailure`
 const REFUSED_BY_VALIDATOR: i32 = 121;

@@ -14,15 +14,12 @@ use tokio::time::Instant;
 
 use crate::commands::program::Place;
 use crate::harness::{
-    Answer, Client, Harm, Proxy, Setup, TRADES, Way, eventually, shared, spawn, test, trade,
+    Answer, Client, Harm, PATIENCE, Proxy, Setup, TRADES, Way, eventually, shared, spawn, test, trade,
 };
 use crate::uploads::{lines, of, upload};
 
 /// The memory of a trade of these tests in the queue, in bytes: 62 of BSON, and a constant part.
 const TRADE: usize = 62 + 64;
-
-/// Longer than anything here takes on a slow machine; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Nothing was stored, and the client may come again.
 #[track_caller]

@@ -20,13 +20,11 @@ use tokio::net::TcpStream;
 
 use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{
-    Answer, Client, READINGS, SMALL, Service, Setup, TRADES, eventually, fill, shared, spawn, test,
+    Answer, Client, PATIENCE, READINGS, SMALL, Service, Setup, TRADES, eventually, fill, shared, spawn, test,
     test_over, trade,
 };
 use crate::uploads::wire::Upload;
 use crate::uploads::{NDJSON, lines, of, upload};
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `units` in an hour, and `burst` at once; behind a proxy on this machine.
 fn limited(mut setup: Setup, units: u32, burst: u32) -> Setup {

@@ -8,9 +8,9 @@ use pagebucket::config::OfHistory;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::commands::program::{PATIENCE, Place, Serving, pagebucket, run};
+use crate::commands::program::{Place, Serving, pagebucket, run};
 use crate::embedded;
-use crate::harness::{SERIES, Setup, TRADES, eventually, test};
+use crate::harness::{PATIENCE, SERIES, Setup, TRADES, eventually, test};
 use crate::live::client::Events;
 use crate::series::SHORT;
 

@@ -1,16 +1,12 @@
 //! Full pages and exports from secondaries, in a set of three.
 
-use std::time::Duration;
-
 use mongodb::bson::{Bson, Document, doc};
 use pagebucket_model::domain::ReadPreference;
 use serde_json::json;
 
 use crate::harness::{
-    Harm, Mongod, ReplicaSet, Service, Setup, TRADES, Way, Wires, eventually, fill, test, trade,
+    Harm, Mongod, PATIENCE, ReplicaSet, Service, Setup, TRADES, Way, Wires, eventually, fill, test, trade,
 };
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn start(set: &ReplicaSet, preference: ReadPreference) -> Service {
     let mut setup = Setup::at(set.uri());

@@ -22,7 +22,7 @@ use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Engine};
 use serde_json::{Value, json};
 
-use crate::harness::{Client, History, SERIES, Service, Setup, engine, eventually, shared, test};
+use crate::harness::{Client, History, PATIENCE, SERIES, Service, Setup, engine, eventually, shared, test};
 
 /// What does not count is deleted soon, and erasures come to their end.
 pub const SHORT: Ages = Ages {
@@ -32,9 +32,6 @@ pub const SHORT: Ages = Ages {
     marker: Duration::from_secs(5),
     late: Duration::from_millis(500),
 };
-
-/// Longer than two leases and what comes after them take on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A trade of this owner, which no other request sends.
 fn dated(number: u64, ticker: &str) -> Value {

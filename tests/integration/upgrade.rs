@@ -16,10 +16,8 @@ use pagebucket_model::domain::Clock;
 use serde_json::Value;
 
 use crate::commands::program::{Ended, pagebucket, run};
-use crate::harness::{Setup, TRADES, engine, eventually, migrations, shared, test};
+use crate::harness::{PATIENCE, Setup, TRADES, engine, eventually, migrations, shared, test};
 use fixture::Fixture;
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The versions whose databases are in `tests/fixtures`.
 const RELEASED: &[&str] = &["0.1.0"];

@@ -8,8 +8,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use super::{Moving, trade};
-use crate::commands::program::{PATIENCE, signal};
-use crate::harness::{Mongod, eventually, spawn, test};
+use crate::commands::program::signal;
+use crate::harness::{Mongod, PATIENCE, eventually, spawn, test};
 
 /// A follower, and what it says.
 pub struct Following {

@@ -11,8 +11,8 @@ use pagebucket_engine::internal::{Ages, Retention};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::{Moving, trade};
-use crate::commands::program::{PATIENCE, run};
-use crate::harness::{Mongod, Setup, TRADES, engine, eventually, shared, test};
+use crate::commands::program::run;
+use crate::harness::{Mongod, PATIENCE, Setup, TRADES, engine, eventually, shared, test};
 
 fn file(name: &str) -> PathBuf {
     let name = format!("adopt-{}-{name}-{}", std::process::id(), ObjectId::new());

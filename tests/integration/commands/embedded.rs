@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::process::Command;
 
-use super::program::{PATIENCE, Raw, Serving, all_migrations, pagebucket, run, signal};
-use crate::harness::{TOTAL, TRADES, eventually, mongod_on, skip, test, trade};
+use super::program::{Raw, Serving, all_migrations, pagebucket, run, signal};
+use crate::harness::{PATIENCE, TOTAL, TRADES, eventually, mongod_on, skip, test, trade};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::keys::keys;
 use super::program::{Place, Serving, run, signal};
-use crate::harness::{NOTES, eventually, test, trade};
+use crate::harness::{NOTES, PATIENCE, eventually, test, trade};
 
 crate::harness::named!("commands::erase");
 
@@ -40,7 +40,7 @@ async fn an_owner_is_erased_and_reopened() {
         }
     }
     assert!(said.contains("trades: all pages and keys are deleted"), "{said}");
-    eventually("the server has learnt of it", super::program::PATIENCE, async || {
+    eventually("the server has learnt of it", PATIENCE, async || {
         serving.client.get("/v1/customers/7/trades/pages/1").await.status == 410
     })
     .await;

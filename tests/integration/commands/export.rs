@@ -8,8 +8,8 @@ use mongodb::bson::doc;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
-use super::program::{PATIENCE, Place, run, signal};
-use crate::harness::{Mongod, Service, Setup, TRADES, fill, shared, test, trade, trade_at};
+use super::program::{Place, run, signal};
+use crate::harness::{Mongod, PATIENCE, Service, Setup, TRADES, fill, shared, test, trade, trade_at};
 
 crate::harness::named!("commands::export");
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use tokio::net::TcpListener;
 
 use super::program::{Place, Serving, pagebucket, run};
-use crate::harness::{Mongod, TRADES, eventually, test};
+use crate::harness::{Mongod, PATIENCE, TRADES, eventually, test};
 
 const SETTINGS: &str = include_str!("../../../docs/reference/settings.md");
 
@@ -334,10 +334,8 @@ async fn healthcheck_says_whether_it_is_ready() {
     assert!(ended.sentence(1).contains("503"), "{ended:?}");
     assert_eq!(ended.out, "");
     mongod.start().await;
-    eventually("it is ready again", super::program::PATIENCE, || async {
-        healthcheck(&address).await.status == Some(0)
-    })
-    .await;
+    eventually("it is ready again", PATIENCE, || async { healthcheck(&address).await.status == Some(0) })
+        .await;
     serving.stop().await;
     let ended = healthcheck(&address).await;
     assert!(ended.sentence(1).contains("does not answer"), "{ended:?}");

@@ -5,8 +5,8 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::program::{PATIENCE, Place, all_migrations, run};
-use crate::harness::{Mongod, TRADES, eventually, spawn, test, trade};
+use super::program::{Place, all_migrations, run};
+use crate::harness::{Mongod, PATIENCE, TRADES, eventually, spawn, test, trade};
 
 #[test]
 async fn migrate_lists_and_applies() {

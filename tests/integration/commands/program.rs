@@ -12,11 +12,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Client, History, Mongod, Service, Setup, TRADES, eventually, migrations, shared, spawn,
+    Client, History, Mongod, PATIENCE, Service, Setup, TRADES, eventually, migrations, shared, spawn,
 };
-
-/// Longer than any command takes on a slow machine; only a failure waits for it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The binary with these arguments and an empty environment.
 pub fn pagebucket(arguments: &[&str]) -> Command {

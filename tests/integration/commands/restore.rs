@@ -12,9 +12,9 @@ use tokio::process::Command;
 
 use super::embedded::Here;
 use super::export::Scratch;
-use super::program::{Ended, PATIENCE, Place, Serving, run};
+use super::program::{Ended, Place, Serving, run};
 use crate::harness::tokens::{AUDIENCE, ISSUER, Signer, claims};
-use crate::harness::{Client, TOTAL, TRADES, eventually, stored, test};
+use crate::harness::{Client, PATIENCE, TOTAL, TRADES, eventually, stored, test};
 
 crate::harness::named!("commands::restore");
 

@@ -5,8 +5,8 @@ use mongodb::options::ClientOptions;
 use reqwest::Method;
 use tokio::task::JoinSet;
 
-use super::program::{Ended, PATIENCE, Place, pagebucket, run};
-use crate::harness::{eventually, shared, test, trade};
+use super::program::{Ended, Place, pagebucket, run};
+use crate::harness::{PATIENCE, eventually, shared, test, trade};
 
 const PASSWORD: &str = "sesame";
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::program::{PATIENCE, Place, Raw, Serving, pagebucket, run};
-use crate::harness::{Mongod, TOTAL, TRADES, eventually, migrations, test, trade};
+use super::program::{Place, Raw, Serving, pagebucket, run};
+use crate::harness::{Mongod, PATIENCE, TOTAL, TRADES, eventually, migrations, test, trade};
 use crate::uploads::lines;
 use crate::uploads::wire::Upload;
 

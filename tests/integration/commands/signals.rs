@@ -7,9 +7,9 @@ use mongodb::bson::{DateTime, Document, doc};
 use serde_json::json;
 use tokio::process::Command;
 
-use super::program::{PATIENCE, Place, Raw, Serving, signal};
+use super::program::{Place, Raw, Serving, signal};
 use super::terminal::on_terminal;
-use crate::harness::{TOTAL, TRADES, eventually, skip, stored, test, trade};
+use crate::harness::{PATIENCE, TOTAL, TRADES, eventually, skip, stored, test, trade};
 
 #[test]
 async fn sigterm_lets_a_request_under_way_end() {

@@ -6,8 +6,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::program::{PATIENCE, Place, pagebucket, run, signal};
-use crate::harness::{ALL, History, Service, Setup, TRADES, shared, test, test_over};
+use super::program::{Place, pagebucket, run, signal};
+use crate::harness::{ALL, History, PATIENCE, Service, Setup, TRADES, shared, test, test_over};
 
 /// `tail` of an owner, which says nothing but what is wrong.
 fn tail(place: &Place, owner: &str, flags: &[&str]) -> Command {

@@ -5,9 +5,8 @@ use h2::client::Builder;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
-use super::PATIENCE;
 use super::wire::{Http2, closed, plain};
-use crate::harness::{Setup, TRADES, eventually, shared, spawn, test};
+use crate::harness::{PATIENCE, Setup, TRADES, eventually, shared, spawn, test};
 
 #[test]
 async fn requests_over_http2_end_before_the_service_does() {

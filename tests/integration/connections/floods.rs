@@ -7,11 +7,10 @@ use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::PATIENCE;
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, closed, get, plain, secure};
 use crate::commands::program::{Place, Serving};
-use crate::harness::{Setup, TRADES, eventually, leave_out, shared, test, trade};
+use crate::harness::{PATIENCE, Setup, TRADES, eventually, leave_out, shared, test, trade};
 
 #[test]
 async fn a_thousand_half_open_handshakes() {

@@ -8,10 +8,9 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::PATIENCE;
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, plain, secure};
-use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, fill, shared, spawn, test};
+use crate::harness::{Harm, PATIENCE, Proxy, Setup, TRADES, Way, eventually, fill, shared, spawn, test};
 use crate::uploads::NDJSON;
 
 const JSON: &str = "application/json";

@@ -8,11 +8,10 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
-use super::PATIENCE;
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, closed, get, plain, secure};
 use crate::commands::program::{Place, Serving, pagebucket, run};
-use crate::harness::{Setup, TOTAL, TRADES, eventually, fill, shared, test};
+use crate::harness::{PATIENCE, Setup, TOTAL, TRADES, eventually, fill, shared, test};
 
 const PAGE: &str = "/v1/customers/1/trades/pages/1";
 

@@ -9,10 +9,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use super::PATIENCE;
 use super::wire::{Begun, Http2, plain};
 use crate::commands::program::{Place, Serving};
-use crate::harness::{Setup, TRACES, TRADES, eventually, fill, shared, test, test_over, trade};
+use crate::harness::{PATIENCE, Setup, TRACES, TRADES, eventually, fill, shared, test, test_over, trade};
 
 crate::harness::named!("connections::unread");
 

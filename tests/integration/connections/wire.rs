@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::harness::PATIENCE;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use h2::client::{Builder, SendRequest};
@@ -14,8 +15,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-
-use super::PATIENCE;
 
 pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 

@@ -9,10 +9,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use crate::commands::program::pagebucket;
-use crate::harness::{Client, History, free_port};
-
-/// Longer than it takes to start, also while the database has no primary.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::harness::{Client, History, PATIENCE, free_port};
 
 /// `pagebucket serve`, which ends with this value.
 pub struct ApiProcess {

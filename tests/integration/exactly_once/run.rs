@@ -16,10 +16,7 @@ use super::clients::{Desk, Load};
 use super::judge::{Finding, Histories, Kind, judge};
 use super::readers;
 use super::record::{Item, Log, Reply};
-use crate::harness::{Client, History, stored};
-
-/// Longer than clients are ever kept waiting; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(90);
+use crate::harness::{Client, History, PATIENCE, stored};
 
 const READERS: usize = 2;
 

@@ -13,10 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::CLIENTS;
-use crate::harness::{Client, TOTAL, TRADES, eventually, spawn, stored, trade};
-
-/// Longer than any fault keeps a client waiting.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::harness::{Client, PATIENCE, TOTAL, TRADES, eventually, spawn, stored, trade};
 
 /// What a client was told at last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 
-use super::{Mongod, Proxy, eventually, spawn};
+use super::{Mongod, PATIENCE, Proxy, eventually, spawn};
 
 /// Members of a set, enough for a majority without one of them.
 const MEMBERS: usize = 3;
@@ -15,9 +15,6 @@ const MEMBERS: usize = 3;
 /// set, so that a run sees many elections, and above what a loaded machine keeps a heartbeat waiting.
 const ELECTION_TIMEOUT_MILLIS: i32 = 2000;
 const HEARTBEAT_MILLIS: i32 = 500;
-
-/// Longer than any election, restart or recovery takes; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A member that is well says so at once; one that is frozen never.
 const ANSWER: Duration = Duration::from_millis(700);

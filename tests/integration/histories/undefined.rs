@@ -11,9 +11,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::commands::program::{Place, run};
-use crate::harness::{Answer, Service, Setup, TRADES, eventually, shared, test};
+use crate::harness::{Answer, PATIENCE, Service, Setup, TRADES, eventually, shared, test};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const OWNER: &str = "/v1/customers/5";
 const NOTES: &str = "/v1/customers/5/notes";
 const TRADES_OF_5: &str = "/v1/customers/5/trades";

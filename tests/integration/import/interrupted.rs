@@ -9,8 +9,8 @@ use tokio::process::Child;
 use tokio::time::timeout;
 
 use super::{command, start_on, summary};
-use crate::commands::program::{PATIENCE, signal};
-use crate::harness::{Mongod, Service, Setup, spawn, test};
+use crate::commands::program::signal;
+use crate::harness::{Mongod, PATIENCE, Service, Setup, spawn, test};
 
 /// More than are under way at once, directly or through a server.
 const ROWS: u64 = 25_000;

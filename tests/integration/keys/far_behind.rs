@@ -12,8 +12,8 @@ use crate::harness::{
     Client, Harm, History, NOTES, Nth, Proxy, Service, Setup, Way, fill_pages, shared, spawn, test_over,
 };
 
-/// Longer than anything here takes on a slow machine; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than an append takes that waits for no search.
+const UNHINDERED: Duration = Duration::from_secs(20);
 
 /// More pages than are looked at inside of a commit.
 const PAGES: u64 = 1_000;
@@ -92,7 +92,7 @@ async fn a_long_search_keeps_nobody_waiting(history: &'static History) {
     wire.relent_but(history.command("find"), Way::Back, Harm::Hold, 1);
     wire.struck(2).await;
     let answers =
-        tokio::time::timeout(PATIENCE, join_all(others)).await.expect("nobody waits for the search");
+        tokio::time::timeout(UNHINDERED, join_all(others)).await.expect("nobody waits for the search");
     for answer in answers {
         answer.expect("no panic").expect(201);
     }

@@ -1,15 +1,10 @@
 //! A client of live streams: reads events by the rules of HTML, "Server-sent events".
 
-use std::time::Duration;
-
 use reqwest::Response;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use crate::harness::{Client, History};
-
-/// Far longer than an event takes.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+use crate::harness::{Client, History, PATIENCE};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq)]

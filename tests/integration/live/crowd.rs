@@ -16,8 +16,8 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::client::{Event, Events, PATIENCE};
-use crate::harness::{Client, TRADES, eventually, spawn, stored};
+use super::client::{Event, Events};
+use crate::harness::{Client, PATIENCE, TRADES, eventually, spawn, stored};
 
 /// Histories, each of which has four writers and four readers.
 pub const OWNERS: u64 = 16;

@@ -11,9 +11,9 @@ use pagebucket_model::domain::{Clock, Instant, Scope};
 use reqwest::Method;
 use serde_json::json;
 
-use super::client::{Events, PATIENCE};
+use super::client::Events;
 use crate::harness::tokens::{Issuer, claims, now};
-use crate::harness::{Mongod, Service, Setup, TRADES, eventually, shared, spawn, test};
+use crate::harness::{Mongod, PATIENCE, Service, Setup, TRADES, eventually, shared, spawn, test};
 
 /// The last event of a stream that may be resumed.
 async fn last(mut events: Events, reason: &str) {

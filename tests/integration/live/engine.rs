@@ -17,11 +17,9 @@ use tokio::time::Instant;
 use super::silence::of_streams;
 use crate::faults::{fail, heal};
 use crate::harness::{
-    ALL, History, Mongod, SMALL, Service, Setup, TRADES, amount, engine, eventually, fill, shared, test,
-    test_over,
+    ALL, History, Mongod, PATIENCE, SMALL, Service, Setup, TRADES, amount, engine, eventually, fill, shared,
+    test, test_over,
 };
-
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 fn deadline() -> Deadline {
     Deadline::within(COMMAND)

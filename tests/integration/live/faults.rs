@@ -10,13 +10,12 @@ use pagebucket_engine::Deadline;
 use pagebucket_engine::internal::{Ages, COMMAND, Retention};
 use reqwest::Method;
 
-use super::client::PATIENCE;
 use super::crowd::{self, Crowd, OWNERS};
 use crate::exactly_once::ApiProcess;
 use crate::expected_seq::race::Race;
 use crate::faults::{fail, heal};
 use crate::harness::{
-    Mongod, ReplicaSet, Service, Setup, TRADES, Wires, amount, engine, eventually, shared, test,
+    Mongod, PATIENCE, ReplicaSet, Service, Setup, TRADES, Wires, amount, engine, eventually, shared, test,
 };
 
 /// How often each fault strikes.

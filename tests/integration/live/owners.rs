@@ -11,11 +11,11 @@ use pagebucket::config::Rate;
 use reqwest::Method;
 use serde_json::json;
 
-use super::client::{Event, Events, PATIENCE, begin_at};
+use super::client::{Event, Events, begin_at};
 use crate::faults::{fail, heal};
 use crate::harness::{
-    Client, History, Mongod, NOTES, READINGS, SMALL, Service, Setup, TRADES, eventually, shared, test,
-    test_over,
+    Client, History, Mongod, NOTES, PATIENCE, READINGS, SMALL, Service, Setup, TRADES, eventually, shared,
+    test, test_over,
 };
 
 /// The address of the stream.

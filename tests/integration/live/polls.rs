@@ -7,9 +7,9 @@ use pagebucket::config::Rate;
 use reqwest::Method;
 use tokio::task::JoinHandle;
 
-use super::client::PATIENCE;
 use crate::harness::{
-    Answer, Client, History, NOTES, Service, Setup, TRADES, eventually, fill, shared, spawn, test, test_over,
+    Answer, Client, History, NOTES, PATIENCE, Service, Setup, TRADES, eventually, fill, shared, spawn, test,
+    test_over,
 };
 
 /// Asks for the window after a position, and waits for far longer than the test.

@@ -11,9 +11,9 @@ use pagebucket_http::OpenParts;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::client::{Event, Events, PATIENCE, begin_at};
+use super::client::{Event, Events, begin_at};
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Client, History, Service, Setup, TRADES, eventually, fill, shared, test};
+use crate::harness::{Client, History, PATIENCE, Service, Setup, TRADES, eventually, fill, shared, test};
 
 /// How a stream names the history of an owner.
 fn name(history: &History, owner: u64) -> String {

@@ -9,10 +9,10 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::client::Events;
-use super::engine::{PATIENCE, Pair, Sent, read_to};
+use super::engine::{Pair, Sent, read_to};
 use crate::commands::program::Place;
 use crate::faults::{fail, heal};
-use crate::harness::{Harm, Mongod, Proxy, Setup, TRADES, Way, eventually, shared, test};
+use crate::harness::{Harm, Mongod, PATIENCE, Proxy, Setup, TRADES, Way, eventually, shared, test};
 
 /// The least time between two openings, less what a command may wait in a queue of the driver.
 const BETWEEN_OPENINGS: Duration = Duration::from_millis(900);

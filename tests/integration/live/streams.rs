@@ -7,10 +7,10 @@ use pagebucket::config::Rate;
 use reqwest::Method;
 use serde_json::json;
 
-use super::client::{Events, PATIENCE, begin};
+use super::client::{Events, begin};
 use crate::commands::program::{Place, Raw};
 use crate::harness::{
-    History, NOTES, Service, Setup, TRADES, eventually, fill, shared, spawn, test, test_over,
+    History, NOTES, PATIENCE, Service, Setup, TRADES, eventually, fill, shared, spawn, test, test_over,
 };
 
 #[test_over(&[NOTES])]

@@ -9,8 +9,8 @@ use pagebucket_engine::appends::{AppendCause, AppendError};
 use pagebucket_engine::internal::CollectionScan;
 use pagebucket_engine::{Error, Gone, Store};
 
-use super::{PATIENCE, Place, append, engine_of, erase, keep, numbers, page, seqs, soon};
-use crate::harness::{History, NOTES, SMALL, eventually, stored, test_over};
+use super::{Place, append, engine_of, erase, keep, numbers, page, seqs, soon};
+use crate::harness::{History, NOTES, PATIENCE, SMALL, eventually, stored, test_over};
 
 /// What was acknowledged: the number of the item at each sequence number.
 type Told = Arc<Mutex<BTreeMap<u64, i64>>>;

@@ -8,8 +8,8 @@ use pagebucket_engine::internal::Ages;
 use pagebucket_model::domain::ReadPreference;
 use serde_json::Value;
 
-use super::{PATIENCE, Place, SHORT, clock, engine_of, erase, keep, page, retire_to, soon};
-use crate::harness::{Answer, Client, History, NOTES, Service, eventually, fill, test_over};
+use super::{Place, SHORT, clock, engine_of, erase, keep, page, retire_to, soon};
+use crate::harness::{Answer, Client, History, NOTES, PATIENCE, Service, eventually, fill, test_over};
 
 const PAGES: u64 = 30;
 

@@ -7,8 +7,8 @@ use pagebucket_engine::Store;
 use pagebucket_engine::internal::Retention;
 use pagebucket_model::domain::Clock;
 
-use super::{PATIENCE, Place, SHORT, clock, engine_of, pages_left, soon};
-use crate::harness::{Proxy, Setup, TRADES, engine, eventually, fill, shared, test};
+use super::{Place, SHORT, clock, engine_of, pages_left, soon};
+use crate::harness::{PATIENCE, Proxy, Setup, TRADES, engine, eventually, fill, shared, test};
 
 const DAY: u32 = 86_400;
 

@@ -8,10 +8,10 @@ use pagebucket_engine::erasures::{Erasure, Reopening};
 use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Error, Store};
 
-use super::{PATIENCE, Place, SHORT, append, engine_of, erase, page, pages_left, seqs, soon};
+use super::{Place, SHORT, append, engine_of, erase, page, pages_left, seqs, soon};
 use crate::commands::program::{self, run};
 use crate::harness::{
-    Harm, History, Proxy, SMALL, Setup, TRADES, Way, eventually, fill, shared, test, test_over,
+    Harm, History, PATIENCE, Proxy, SMALL, Setup, TRADES, Way, eventually, fill, shared, test, test_over,
 };
 
 const TOMBSTONE: i64 = 9_007_199_254_740_991;

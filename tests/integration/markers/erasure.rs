@@ -15,12 +15,11 @@ use pagebucket_model::domain::{Instant, Limit, Position, Seq};
 use pagebucket_model::item::Draft;
 
 use super::{
-    DATE, PATIENCE, Place, SHORT, append, engine_of, erase, is_erased, is_retired, page, refused_as_erased,
-    seqs, soon,
+    DATE, Place, SHORT, append, engine_of, erase, is_erased, is_retired, page, refused_as_erased, seqs, soon,
 };
 use crate::harness::{
-    Harm, History, NOTES, Nth, Proxy, READINGS, SERIES, SMALL, Setup, Way, engine, eventually, fill, shared,
-    stored, test, test_over,
+    Harm, History, NOTES, Nth, PATIENCE, Proxy, READINGS, SERIES, SMALL, Setup, Way, engine, eventually,
+    fill, shared, stored, test, test_over,
 };
 
 #[test_over(SMALL)]

@@ -13,12 +13,12 @@ use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Error, Store};
 
 use super::{
-    PATIENCE, Place, SHORT, append, append_within, engine_of, erase, int, keep, pages_left,
-    refused_as_erased, retire_to, seqs, soon,
+    Place, SHORT, append, append_within, engine_of, erase, int, keep, pages_left, refused_as_erased,
+    retire_to, seqs, soon,
 };
 use crate::harness::{
-    Harm, History, Mongod, NOTES, Proxy, ReplicaSet, SMALL, Setup, TRADES, Way, Wires, engine, eventually,
-    shared, stored, test_over, try_stored,
+    Harm, History, Mongod, NOTES, PATIENCE, Proxy, ReplicaSet, SMALL, Setup, TRADES, Way, Wires, engine,
+    eventually, shared, stored, test_over, try_stored,
 };
 
 /// Long enough for the fence, which goes by whole seconds.

@@ -7,10 +7,8 @@ use pagebucket_engine::erasures::{Erasure, Reopening};
 
 use tokio::sync::Notify;
 
-use super::{
-    PATIENCE, Place, SHORT, append, engine_of, erase, keep, refused_as_erased, retire_to, seqs, soon,
-};
-use crate::harness::{History, NOTES, TRADES, eventually, spawn, stored, test_over};
+use super::{Place, SHORT, append, engine_of, erase, keep, refused_as_erased, retire_to, seqs, soon};
+use crate::harness::{History, NOTES, PATIENCE, TRADES, eventually, spawn, stored, test_over};
 
 /// Runs `work` with a store of its own, which ends before its command number `fatal` is answered. Returns
 /// whether it was that long.

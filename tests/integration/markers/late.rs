@@ -13,10 +13,10 @@ use pagebucket_engine::{Deadline, Error};
 use pagebucket_model::domain::{IdempotencyKey, Instant};
 
 use super::fence::{LATE, delayed, held, hold, leap};
-use super::{PATIENCE, Place, SHORT, append, clock, engine_of, erase, seqs, soon};
+use super::{Place, SHORT, append, clock, engine_of, erase, seqs, soon};
 use crate::harness::{
-    Harm, History, Mongod, NOTES, Nth, Proxy, Setup, TRADES, Way, engine, eventually, shared, stored,
-    test_over,
+    Harm, History, Mongod, NOTES, Nth, PATIENCE, Proxy, Setup, TRADES, Way, engine, eventually, shared,
+    stored, test_over,
 };
 
 /// The time that the database shows now.

@@ -14,11 +14,12 @@ use pagebucket_model::domain::{Cursor, DateRange, IdempotencyKey, Instant, Limit
 use pagebucket_model::item::Draft;
 
 use super::{
-    PATIENCE, Place, SHORT, append, clock, engine_of, int, is_retired, keep, numbers, page, pages_left,
-    retire_to, seqs, soon,
+    Place, SHORT, append, clock, engine_of, int, is_retired, keep, numbers, page, pages_left, retire_to,
+    seqs, soon,
 };
 use crate::harness::{
-    ALL, History, Mongod, NOTES, SMALL, Setup, TRADES, engine, eventually, fill, stored, test, test_over,
+    ALL, History, Mongod, NOTES, PATIENCE, SMALL, Setup, TRADES, engine, eventually, fill, stored, test,
+    test_over,
 };
 
 const PAGES: u64 = 40;

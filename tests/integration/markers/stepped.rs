@@ -5,8 +5,8 @@ use pagebucket_engine::appends::{AppendError, AppendProgress};
 use pagebucket_engine::erasures::{Erasure, Reopening};
 
 use super::fence::{beside, held, hold};
-use super::{PATIENCE, Place, append, engine_of, pages_left, refused_as_erased, seqs, soon};
-use crate::harness::{Mongod, Proxy, SteppedClock, TRADES, amount, eventually, test};
+use super::{Place, append, engine_of, pages_left, refused_as_erased, seqs, soon};
+use crate::harness::{Mongod, PATIENCE, Proxy, SteppedClock, TRADES, amount, eventually, test};
 
 /// By how many seconds: more than the age of a marker, by default and in these tests.
 const STEP: i64 = 125;

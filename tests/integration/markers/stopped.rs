@@ -19,7 +19,7 @@ use crate::harness::{
 const STOPPED: Duration = Duration::from_secs(125);
 
 /// Longer than anything here takes on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(600);
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// Owners that have appends under way when the instance is stopped.
 const OWNERS: std::ops::RangeInclusive<u64> = 1..=20;
@@ -40,7 +40,7 @@ async fn write(client: &Client, owner: u64, done: &AtomicBool, stored: &AtomicU6
 
 /// Erases an owner, until nothing can come any more.
 async fn erase(client: &Client, owner: u64) {
-    eventually("the last sweep", PATIENCE, async || {
+    eventually("the last sweep", LONGEST, async || {
         sleep(Duration::from_millis(500)).await;
         let erased = client.send(Method::DELETE, &TRADES.owner_path(owner), |request| request).await;
         erased.status == 200 && erased.json()["swept"] == true
@@ -52,7 +52,7 @@ async fn erase(client: &Client, owner: u64) {
 /// are kept, and the last.
 async fn is_retired(database: &Database, owner: u64) {
     let trades = database.collection::<Document>("trades");
-    eventually("pages are retired and deleted", PATIENCE, async || {
+    eventually("pages are retired and deleted", LONGEST, async || {
         sleep(Duration::from_millis(500)).await;
         let left = trades.count_documents(doc! { "customerId": owner as i64 }).await.expect("a number");
         left <= 4 && stored(database, TRADES, owner).await.first_page > 1
@@ -66,7 +66,7 @@ async fn stop(stopped: &Serving, meanwhile: impl Future<Output = ()>, asked: imp
     let (done, appended) = (AtomicBool::new(false), AtomicU64::new(0));
     let load = join_all(OWNERS.map(|owner| write(&stopped.client, owner, &done, &appended)));
     let stopping = async {
-        eventually("it is under load", PATIENCE, async || appended.load(Ordering::Relaxed) > 300).await;
+        eventually("it is under load", LONGEST, async || appended.load(Ordering::Relaxed) > 300).await;
         signal("STOP", stopped.pid());
         tokio::join!(meanwhile, sleep(STOPPED));
         signal("CONT", stopped.pid());
@@ -144,7 +144,7 @@ async fn an_instance_that_was_stopped_opens_no_retired_page_again() {
     let appends = async |appended: &AtomicU64| {
         let before = appended.load(Ordering::Relaxed);
         let goes_on = async || appended.load(Ordering::Relaxed) > before + 100;
-        eventually("it appends again", PATIENCE, goes_on).await;
+        eventually("it appends again", LONGEST, goes_on).await;
     };
     stop(&stopped, retire, appends).await;
     for owner in OWNERS {
@@ -186,7 +186,7 @@ async fn a_maker_of_tiles_that_was_stopped_brings_nothing_of_erased_owners_back(
     }
     // When it makes tiles again, it has made those that waited, or has given them up.
     fill(&database, TRADES, ANOTHER, 200, 1).await;
-    eventually("it makes tiles again", PATIENCE, async || {
+    eventually("it makes tiles again", LONGEST, async || {
         sleep(Duration::from_millis(100)).await;
         stopped.client.get(&summary(ANOTHER)).await.expect(200);
         let made = doc! { "customerId": ANOTHER as i64 };

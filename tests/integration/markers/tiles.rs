@@ -10,9 +10,9 @@ use pagebucket_engine::internal::{Ages, Retention};
 use pagebucket_engine::{Deadline, Store};
 
 use super::fence::{LATE, delayed, erased_while_held};
-use super::{PATIENCE, Place, engine_of, erase, int, keep, pages_left, retire_to, soon};
+use super::{Place, engine_of, erase, int, keep, pages_left, retire_to, soon};
 use crate::commands::program::{self, run};
-use crate::harness::{Harm, NOTES, Setup, TRADES, Way, eventually, fill, fill_pages, shared, test};
+use crate::harness::{Harm, NOTES, PATIENCE, Setup, TRADES, Way, eventually, fill, fill_pages, shared, test};
 
 /// Its tiles are never late.
 const CONTROL: Ages = Ages { tail: Duration::from_secs(3600), ..LATE };

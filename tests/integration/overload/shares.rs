@@ -9,10 +9,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{PATIENCE, TRADE, overloaded, trades};
+use super::{TRADE, overloaded, trades};
 use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{
-    Harm, Proxy, Service, Setup, TRADES, Way, eventually, fill, shared, spawn, test, trade,
+    Harm, PATIENCE, Proxy, Service, Setup, TRADES, Way, eventually, fill, shared, spawn, test, trade,
 };
 use crate::uploads::{lines, upload};
 

@@ -1,7 +1,6 @@
 //! How much is counted and read at once, and what is refused beyond that.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use mongodb::bson::Document;
 use pagebucket_page_views::PageViews;
@@ -11,9 +10,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{PATH, count, counted, documents, view};
-use crate::harness::{Answer, Client, Harm, Proxy, Setup, Way, eventually, shared, spawn, test, trade};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::harness::{
+    Answer, Client, Harm, PATIENCE, Proxy, Setup, Way, eventually, shared, spawn, test, trade,
+};
 
 /// Nothing was done, and the client may come again.
 #[track_caller]

@@ -7,10 +7,10 @@ use pagebucket_http::OpenParts;
 use pagebucket_model::domain::Clock;
 use serde_json::{Value, json};
 
-use super::{MONTH, PATIENCE, append, dated, each_once, number, raw, service, up_to};
+use super::{MONTH, append, dated, each_once, number, raw, service, up_to};
 use crate::cost::{profiled_in, sum};
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Client, Harm, Proxy, SERIES, Setup, Way, eventually, shared, spawn, test};
+use crate::harness::{Client, Harm, PATIENCE, Proxy, SERIES, Setup, Way, eventually, shared, spawn, test};
 
 /// All points of an address, by its links.
 async fn walk(client: &Client, path: &str) -> Vec<Value> {

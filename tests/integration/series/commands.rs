@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{SHORT, append, collections, count, each_once, raw};
 use crate::commands::program::{Place, pagebucket as program, run};
-use crate::harness::{SERIES, Service, Setup, TRADES, eventually, shared, test};
+use crate::harness::{PATIENCE, SERIES, Service, Setup, TRADES, eventually, shared, test};
 
 /// The definition with another `timeSeries`, in a directory of its own.
 fn redefined(name: &str, series: &Value) -> PathBuf {
@@ -157,7 +157,7 @@ async fn a_time_series_is_dropped_when_no_definition_asks_for_it() {
     for told in ["the time series of trades is deleted\n", "trades has no time series\n"] {
         assert_eq!(pagebucket(&service, None, &["series", "drop"]).await, (Some(0), told.to_owned()));
     }
-    eventually("nothing is left", super::PATIENCE, async || {
+    eventually("nothing is left", PATIENCE, async || {
         let names = database.list_collection_names().await.expect("names");
         !names.iter().any(|name| name.starts_with("trades_series") || name.contains("system.buckets"))
     })

@@ -9,8 +9,10 @@ use pagebucket_engine::internal::Retention;
 use pagebucket_engine::{Deadline, Engine, Store};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{PATIENCE, SHORT, append, count, each_once, erase, generations, measurements, raw, sibling};
-use crate::harness::{Harm, NOTES, Proxy, SERIES, Setup, Way, engine, eventually, shared, spawn, test};
+use super::{SHORT, append, count, each_once, erase, generations, measurements, raw, sibling};
+use crate::harness::{
+    Harm, NOTES, PATIENCE, Proxy, SERIES, Setup, Way, engine, eventually, shared, spawn, test,
+};
 
 fn soon() -> Deadline {
     Deadline::within(Duration::from_secs(25))

@@ -8,15 +8,13 @@ use mongodb::bson::doc;
 use pagebucket_model::domain::Clock;
 use tokio::task::JoinSet;
 
-use super::{
-    PATIENCE, SHORT, append, change_build, count, each_once, generations, measurements, raw, term, up_to,
-};
+use super::{SHORT, append, change_build, count, each_once, generations, measurements, raw, term, up_to};
 use crate::commands::program::signal;
 use crate::exactly_once::ApiProcess;
 use crate::faults::{fail, heal};
 use crate::harness::{
-    Client, Mongod, ReplicaSet, SERIES, Service, Setup, Wires, amount, engine, eventually, shared, test,
-    trade_at,
+    Client, Mongod, PATIENCE, ReplicaSet, SERIES, Service, Setup, Wires, amount, engine, eventually, shared,
+    test, trade_at,
 };
 use crate::live::silence::of_streams;
 

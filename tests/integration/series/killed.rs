@@ -8,8 +8,8 @@ use mongodb::bson::{DateTime, doc};
 use pagebucket_engine::{Deadline, Store};
 use tokio::sync::Notify;
 
-use super::{PATIENCE, SHORT, change_build, count, each_once, generations, sibling};
-use crate::harness::{SERIES, Setup, engine, shared, test};
+use super::{SHORT, change_build, count, each_once, generations, sibling};
+use crate::harness::{PATIENCE, SERIES, Setup, engine, shared, test};
 
 /// 2024-02-15.
 const DATE: i64 = 1_708_000_000_000;

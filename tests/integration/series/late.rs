@@ -6,10 +6,8 @@ use std::time::Duration;
 use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Store};
 
-use super::{
-    PATIENCE, SHORT, append, build, count, each_once, generations, measurements, number, raw, sibling, term,
-};
-use crate::harness::{Harm, Proxy, SERIES, Service, Setup, Way, engine, eventually, shared, test};
+use super::{SHORT, append, build, count, each_once, generations, measurements, number, raw, sibling, term};
+use crate::harness::{Harm, PATIENCE, Proxy, SERIES, Service, Setup, Way, engine, eventually, shared, test};
 
 /// An instance that feeds through a proxy, and the database that it feeds.
 struct Late {

@@ -11,11 +11,11 @@ use pagebucket_model::summary::{Aggregate, Fill, SpanLength, Spans, SummaryShape
 use tokio::task::JoinHandle;
 
 use super::{
-    PATIENCE, SHORT, append, change_build, count, counting, each_once, erase, generations, measurements, raw,
-    sibling,
+    SHORT, append, change_build, count, counting, each_once, erase, generations, measurements, raw, sibling,
 };
 use crate::harness::{
-    Client, Harm, Proxy, SERIES, Service, Setup, TRADES, Way, engine, eventually, shared, spawn, test,
+    Client, Harm, PATIENCE, Proxy, SERIES, Service, Setup, TRADES, Way, engine, eventually, shared, spawn,
+    test,
 };
 
 /// An instance that feeds or reads through a proxy.

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::commands::pagebucket;
-use super::{PATIENCE, SHORT, append, build, count, counting, each_once, erase, number, raw, sibling};
-use crate::harness::{SERIES, Service, Setup, engine, eventually, shared, skip, test};
+use super::{SHORT, append, build, count, counting, each_once, erase, number, raw, sibling};
+use crate::harness::{PATIENCE, SERIES, Service, Setup, engine, eventually, shared, skip, test};
 
 const PAGE: &str = include_str!("../../../docs/reference/time-series.md");
 

@@ -11,10 +11,8 @@ use mongodb::bson::{Document, doc};
 use pagebucket_engine::internal::Ages;
 use serde_json::{Value, json};
 
-use crate::harness::{Client, NOTES, Service, Setup, eventually, shared, test};
+use crate::harness::{Client, NOTES, PATIENCE, Service, Setup, eventually, shared, test};
 use crate::histories::differing::Directory;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A definition of notes with summaries.
 pub(super) struct NoteDefinition(Directory);

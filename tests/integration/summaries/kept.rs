@@ -1,7 +1,6 @@
 //! Summaries that outlive their pages.
 
 use std::num::NonZeroU64;
-use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
@@ -14,9 +13,7 @@ use serde_json::{Value, json};
 use super::definitions::{NoteDefinition, note_points};
 use super::{ModelTrade, PATH, points, walk};
 use crate::deleted::keeping;
-use crate::harness::{Client, NOTES, Service, Setup, TRADES, eventually, shared, test};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::harness::{Client, NOTES, PATIENCE, Service, Setup, TRADES, eventually, shared, test};
 
 /// 1890-06-18T23:05:00Z: a day in Berlin began 92 seconds later, in the same quarter of an hour.
 const OLD: i64 = -2_509_923_300_000;

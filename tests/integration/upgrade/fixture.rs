@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{BufReader, Write, read_to_string};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -17,7 +18,10 @@ use serde_json::{Value, json};
 use crate::harness::Client;
 
 /// A directory of `tests/fixtures`, which has the name of the version that wrote it.
-pub struct Fixture(PathBuf);
+pub struct Fixture {
+    directory: PathBuf,
+    exchanges: OnceLock<Vec<Exchange>>,
+}
 
 /// A request, and what was answered.
 pub struct Exchange {
@@ -30,23 +34,24 @@ pub struct Exchange {
 
 impl Fixture {
     pub fn of(version: &str) -> Self {
-        Self(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures")).join(version))
+        let fixtures = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures"));
+        Self { directory: fixtures.join(version), exchanges: OnceLock::new() }
     }
 
     /// The definitions of its histories.
     pub fn definitions(&self) -> PathBuf {
-        self.0.join("histories")
+        self.directory.join("histories")
     }
 
     fn lines(&self, file: &str) -> Vec<Value> {
-        let file = File::open(self.0.join(file)).expect("a file of the fixture");
+        let file = File::open(self.directory.join(file)).expect("a file of the fixture");
         let text = read_to_string(GzDecoder::new(BufReader::new(file))).expect("gzip");
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
     fn write(&self, file: &str, lines: impl IntoIterator<Item = Value>) {
         let text: String = lines.into_iter().map(|line| format!("{line}\n")).collect();
-        let file = File::create(self.0.join(file)).expect("to create");
+        let file = File::create(self.directory.join(file)).expect("to create");
         let mut compressed = GzEncoder::new(file, Compression::best());
         compressed.write_all(text.as_bytes()).expect("to write");
         compressed.finish().expect("to write");
@@ -159,14 +164,13 @@ impl Fixture {
         records.update_many(doc! { "touched": { "$exists": true } }, touch).await.expect("an answer");
     }
 
-    pub fn exchanges(&self) -> Vec<Exchange> {
-        let lines = self.lines("answers.jsonl.gz").into_iter();
+    pub fn exchanges(&self) -> &[Exchange] {
         let exchange = |mut line: Value| Exchange {
             request: line["request"].as_str().expect("a request").to_owned(),
             body: line["body"].take(),
             answer: line["answer"].take(),
         };
-        lines.map(exchange).collect()
+        self.exchanges.get_or_init(|| self.lines("answers.jsonl.gz").into_iter().map(exchange).collect())
     }
 
     /// Asks, and writes what is answered.

@@ -16,8 +16,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::fixture::Fixture;
-use super::{KEY, PATIENCE, command, setup};
-use crate::harness::{Client, SERIES, Setup, engine, eventually, shared, test};
+use super::{KEY, command, setup};
+use crate::harness::{Client, PATIENCE, SERIES, Setup, engine, eventually, shared, test};
 
 /// The database of the adopted collection, whose name is part of what identifies its documents.
 pub const OLD: &str = "pagebucket_upgrade_old";

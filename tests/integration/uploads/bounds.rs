@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::faults::{ANSWERS, BY_LINE, ending};
 use super::wire::{Upload, Writing};
 use super::{lines, upload};
-use crate::commands::program::{PATIENCE, Place, Serving};
-use crate::harness::{Harm, Proxy, Setup, TRADES, Way, eventually, shared, spawn, test, trade};
+use crate::commands::program::{Place, Serving};
+use crate::harness::{Harm, PATIENCE, Proxy, Setup, TRADES, Way, eventually, shared, spawn, test, trade};
 
 const UPLOADS: &str = "/v1/customers/7/trades/upload";
 

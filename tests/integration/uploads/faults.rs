@@ -7,8 +7,10 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::wire::Upload;
-use crate::commands::program::{PATIENCE, Place};
-use crate::harness::{History, Mongod, Service, Setup, TRADES, eventually, shared, spawn, stored, test_over};
+use crate::commands::program::Place;
+use crate::harness::{
+    History, Mongod, PATIENCE, Service, Setup, TRADES, eventually, shared, spawn, stored, test_over,
+};
 
 /// Where an upload is answered line by line.
 pub const BY_LINE: &str = "/upload.ndjson";

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::wire::Upload;
 use super::{NDJSON, upload_with};
 use crate::harness::{
-    ALL, Client, History, Mongod, NOTES, READINGS, SMALL, Service, Setup, TOTAL, TRADES, engine, eventually,
-    shared, spawn, test_over,
+    ALL, Client, History, Mongod, NOTES, PATIENCE, READINGS, SMALL, Service, Setup, TOTAL, TRADES, engine,
+    eventually, shared, spawn, test_over,
 };
 
 /// The outcomes of an upload, line by line: a `seq`, or the kind of the problem.
@@ -246,7 +246,7 @@ async fn a_database_that_dies_and_comes_back(history: &'static History) {
         spawn(async move { upload_with(&client, &history.uploads(7), "k", &body).await })
     };
     for count in [1_000, 20_000] {
-        eventually("some are stored", crate::commands::program::PATIENCE, async || {
+        eventually("some are stored", PATIENCE, async || {
             let answer = service.client.get(&history.owner_path(7)).await;
             answer.status == 200 && history.totals(&answer.json())[TOTAL].as_u64() >= Some(count)
         })

@@ -1,16 +1,13 @@
 //! A connection on which an upload is sent piece by piece, and its answer read meanwhile.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
+use crate::harness::PATIENCE;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
-
-/// Longer than anything takes on a slow machine; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Upload {
     write: Writing,
