@@ -126,7 +126,12 @@ macro_rules! named {
 }
 pub(crate) use named;
 
-/// All tests of all modules, by name; those about histories once for each that is enabled.
+/// Tests that take minutes, by the beginnings of their names. They begin first: the last one to end would
+/// keep one processor busy and the others idle.
+const LONGEST: &[&str] = &["browser::every_operation", "contract::", "upgrade::fields::"];
+
+/// All tests of all modules, the longest first, then by name; those about histories once for each that is
+/// enabled.
 pub fn trials() -> Vec<Trial> {
     let plain =
         inventory::iter::<Registered>.into_iter().map(|test| (test.trial)(full_name(test.module, test.name)));
@@ -137,7 +142,8 @@ pub fn trials() -> Vec<Trial> {
         enabled.map(move |history| (test.trial)(format!("{name}::{}", history.name), history))
     });
     let mut trials: Vec<Trial> = plain.chain(over).collect();
-    trials.sort_unstable_by(|one, other| one.name().cmp(other.name()));
+    let is_long = |name: &str| LONGEST.iter().any(|begin| name.starts_with(begin));
+    trials.sort_unstable_by_key(|trial| (!is_long(trial.name()), trial.name().to_owned()));
     trials
 }
 

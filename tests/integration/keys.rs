@@ -220,7 +220,7 @@ async fn a_repeat_with_too_little_time_left_stores_nothing(history: &'static His
     let item = history.item(777);
     let (late, ()) = tokio::join!(service.client.append_once(1, "k", &item), async {
         proxy.struck(1).await;
-        // The look-up itself, which is to take longer than a request may less a commit: nothing is waited for.
+        // The look-up itself, which is to leave too little time for a commit: nothing is waited for.
         tokio::time::sleep(Duration::from_secs(6)).await;
         proxy.relent();
     });
