@@ -16,7 +16,7 @@ use crate::mongo::reply::Verdict;
 use crate::store::buckets::bucket_id::Tail;
 use crate::store::buckets::catalog::KnownTail;
 use crate::store::buckets::document::KeyedItem;
-use crate::store::collection::fence::ReadTime;
+use crate::store::collection::fence::{Fence, ReadTime};
 
 /// After this many refusals a request fails. If `n` processes append to one owner, an attempt succeeds about
 /// once in `n` times; with ten processes about one of 10^4 appends is refused this often in a row.
@@ -47,6 +47,8 @@ pub(crate) struct Batch {
     pub(crate) is_read: bool,
     pub(crate) requests: Vec<Request>,
     pub(crate) statements: Vec<Statement>,
+    /// Until when the statements may open pages. Closed until they are known.
+    pub(crate) fence: Fence,
     /// Whether the keys of the stored items are to be remembered.
     pub(crate) keyed: bool,
 }

@@ -37,45 +37,36 @@ pub(crate) async fn run(source: Arc<HistoryCollection>, batches: Vec<Batch>, com
     };
     let planned = plan(&source, batches, &committer, &report).await;
     let planned = planned.into_iter().filter_map(|batch| fenced(&source, batch, &report));
-    let (single, longer): (Vec<_>, Vec<_>) = planned.partition(|fenced| fenced.batch.statements.len() == 1);
-    let mut commands: Vec<Vec<Fenced>> = Vec::new();
+    let (single, longer): (Vec<_>, Vec<_>) = planned.partition(|batch| batch.statements.len() == 1);
+    let mut commands: Vec<Vec<Batch>> = Vec::new();
     let mut bytes = 0;
-    for fenced in single {
-        let size = fenced.batch.size();
+    for batch in single {
+        let size = batch.size();
         match commands.last_mut() {
             Some(command) if command.len() < MOST_STATEMENTS && bytes + size <= MOST_OF_A_COMMAND => {
                 bytes += size;
-                command.push(fenced);
+                command.push(batch);
             }
             _ => {
                 bytes = size;
-                commands.push(vec![fenced]);
+                commands.push(vec![batch]);
             }
         }
     }
-    commands.extend(longer.into_iter().map(|fenced| vec![fenced]));
+    commands.extend(longer.into_iter().map(|batch| vec![batch]));
     join_all(commands.into_iter().map(|batches| send(&source, batches, &report))).await;
 }
 
-/// A batch, and the fence of the pages that it opens.
-struct Fenced {
-    batch: Batch,
-    fence: Fence,
-}
-
 /// The batch with its fence. If what was known is too old by now, it is placed again, and its tail is read.
-fn fenced(source: &HistoryCollection, batch: Batch, report: &impl Fn(Settled)) -> Option<Fenced> {
-    let topology = source.sessions.topology();
-    if !batch.opens() {
-        return Some(Fenced { batch, fence: Fence::closed(topology) });
-    }
-    match batch.read.and_then(|read| source.markers.open_until(read, &source.clock)) {
-        Some(until) => Some(Fenced { batch, fence: Fence::until(topology, until) }),
-        None => {
+fn fenced(source: &HistoryCollection, mut batch: Batch, report: &impl Fn(Settled)) -> Option<Batch> {
+    if batch.opens() {
+        let Some(until) = batch.read.and_then(|read| source.markers.open_until(read, &source.clock)) else {
             report(batch.again());
-            None
-        }
+            return None;
+        };
+        batch.fence = Fence::until(source.sessions.topology(), until);
     }
+    Some(batch)
 }
 
 /// Reads the tails that are not in the catalog, all in one query, then plans the statements of each batch.
@@ -216,17 +207,15 @@ async fn catch_up(
 
 /// Sends one command: an unordered one for many owners with one statement each, or an ordered one for one
 /// owner, which stops at its first failure.
-async fn send(source: &HistoryCollection, fenced: Vec<Fenced>, report: &impl Fn(Settled)) {
-    let (batches, fences): (Vec<Batch>, Vec<Fence>) =
-        fenced.into_iter().map(|Fenced { batch, fence }| (batch, fence)).unzip();
+async fn send(source: &HistoryCollection, batches: Vec<Batch>, report: &impl Fn(Settled)) {
     let ordered = batches.len() == 1;
     let deadline = deadline(&batches);
     let definition = &source.definition;
     // Lazily, one after the other, because statements take much memory as documents.
-    let updates = batches.iter().zip(&fences).flat_map(|(batch, fence)| {
+    let updates = batches.iter().flat_map(|batch| {
         let items: Vec<_> = batch.keyed_items().collect();
         let each = batch.statements.iter();
-        each.map(move |statement| Ok(update(definition, &batch.owner, statement, &items, *fence).into()))
+        each.map(move |statement| Ok(update(definition, &batch.owner, statement, &items, batch.fence).into()))
     });
     let mut command = WriteCommand::update(&definition.name, updates, ordered, durable(deadline));
     if batches.iter().any(Batch::opens) {

@@ -21,7 +21,7 @@ use crate::live::watched::WatchedOwners;
 use crate::store::buckets::bucket_id::Tail;
 use crate::store::buckets::catalog::Catalog;
 use crate::store::collection::HistoryCollection;
-use crate::store::collection::fence::ReadTime;
+use crate::store::collection::fence::{Fence, ReadTime};
 
 /// The memory of one committer of items.
 pub(crate) struct AppendPolicy {
@@ -102,6 +102,7 @@ impl BatchPolicy<Appends> for AppendPolicy {
                 is_read: false,
                 requests,
                 statements: Vec::new(),
+                fence: Fence::closed(source.sessions.topology()),
                 keyed,
             },
             bytes,
