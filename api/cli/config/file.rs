@@ -91,11 +91,11 @@ fn value_of(arg: &Arg, given: &ArgMatches) -> Option<Value> {
     if !arg.get_action().takes_values() {
         return Some(Value::Boolean(given.get_flag(id)));
     }
-    let texts = given.get_raw(id).into_iter().flatten().map(|text| text.to_string_lossy().into_owned());
+    let mut texts = given.get_raw(id).into_iter().flatten().map(|text| text.to_string_lossy().into_owned());
     if arg.get_value_delimiter().is_some() {
         return Some(Value::Array(texts.map(Value::String).collect()));
     }
-    let text = texts.last()?;
+    let text = texts.next_back()?;
     let number = text.parse::<i64>().ok().filter(|number| number.to_string() == text);
     Some(number.map_or(Value::String(text), Value::Integer))
 }

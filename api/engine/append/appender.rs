@@ -195,9 +195,12 @@ impl Appender {
                 // A separate task, because a client that disconnects would otherwise stop the attempt between
                 // two steps. Each step keeps the deadline.
                 let attempt = tokio::spawn(self.clone().attempt(append, key, fingerprint, room));
-                attempt.await.unwrap_or_else(|_panicked| {
-                    Err(AppendError::after(Placed::default(), count, AppendCause::OutcomeUnknown))
-                })
+                match attempt.await {
+                    Ok(outcome) => outcome,
+                    Err(_panicked) => {
+                        Err(AppendError::after(Placed::default(), count, AppendCause::OutcomeUnknown))
+                    }
+                }
             }
         };
         let result = match &outcome {
