@@ -147,7 +147,8 @@ fn pages(directory: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(directory).expect("a directory") {
             let entry = entry.expect("an entry");
             let (path, kind) = (entry.path(), entry.file_type().expect("a kind"));
-            let of_tools = [".git", "node_modules", "target"].iter().any(|name| path.ends_with(name));
+            let of_tools =
+                [".git", "build", "dist", "node_modules", "target"].iter().any(|name| path.ends_with(name));
             if kind.is_dir() && !of_tools {
                 directories.push(path);
             } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "md") {

@@ -154,8 +154,9 @@ async fn a_slow_issuer_keeps_out_no_client_that_is_known() {
     }
     // All places are taken when one of them gets none.
     let mut refused = vec![flood.join_next().await.expect("some").expect("no panic")];
-    for good in good {
-        service.client.with_token(good).get(TRADES).await.expect(200);
+    let clients: Vec<_> = good.into_iter().map(|good| service.client.with_token(good)).collect();
+    for answer in join_all(clients.iter().map(|client| client.get(TRADES))).await {
+        answer.expect(200);
     }
     // They waited for no answer of the issuer: those who do wait for it still do.
     let waiting = FLOOD

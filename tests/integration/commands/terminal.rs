@@ -1,6 +1,5 @@
 //! What commands show on a terminal, and that they show it nowhere else.
 
-use std::ffi::OsStr;
 use std::process::Stdio;
 
 use tokio::process::Command;
@@ -13,11 +12,12 @@ use crate::harness::{TRADES, fill, skip, test};
 pub fn on_terminal(command: &Command) -> Command {
     let command = command.as_std();
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    // The tests may run where SIGHUP is ignored, as under `nohup`.
-    let words = ["env", "--default-signal=HUP"].map(OsStr::new).into_iter().chain(words);
     let quoted = words.map(|word| format!("'{}'", word.to_str().expect("text"))).collect::<Vec<_>>();
-    let mut script = Command::new("script");
-    script.args(["--quiet", "--return", "--command", &quoted.join(" "), "/dev/null"]);
+    // The tests may run where SIGHUP is ignored, as under `nohup`. The shell that `script` starts must not
+    // ignore it either: it leads the session, and while it lives nothing below it is told of the end.
+    let mut script = Command::new("env");
+    script.args(["--default-signal=HUP", "script", "--quiet", "--return", "--command"]);
+    script.args([&quoted.join(" "), "/dev/null"]);
     script.env_clear().env("TERM", "xterm").env("PATH", "/usr/bin:/bin").kill_on_drop(true);
     script.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     script

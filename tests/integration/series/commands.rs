@@ -97,11 +97,14 @@ async fn an_interrupted_rebuild_is_completed() {
     let (status, told) = pagebucket(&service, SERIES.definitions, &["series", "rebuild"]).await;
     assert_eq!(status, Some(0), "{told}");
     let series = service.database.collection::<Document>("trades_series");
-    series.drop().await.expect("a view");
     let left = doc! {
         "create": "trades_series", "timeseries": { "timeField": "date", "metaField": "meta", "granularity": "minutes" },
     };
-    service.database.run_command(left).await.expect("a time series");
+    eventually("a time series, which the service has not made a view again before", PATIENCE, async || {
+        series.drop().await.expect("a view");
+        service.database.run_command(left.clone()).await.is_ok()
+    })
+    .await;
     let erased = doc! { "date": DateTime::from_millis(0), "meta": { "owner": 9_i64 }, "seq": 1_i64 };
     series.insert_one(erased).await.expect("a measurement");
     each_once(&service.client, &service.database, [1]).await;
