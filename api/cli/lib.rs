@@ -6,7 +6,7 @@
 //! | [`server`] | one running service: bind, serve, drain |
 //! | [`telemetry`] | the log |
 //! | [`config`] | the typed settings; their doc comments are `--help` |
-//! | [`reference`] | what is generated from flags and metrics: pages of the reference, manual pages, completions |
+//! | [`reference`](mod@reference) | what is generated from flags and metrics: pages of the reference, manual pages, completions |
 //! | [`embedded`] | the private mongod of a machine that has no other |
 //!
 //! What they serve is in the crates below: `pagebucket_http`, `pagebucket_streams`, `pagebucket_page_views`,

@@ -6,7 +6,9 @@
 //!   after growing pauses, until the server has answered a question for more; at most once a second. That a
 //!   stream can be opened is no answer: a server may open each, and fail each time it is asked for more.
 //! - The server answers after `wait`, also if there is no change. A stream that is silent for [`SILENT`]
-//!   longer is given up with its connection, which may be dead without either side knowing.
+//!   longer is given up with its connection, which may be dead without either side knowing. Each time this
+//!   doubles, until the server answers: from a place that is far behind it may read its oplog for minutes
+//!   before it has an answer, and begins again when it is asked again.
 //! - What each error means stands in [`StreamFailure::of`], whether it comes when a stream is opened or
 //!   later: a mongos tells of a lost place only when it is asked for more.
 
@@ -24,11 +26,14 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::error::{Error, Result, UNSUPPORTED, code};
 
-/// How much later than it should a server may answer.
+/// How much later than it should a server may answer, at first.
 const SILENT: Duration = Duration::from_secs(4);
 
-/// How long a stream may take to be opened.
+/// How long a stream may take to be opened, at first.
 const OPENING: Duration = Duration::from_secs(10);
+
+/// How often patience doubles: to four minutes for an answer, and ten for an opening.
+const MOST_DOUBLINGS: u32 = 6;
 
 /// The least time between two openings.
 const BETWEEN_OPENINGS: Duration = Duration::from_secs(1);
@@ -107,6 +112,8 @@ pub struct ChangeLog {
     state: LogState,
     /// Failures since the last answer.
     failures: u32,
+    /// Those of them where no answer came.
+    silences: u32,
     opened: Option<Instant>,
     answered: Instant,
 }
@@ -130,6 +137,7 @@ enum LogState {
 enum StreamFailure {
     PlaceLost(String),
     Refused(String),
+    Silent,
     Other(Error),
 }
 
@@ -166,7 +174,16 @@ impl ChangeLog {
     ) -> Self {
         let now = Instant::now();
         let state = LogState::Closed { until: now };
-        Self { scope, begin: Box::new(begin), place, state, failures: 0, opened: None, answered: now }
+        Self {
+            scope,
+            begin: Box::new(begin),
+            place,
+            state,
+            failures: 0,
+            silences: 0,
+            opened: None,
+            answered: now,
+        }
     }
 
     /// The place after all that was returned, which is a resume token.
@@ -191,7 +208,8 @@ impl ChangeLog {
                     sleep_until(*until).await;
                     self.opened = Some(Instant::now());
                     let begin = self.place.is_none().then(|| (self.begin)());
-                    let opening = open(self.scope.clone(), self.place.clone(), begin);
+                    let opening =
+                        open(self.scope.clone(), self.place.clone(), begin, patience(OPENING, self.silences));
                     self.state = LogState::Opening(tokio::spawn(opening));
                 }
                 LogState::Opening(task) => {
@@ -215,10 +233,10 @@ impl ChangeLog {
                     }
                 }
                 LogState::Open { cursor, first, overdue } => {
+                    let wait = self.scope.wait + patience(SILENT, self.silences);
                     let answer = match first.take() {
                         Some(first) => Ok(Some(Ok(first))),
                         None => {
-                            let wait = self.scope.wait + SILENT;
                             let overdue = *overdue.get_or_insert_with(|| Instant::now() + wait);
                             timeout_at(overdue, cursor.next()).await
                         }
@@ -232,10 +250,7 @@ impl ChangeLog {
                             self.place = None;
                             return Ok(LogNews::Ended);
                         }
-                        Err(_elapsed) => {
-                            let silent = Error::unavailable("the change stream does not answer");
-                            return self.close(StreamFailure::Other(silent));
-                        }
+                        Err(_elapsed) => return self.close(StreamFailure::Silent),
                     }
                 }
             }
@@ -244,7 +259,7 @@ impl ChangeLog {
 
     fn answer(&mut self, batch: &RawBatch) -> Result<LogNews> {
         let changes = changes(batch)?;
-        (self.failures, self.answered) = (0, Instant::now());
+        (self.failures, self.silences, self.answered) = (0, 0, Instant::now());
         let last =
             || changes.last().and_then(|change| Document::try_from(change.get_document("_id").ok()?).ok());
         if let Some(place) = token(batch).or_else(last) {
@@ -264,6 +279,10 @@ impl ChangeLog {
             StreamFailure::Refused(why) => {
                 self.state = LogState::Closed { until: Instant::now() + REFUSED };
                 Ok(LogNews::Refused(why))
+            }
+            StreamFailure::Silent => {
+                self.silences += 1;
+                Err(Error::unavailable("the change stream does not answer"))
             }
             StreamFailure::Other(error) => {
                 tracing::debug!(%error, "a change stream broke, or is not opened");
@@ -288,6 +307,7 @@ async fn open(
     scope: LogScope,
     place: Option<Document>,
     begin: Option<BoxFuture<'static, Result<LogStart>>>,
+    within: Duration,
 ) -> Result<RawBatchCursor, StreamFailure> {
     let mut options = doc! {};
     match (&place, begin) {
@@ -313,9 +333,14 @@ async fn open(
     if let Some(criteria) = database.selection_criteria() {
         sent = sent.selection_criteria(criteria.clone());
     }
-    let opened = timeout(OPENING, sent.batch()).await;
-    let opened = opened.map_err(|_elapsed| StreamFailure::Other(Error::no_answer()))?;
+    let opened = timeout(within, sent.batch()).await;
+    let opened = opened.map_err(|_elapsed| StreamFailure::Silent)?;
     opened.map_err(if place.is_some() { StreamFailure::of_resuming } else { StreamFailure::of })
+}
+
+/// This long at first, and twice as long after each silence.
+fn patience(at_first: Duration, silences: u32) -> Duration {
+    at_first * 2_u32.pow(silences.min(MOST_DOUBLINGS))
 }
 
 fn changes(batch: &RawBatch) -> Result<Vec<RawDocumentBuf>> {
@@ -346,6 +371,7 @@ mod tests {
         match of(ErrorKind::Command(refused).into()) {
             StreamFailure::PlaceLost(_) => "lost",
             StreamFailure::Refused(_) => "refused",
+            StreamFailure::Silent => "silent",
             StreamFailure::Other(Error::Unavailable(_)) => "passes",
             StreamFailure::Other(_) => "unknown",
         }

@@ -206,6 +206,22 @@ async fn inserts_fail_in_every_way() {
     mongod.remove().await;
 }
 
+/// As from a place that is far behind, from which the server reads its oplog for longer than an answer may
+/// take at first.
+#[test]
+async fn a_feeder_waits_for_an_answer_that_takes_long() {
+    let mongod = Mongod::failing().await;
+    let service = Setup::on(&mongod).of(SERIES).start().await;
+    append(&service.client, 1, 1..=3).await;
+    each_once(&service.client, &service.database, [1]).await;
+    let slow = doc! { "blockConnection": true, "blockTimeMS": 12_000 };
+    let how = of_streams(&service.database, &["aggregate", "getMore"], slow);
+    fail(&mongod, "getMore", "alwaysOn", how).await;
+    append(&service.client, 2, 1..=3).await;
+    each_once(&service.client, &service.database, 1..=2).await;
+    mongod.remove().await;
+}
+
 /// The place that is remembered is too old, or was never one: all owners are looked at, and nothing is
 /// measured twice.
 #[test]
