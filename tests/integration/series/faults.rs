@@ -212,13 +212,16 @@ async fn inserts_fail_in_every_way() {
 async fn a_feeder_waits_for_an_answer_that_takes_long() {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).of(SERIES).start().await;
+    let database = service.database.clone();
     append(&service.client, 1, 1..=3).await;
-    each_once(&service.client, &service.database, [1]).await;
+    each_once(&service.client, &database, [1]).await;
+    service.stop().await;
     let slow = doc! { "blockConnection": true, "blockTimeMS": 12_000 };
-    let how = of_streams(&service.database, &["aggregate", "getMore"], slow);
+    let how = of_streams(&database, &["aggregate", "getMore"], slow);
     fail(&mongod, "getMore", "alwaysOn", how).await;
+    let service = Setup::on(&mongod).of(SERIES).in_database(&database).start().await;
     append(&service.client, 2, 1..=3).await;
-    each_once(&service.client, &service.database, 1..=2).await;
+    each_once(&service.client, &database, 1..=2).await;
     mongod.remove().await;
 }
 

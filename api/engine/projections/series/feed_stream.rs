@@ -60,10 +60,11 @@ pub(crate) struct FeedStream {
 
 impl FeedStream {
     /// Opens a stream of the changes after a place, or of those from now on. What is read after this shows
-    /// what the stream does not tell. Returns also whether it begins at the place.
+    /// what the stream does not tell. Returns also whether it begins at the place. That may take long: each
+    /// time that the database does not answer, the log waits longer.
     ///
     /// # Errors
-    /// The database does not answer, or refuses a change stream.
+    /// The database refuses a change stream.
     pub(crate) async fn open(
         source: &Arc<HistoryCollection>,
         place: Option<&LogPlace>,
@@ -75,10 +76,14 @@ impl FeedStream {
             Box::pin(async move { from_now(Some(&history)).await })
         });
         let resumed = loop {
-            match log.next().await? {
-                LogNews::Opened { resumed } => break resumed,
-                LogNews::Refused(why) => return Err(Error::internal(why)),
-                LogNews::PlaceLost | LogNews::Ended | LogNews::Changes(_) | LogNews::Quiet => {}
+            match log.next().await {
+                Ok(LogNews::Opened { resumed }) => break resumed,
+                Ok(LogNews::Refused(why)) => return Err(Error::internal(why)),
+                Ok(LogNews::PlaceLost | LogNews::Ended | LogNews::Changes(_) | LogNews::Quiet) => {}
+                Err(error @ Error::Unavailable(_)) => {
+                    tracing::warn!(history = source.collection(), %error, "the time series is not fed yet");
+                }
+                Err(error) => return Err(error),
             }
         };
         let (tell, news) = mpsc::channel(2);

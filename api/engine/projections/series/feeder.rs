@@ -148,7 +148,11 @@ impl Feeder {
         };
         build.keeping(&source, state.term, settle(&source, &build, state.term, &state.batch)).await?;
         let mut progress = state.progress.clone();
-        let (stream, resumed) = FeedStream::open(&source, progress.place.as_ref()).await?;
+        // To go on from a place far behind may take long.
+        let now = source.server_time(Deadline::within(NO_PRIMARY)).await?;
+        report_lag(&source, progress.up_to.map_or(0, |up_to| now - up_to));
+        let opening = FeedStream::open(&source, progress.place.as_ref());
+        let (stream, resumed) = build.keeping(&source, state.term, opening).await?;
         if !resumed {
             if progress.place.is_some() {
                 tracing::warn!(
