@@ -224,8 +224,7 @@ pub async fn dies_with_its_handle() {
     let Some(place) = Place::new() else { return };
     drop(place.serve().await);
     until("it is killed", || async { place.mongod_is_gone() }).await;
-    // A process that another test has just forked holds the lock of the directory, too, until it runs its
-    // program.
+    // What watches over mongod lets go of the directory a moment after mongod is gone.
     until("it starts again", || async {
         let Ok(again) = place.start(Role::Server).await else { return false };
         again.stop().await;
