@@ -15,6 +15,7 @@
 //! An `Idempotency-Key` is hashed together with the name of the principal, so it belongs to its client.
 //! Without authentication the hash is as it was before there were principals.
 
+pub mod http_client;
 pub mod jwt;
 pub mod keys;
 mod refusal;

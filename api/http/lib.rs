@@ -1,28 +1,27 @@
 //! Routes, extractors, problems, links, caching, OpenAPI. Never names the mongodb crate.
 //!
 //! [`routes`] mounts and documents every route. Every request passes the layers of [`middleware`]. Under
-//! `/v1` it also passes [`middleware::admission`]: the decision of [`middleware::gate`] on its client, the
-//! rate limit, the limit of concurrent requests, what the client accepts, and its deadline. [`problem`]
-//! renders every error.
+//! `/v1` it also passes [`admission`]: the decision of the gate on its client, the rate limit, the limit of
+//! concurrent requests, what the client accepts, and its deadline. [`problem`] says what every error is.
 //!
 //! | Module | What it knows |
 //! |---|---|
 //! | [`routes`] | each route with its handler, its documentation, its policy and its access |
 //! | [`resources`] | the handlers, by resource |
-//! | [`request`] | what a handler asks of a request, and what is known of it |
-//! | [`middleware`] | the layers, a file for each |
-//! | [`auth`], [`client`] | who a client is, and who is counted |
-//! | [`limits`] | permits, rates, and the memory of answers and uploads |
+//! | [`request`] | what a handler asks of a request: its parameters and its body |
+//! | [`middleware`] | the layers around all routes |
+//! | [`auth`] | who a client is |
+//! | [`admission`] | who comes in: the gate, permits, rates; what is known of a request |
+//! | [`answer`] | what goes out: problem bodies, memory, compression, the line in the log, measures |
 //! | [`caching`], [`pages`] | tags and cache headers; the JSON of pages, and the page cache |
 //! | [`problem`] | everything that goes wrong |
 //! | [`openapi`] | the OpenAPI document |
 //! | [`site`] | pages for people: the explorer, the problems |
 
+mod admission;
+mod answer;
 pub mod auth;
 mod caching;
-mod client;
-pub mod http_client;
-mod limits;
 mod middleware;
 mod openapi;
 mod pages;
@@ -31,6 +30,7 @@ mod request;
 mod resources;
 mod routes;
 mod schemas;
+mod service;
 mod site;
 mod state;
 
@@ -39,32 +39,33 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
+pub use admission::client::{Peer, Proxies};
+pub use admission::context::RequestConnection;
+pub use admission::deadline::REQUEST;
+pub use admission::gate::{ExplorerClient, Gate, OpenParts};
+pub use admission::limits::Limits;
+pub use admission::permits::Permits;
+pub use admission::rate::RateLimits;
+pub use admission::uploads::Uploads;
+pub use answer::memory::{Account, AnswerMemory, Unsent};
+pub use auth::http_client;
 pub use caching::control::KeptBy;
 pub use caching::reading::ReadTerms;
-pub use client::{Peer, Proxies};
-pub use limits::answer_memory::{Account, AnswerMemory, Unsent};
-pub use limits::permits::Permits;
-pub use limits::rate::RateLimits;
-pub use limits::requests::Limits;
-pub use limits::uploads::Uploads;
-pub use middleware::gate::{ExplorerClient, Gate, OpenParts};
 pub use middleware::hosts::Hosts;
 pub use openapi::{Version, document};
 pub use pages::cache::Pages;
 pub use problem::{MEDIA_TYPE as PROBLEM_JSON, ProblemKind};
-pub use request::context::RequestConnection;
-pub use request::deadline::REQUEST;
 pub use request::unreserved::decode_unreserved;
 pub use site::origin_of;
 pub use state::Api;
 
+use admission::deadline::Times;
+use admission::gate::Access;
+use admission::guard::Guard;
 #[cfg(feature = "bench")]
-use middleware::admission::Policy;
-use middleware::admission::{self, Admission};
-use middleware::gate::Access;
-use middleware::guard::Guard;
-use middleware::measure::Gauges;
-use request::deadline::Times;
+use admission::layer::Policy;
+use admission::layer::{self, Admission};
+use admission::under_way::Gauges;
 
 /// The whole API, ready to be served.
 pub fn router(api: Api) -> Router {
@@ -88,7 +89,7 @@ pub fn router(api: Api) -> Router {
             site.merge(site::metadata(&api.gate))
                 .merge(site::icons())
                 .merge(explorer)
-                .layer(from_fn_with_state(counted, admission::under_way)),
+                .layer(from_fn_with_state(counted, layer::under_way)),
         )
         .fallback(site::nothing_here);
     let (origins, hosts, proxies) = (api.origins.clone(), api.hosts.clone(), Arc::clone(&api.gate.proxies));

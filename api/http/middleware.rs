@@ -1,32 +1,25 @@
 //! The layers around the routes: one file for each, composed in [`surround`].
 
-pub(crate) mod accept;
-pub(crate) mod access_log;
-pub(crate) mod admission;
-pub(crate) mod compression;
 pub(crate) mod cors;
 pub(crate) mod drain_body;
-pub(crate) mod gate;
-pub(crate) mod guard;
 pub(crate) mod hosts;
-pub(crate) mod measure;
 mod observe;
 mod render;
-pub(crate) mod service;
 
 use std::sync::Arc;
 
 use axum::Router;
 use tower_http::validate_request::ValidateRequestHeaderLayer;
 
-use super::client::Proxies;
-use super::limits::requests::Limits;
-use access_log::RefusalCounts;
+use crate::admission::client::Proxies;
+use crate::admission::limits::Limits;
+use crate::answer::compression;
+use crate::answer::log::RefusalCounts;
+use crate::answer::measures::Meters;
+use crate::service::MiddlewareLayer;
 use hosts::Hosts;
-use measure::Meters;
 use observe::Observe;
 use render::Render;
-use service::MiddlewareLayer;
 
 /// Puts the layers of every request around `routes`. The first layer is the outermost.
 pub(crate) fn surround<S: Clone + Send + Sync + 'static>(

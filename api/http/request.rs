@@ -1,11 +1,5 @@
-//! What a handler asks of a request: its parameters, its body, its key, and how long it may take.
+//! What a handler asks of a request: its parameters and its body.
 
 pub(crate) mod body;
-pub(crate) mod context;
-pub(crate) mod deadline;
-pub(crate) mod id;
-pub(crate) mod lifetime;
-pub(crate) mod logged;
 pub(crate) mod params;
 pub(crate) mod unreserved;
-pub(crate) mod watch;

@@ -13,13 +13,12 @@ use utoipa::openapi::Paths;
 use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
 
-use super::middleware::access_log;
-use super::middleware::admission::{Admission, Policy};
-use super::middleware::gate::Access::{self, Erasing, Everyone, OfAllOwners, OfOwner, OfWatched, With};
-use super::middleware::gate::Gate;
-use super::middleware::guard::Guard;
-use super::middleware::measure;
-use super::request::body::{CSV, JSON, NDJSON};
+use super::admission::accept::{CSV, JSON, NDJSON};
+use super::admission::gate::Access::{self, Erasing, Everyone, OfAllOwners, OfOwner, OfWatched, With};
+use super::admission::gate::Gate;
+use super::admission::guard::Guard;
+use super::admission::layer::{Admission, Policy};
+use super::answer::{log, measures};
 use super::resources::history::live::several;
 use super::resources::history::{append, export, list, live, page, summary, upload};
 use super::resources::page_views::{reads, writes};
@@ -96,8 +95,8 @@ pub(crate) fn probes() -> Vec<RouteRow> {
 pub(crate) fn operators(gate: &Gate) -> Router<Arc<Api>> {
     probes().into_iter().fold(Router::new(), |router, ((_, paths, methods), access)| {
         let guard = Guard::layer(gate, gate.open.access(access));
-        measure::begin(methods_of(&paths), address(&paths));
-        router.route(address(&paths), methods.layer((map_response(access_log::of_probe), guard)))
+        measures::begin(methods_of(&paths), address(&paths));
+        router.route(address(&paths), methods.layer((map_response(log::of_probe), guard)))
     })
 }
 
@@ -109,7 +108,7 @@ pub(crate) fn v1(store: &Store, admission: &Arc<Admission>) -> Router<Arc<Api>> 
         rows.into_iter().fold(Router::new(), |router, (((_, paths, methods), access), policy)| {
             let address = address(&paths);
             let address = names.as_ref().map_or_else(|| address.to_owned(), |names| names.fill(address));
-            measure::begin(methods_of(&paths), &address);
+            measures::begin(methods_of(&paths), &address);
             router.route(&address, methods.layer(admission.layer(policy, access, histories)))
         })
     };

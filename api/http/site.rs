@@ -19,7 +19,7 @@ use pagebucket_model::domain::Scope;
 use serde_json::json;
 use utoipa_swagger_ui::Config;
 
-use super::middleware::gate::{Gate, METADATA};
+use super::admission::gate::{Gate, METADATA};
 use super::openapi::{self, Features, Filler, Version};
 use super::problem::{Problem, ProblemKind, Spec};
 use super::state::Api;

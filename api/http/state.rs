@@ -11,15 +11,15 @@ use pagebucket_model::domain::Clock;
 use pagebucket_page_views::PageViews;
 use tokio_util::sync::CancellationToken;
 
+use super::admission::client::Client;
+use super::admission::gate::Gate;
+use super::admission::lifetime::Lifetime;
+use super::admission::limits::Limits;
+use super::admission::permits::Permits;
+use super::admission::uploads::Uploads;
 use super::caching::reading::ReadTerms;
-use super::client::Client;
-use super::limits::permits::Permits;
-use super::limits::requests::Limits;
-use super::limits::uploads::Uploads;
-use super::middleware::gate::Gate;
 use super::middleware::hosts::Hosts;
 use super::pages::cache::Pages;
-use super::request::lifetime::Lifetime;
 
 /// The state of the routes.
 pub struct Api {

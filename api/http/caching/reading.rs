@@ -14,8 +14,8 @@ use pagebucket_engine::{Deadline, Engine};
 
 use super::control::{Caching, KeptBy};
 use super::etag::IfNoneMatch;
-use crate::limits::rate::ClientQuota;
-use crate::request::context::Granted;
+use crate::admission::context::Granted;
+use crate::admission::rate::ClientQuota;
 
 /// Server Timing, W3C.
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");

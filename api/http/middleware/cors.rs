@@ -10,8 +10,9 @@ use axum::http::{HeaderName, HeaderValue, Method, request::Parts};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::hosts::LOOPBACK;
-use crate::limits::rate;
-use crate::request::{id, params};
+use crate::admission::rate;
+use crate::answer::request_id;
+use crate::request::params;
 
 /// How many items a history has, as grids read it.
 pub(crate) const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
@@ -28,7 +29,7 @@ const ALLOWED: [HeaderName; 8] = [
     LAST_EVENT_ID,
     RANGE,
     params::IDEMPOTENCY_KEY,
-    id::HEADER,
+    request_id::HEADER,
 ];
 
 /// What scripts may read of an answer, besides what every browser shows them.
@@ -44,7 +45,7 @@ const EXPOSED: [HeaderName; 12] = [
     CONTENT_RANGE,
     TOTAL_COUNT,
     params::IDEMPOTENCY_REPLAYED,
-    id::HEADER,
+    request_id::HEADER,
 ];
 
 /// Whether one of these, each `*`, `localhost` or an origin, is this origin.

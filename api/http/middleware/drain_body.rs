@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 
-use crate::limits::requests::Limits;
+use crate::admission::limits::Limits;
 
 /// Marks an answer that continues to read the body.
 #[derive(Debug, Clone, Copy)]

@@ -11,16 +11,16 @@ use axum::http::{HeaderValue, Response, Version, header};
 use tower_service::Service;
 use tracing::Instrument;
 
-use super::access_log::{AccessLine, RefusalCounts};
-use super::compression;
 use super::drain_body::{self, StillRead};
-use super::measure::{Measured, Meters, Untimed};
-use super::service::{Middleware, ResponseFuture};
+use crate::admission::client::Proxies;
+use crate::admission::context::{RequestConnection, RequestContext};
+use crate::admission::limits::Limits;
+use crate::answer::compression;
+use crate::answer::log::{AccessLine, RefusalCounts, SentBy};
+use crate::answer::measures::{Measured, Meters, Untimed};
+use crate::answer::request_id::{self, RequestId};
 use crate::caching::etag;
-use crate::client::Proxies;
-use crate::limits::requests::Limits;
-use crate::request::context::{RequestConnection, RequestContext, SentBy};
-use crate::request::id::{self as request_id, RequestId};
+use crate::service::{Middleware, ResponseFuture};
 
 /// For a year from each answer browsers reach this host over TLS alone (RFC 6797).
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");

@@ -4,7 +4,7 @@ use pagebucket_model::domain::MAX_SAFE_INTEGER;
 use serde_json::{Map, Value, json};
 
 use super::visit::{each_operation, each_response, each_schema, elements, members};
-use crate::request::body::JSON;
+use crate::admission::accept::JSON;
 use crate::schemas::embedded;
 
 const REFERENCE: &str = "#/components/schemas/";

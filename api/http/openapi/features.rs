@@ -1,6 +1,6 @@
 //! What not every server does, as its document says.
 
-use crate::middleware::gate::{Access, Gate, OpenParts};
+use crate::admission::gate::{Access, Gate, OpenParts};
 
 /// What a server does that others do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

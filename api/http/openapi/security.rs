@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::{Paths, security::SecurityRequirement};
 
 use super::features::Features;
-use crate::middleware::gate::Access;
+use crate::admission::gate::Access;
 use crate::problem::{ProblemKind, responses};
 
 /// The name of the only security scheme.

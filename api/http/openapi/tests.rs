@@ -8,7 +8,7 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::{Features, Version, document_of};
-use crate::middleware::gate::{Access, OpenParts};
+use crate::admission::gate::{Access, OpenParts};
 use crate::problem::MEDIA_TYPE;
 use crate::routes::names::Names;
 use crate::routes::{RouteRow, address, of_histories, of_history, of_owners, of_page_views, probes, rows};

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::visit::{each_operation, each_schema, elements, members};
-use crate::request::body::{NDJSON, OCTETS};
+use crate::admission::accept::NDJSON;
+use crate::request::body::OCTETS;
 
 /// What a schema of 3.0 may have.
 const KEYWORDS: &str = "$ref additionalProperties allOf anyOf default deprecated description enum example exclusiveMaximum \

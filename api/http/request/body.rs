@@ -5,24 +5,13 @@ use axum::http::{HeaderMap, Uri, header};
 use http_body_util::BodyExt;
 use pagebucket_streams::ingest::BYTE_ORDER_MARK;
 
-use super::deadline;
-use crate::limits::requests::Limits;
+use crate::admission::accept::NDJSON;
+use crate::admission::deadline;
+use crate::admission::limits::Limits;
 use crate::problem::{Problem, ProblemKind};
-
-/// The media type of JSON (RFC 8259).
-pub(crate) const JSON: &str = "application/json";
-
-/// The media type of one JSON text per line. (<https://github.com/ndjson/ndjson-spec>)
-pub(crate) const NDJSON: &str = "application/x-ndjson";
 
 /// The media type of any bytes: of a body of lines in OpenAPI 3.0, which generators know no other word for.
 pub(crate) const OCTETS: &str = "application/octet-stream";
-
-/// The media type of Server-Sent Events (HTML, section "Server-sent events").
-pub(crate) const EVENTS: &str = "text/event-stream";
-
-/// The media type of CSV (RFC 4180).
-pub(crate) const CSV: &str = "text/csv";
 
 /// Expects a body of this media type; lines may also be sent as [`OCTETS`]. `advice` may say where to send
 /// others.

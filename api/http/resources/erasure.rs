@@ -19,10 +19,10 @@ use pagebucket_model::metric::ERASURES;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::client::Peer;
+use crate::admission::client::Peer;
+use crate::admission::context::{Granted, RequestContext};
+use crate::answer::logged::one_word;
 use crate::problem::{ErasureProblems, Problem};
-use crate::request::context::{Granted, RequestContext};
-use crate::request::logged::one_word;
 use crate::request::params::Address;
 use crate::schemas::{instant, owner_member};
 use crate::state::Api;

@@ -18,12 +18,12 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::links::Links;
+use crate::admission::context::Histories;
 use crate::caching::control::Caching;
 use crate::caching::reading::Reading;
 use crate::pages::item_schemas::Item;
 use crate::pages::item_view::ItemView;
 use crate::problem::{Problem, ReadProblems, SummaryProblems};
-use crate::request::context::Histories;
 use crate::request::params::{Address, ParameterReader, Params, in_query};
 use crate::schemas::{owner_id, whole};
 use crate::state::Api;

@@ -11,10 +11,10 @@ use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 use sha2::{Digest, Sha256};
 
+use crate::admission::accept;
+use crate::answer::compression::Whole;
 use crate::caching::control::EntityTag;
 use crate::caching::etag::IfNoneMatch;
-use crate::middleware::accept;
-use crate::middleware::compression::Whole;
 
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 pub(crate) const CSS: &str = "text/css; charset=utf-8";

@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
-use crate::http_client::{NoClient, cause, client, whole};
+use crate::auth::http_client::{NoClient, cause, client, whole};
 
 /// Time within which the issuer must answer.
 const ANSWER: Duration = Duration::from_secs(5);

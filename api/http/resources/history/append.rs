@@ -16,11 +16,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::path::Parameter;
 
-use crate::middleware::access_log::ItemCount;
+use crate::admission::accept::JSON;
+use crate::admission::context::Granted;
+use crate::answer::log::ItemCount;
 use crate::pages::item_schemas::{ItemBatch, ItemInput, MOST_ITEMS};
 use crate::problem::{AppendProblems, Problem, ProblemKind};
-use crate::request::body::{JSON, expect, read, upload_below, upload_beside};
-use crate::request::context::Granted;
+use crate::request::body::{expect, read, upload_below, upload_beside};
 use crate::request::params::{Address, IDEMPOTENCY_REPLAYED, KeyHeader, ParameterReader, Params, in_query};
 use crate::schemas::{instant, owner_member, whole};
 use crate::state::Api;

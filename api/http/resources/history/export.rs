@@ -6,7 +6,7 @@
 //! is disconnected by the server, so that its permit becomes free. The request's deadline applies to the head
 //! of the answer, not to the body. If the body cannot be completed, the connection ends without the last
 //! chunk. Every client can tell that such a body is incomplete, because clients of HTTP/1.0 are refused
-//! ([`crate::middleware::accept`]).
+//! ([`crate::admission::accept`]).
 
 use std::sync::Arc;
 
@@ -25,16 +25,16 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
 
-use crate::client::Client;
-use crate::limits::answer_memory::{Account, AnswerMemory, OWN};
-use crate::limits::permits::Permit;
-use crate::limits::rate::{Class, ClientQuota};
-use crate::middleware::access_log::ItemCount;
+use crate::admission::accept::NDJSON;
+use crate::admission::client::Client;
+use crate::admission::context::Granted;
+use crate::admission::lifetime::Lifetime;
+use crate::admission::permits::Permit;
+use crate::admission::rate::{Class, ClientQuota};
+use crate::answer::log::ItemCount;
+use crate::answer::memory::{Account, AnswerMemory, OWN};
 use crate::pages::item_schemas::ExportedItem;
 use crate::problem::{ExportProblems, Problem, ProblemKind};
-use crate::request::body::NDJSON;
-use crate::request::context::Granted;
-use crate::request::lifetime::Lifetime;
 use crate::request::params::{Address, ParameterReader, Params, dates, in_query};
 use crate::schemas::{date_time, schema, whole};
 use crate::state::Api;

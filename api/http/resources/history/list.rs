@@ -37,9 +37,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::admission::rate::of_search;
+use crate::answer::log::ItemCount;
 use crate::caching::reading::Reading;
-use crate::limits::rate::of_search;
-use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::Item;
 use crate::pages::item_view::ItemView;
 use crate::problem::{ListProblems, Problem, ProblemKind};

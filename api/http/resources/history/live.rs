@@ -20,10 +20,10 @@ use self::answer::{LivePermit, answer};
 use self::ids::EventIds;
 use self::params::LiveParams;
 use self::stream::{LiveStream, StreamClient, StreamPart};
-use crate::limits::answer_memory::Account;
+use crate::admission::context::Granted;
+use crate::admission::lifetime::Lifetime;
+use crate::answer::memory::Account;
 use crate::problem::{LiveProblems, Problem};
-use crate::request::context::Granted;
-use crate::request::lifetime::Lifetime;
 use crate::request::params::Address;
 use crate::state::Api;
 

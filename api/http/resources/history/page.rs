@@ -9,9 +9,9 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq};
 
+use crate::answer::log::ItemCount;
 use crate::caching::control::Caching;
 use crate::caching::reading::Reading;
-use crate::middleware::access_log::ItemCount;
 use crate::pages::item_schemas::PlacedItem;
 use crate::pages::item_view::StoredPage;
 use crate::problem::{ItemProblems, PageProblems, Problem, ProblemKind};

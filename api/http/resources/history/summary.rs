@@ -25,14 +25,15 @@ use sha2::{Digest, Sha256};
 
 use self::params::{MOST_POINTS, SummaryParams};
 use self::view::{SummaryPageView, SummaryPointView, not_declared};
+use crate::admission::address::decoded;
+use crate::admission::client::Client;
+use crate::admission::rate::of_search;
+use crate::answer::log::ItemCount;
 use crate::caching::control::Caching;
 use crate::caching::etag::weaken;
 use crate::caching::reading::Reading;
-use crate::client::Client;
-use crate::limits::rate::of_search;
-use crate::middleware::access_log::ItemCount;
 use crate::problem::{Problem, ProblemKind, SeriesProblems};
-use crate::request::params::{Address, decoded};
+use crate::request::params::Address;
 use crate::resources::links::Links;
 use crate::state::Api;
 

@@ -11,7 +11,7 @@
 //! upload ends before the drain does.
 //!
 //! Uploads have permits of their own (`--max-uploads`), so that they never keep other requests out
-//! ([`crate::middleware::admission`]). They share one memory budget ([`crate::limits::uploads`]).
+//! ([`crate::admission`]). They share one memory budget ([`crate::admission::uploads`]).
 //!
 //! The answer accounts for every line: stored, refused, unknown or not stored ([`ending`]). It is one
 //! summary, or one outcome a line ([`outcomes`]).

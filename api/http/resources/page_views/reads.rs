@@ -19,13 +19,13 @@ use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
 use super::params::{BucketParams, SeriesParams, TopParams};
+use crate::admission::accept::JSON;
+use crate::admission::client::Client;
+use crate::admission::permits::Permit;
+use crate::admission::rate::of_search;
+use crate::answer::compression::AtOnce;
 use crate::caching::reading::Reading;
-use crate::client::Client;
-use crate::limits::permits::Permit;
-use crate::limits::rate::of_search;
-use crate::middleware::compression::AtOnce;
 use crate::problem::{BucketProblems, Problem, ProblemKind, ReadProblems};
-use crate::request::body::JSON;
 use crate::schemas::{instant, page_path, resolution, schema};
 use crate::state::Api;
 

@@ -16,9 +16,10 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::admission::accept::{JSON, NDJSON};
+use crate::admission::context::Granted;
 use crate::problem::{CountProblems, PreallocationProblems, Problem, ProblemKind};
-use crate::request::body::{JSON, NDJSON, expect, read, upload_below, upload_beside};
-use crate::request::context::Granted;
+use crate::request::body::{expect, read, upload_below, upload_beside};
 use crate::request::params::{IDEMPOTENCY_KEY, ParameterReader};
 use crate::schemas::{date_time, instant, many, new_date, page_path, whole};
 use crate::state::Api;

@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use pagebucket_model::domain::{Invalid, Limit, Order, Position, SeqRange, Totals};
 
-use crate::middleware::compression::ContentRange;
+use crate::answer::compression::ContentRange;
 use crate::middleware::cors::TOTAL_COUNT;
 
 /// At most `limit` items after the first `offset` in the order.

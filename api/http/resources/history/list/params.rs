@@ -12,7 +12,8 @@ use utoipa::openapi::path::Parameter;
 
 use super::filters::{Filter, filters};
 use super::offset_range::{OffsetRange, requested};
-use crate::request::params::{ParameterReader, Params, WAIT, dates, in_header, in_query};
+use crate::admission::address::WAIT;
+use crate::request::params::{ParameterReader, Params, dates, in_header, in_query};
 use crate::schemas::{date_time, ordinal, schema, whole};
 
 /// What a listing shows.

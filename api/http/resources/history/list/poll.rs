@@ -17,11 +17,11 @@ use tokio::time::sleep;
 
 use super::params::Poll;
 use super::plan::Listing;
+use crate::admission::address::{WAIT, gives};
+use crate::admission::deadline;
+use crate::admission::lifetime::Lifetime;
 use crate::caching::reading::Reading;
 use crate::problem::Problem;
-use crate::request::deadline;
-use crate::request::lifetime::Lifetime;
-use crate::request::params::{WAIT, gives};
 use crate::state::Api;
 
 /// How long a request may wait: as long as its client may send another one.

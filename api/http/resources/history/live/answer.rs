@@ -11,11 +11,11 @@ use axum::response::{IntoResponse, Response};
 use pagebucket_model::metric::LIVE_RESUMES;
 
 use super::stream::LiveStream;
-use crate::limits::permits::LongPermit;
-use crate::middleware::compression::Whole;
-use crate::middleware::measure::Untimed;
-use crate::request::body::EVENTS;
-use crate::request::context::RequestContext;
+use crate::admission::accept::EVENTS;
+use crate::admission::context::RequestContext;
+use crate::admission::permits::LongPermit;
+use crate::answer::compression::Whole;
+use crate::answer::measures::Untimed;
 
 /// nginx passes an answer with this header on as it comes.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");

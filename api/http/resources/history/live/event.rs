@@ -10,9 +10,9 @@ use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, OwnerMember, Totals};
 use serde_json::{Map, Value, json};
 
+use crate::admission::watch::WATCH;
 use crate::pages::item_view::write_items;
 use crate::problem::Problem;
-use crate::request::watch::WATCH;
 use crate::resources::owners::{OwnerView, TotalsView};
 
 /// A line that says nothing, so that proxies and clients see that the connection lives.

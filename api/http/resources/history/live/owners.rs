@@ -12,10 +12,10 @@ use utoipa::openapi::path::Parameter;
 use super::answer::{LivePermit, answer};
 use super::params::{last_event, last_event_documented, last_event_parameter};
 use super::stream::{LiveStream, StreamClient};
-use crate::limits::answer_memory::Account;
+use crate::admission::context::Granted;
+use crate::admission::lifetime::Lifetime;
+use crate::answer::memory::Account;
 use crate::problem::{OwnersLiveProblems, ParameterFault, Problem, ProblemKind};
-use crate::request::context::Granted;
-use crate::request::lifetime::Lifetime;
 use crate::request::params::{Address, ParameterReader, Params};
 use crate::state::Api;
 

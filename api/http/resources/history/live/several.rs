@@ -19,13 +19,13 @@ use super::answer::{LivePermit, answer};
 use super::ids::{EventIds, positions};
 use super::params::{last_event, last_event_documented};
 use super::stream::{LiveStream, StreamClient, StreamPart};
-use crate::limits::answer_memory::Account;
-use crate::limits::rate::Class;
+use crate::admission::context::{Granted, Histories};
+use crate::admission::lifetime::Lifetime;
+use crate::admission::rate::Class;
+use crate::admission::watch::{WATCH, WatchedHistory};
+use crate::answer::memory::Account;
 use crate::problem::{Problem, ReadProblems};
-use crate::request::context::{Granted, Histories};
-use crate::request::lifetime::Lifetime;
 use crate::request::params::{ParameterReader, given, in_query};
-use crate::request::watch::{WATCH, WatchedHistory};
 use crate::schemas::schema;
 use crate::state::Api;
 

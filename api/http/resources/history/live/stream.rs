@@ -25,12 +25,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::{self, EndReason};
 use super::ids::EventIds;
-use crate::limits::answer_memory::{Account, AnswerMemory, OWN_WITHOUT_PERMIT};
-use crate::limits::permits::LongPermit;
-use crate::limits::rate::{Class, ClientQuota};
-use crate::middleware::access_log::ItemCount;
+use crate::admission::lifetime::Lifetime;
+use crate::admission::permits::LongPermit;
+use crate::admission::rate::{Class, ClientQuota};
+use crate::answer::log::ItemCount;
+use crate::answer::memory::{Account, AnswerMemory, OWN_WITHOUT_PERMIT};
 use crate::problem::Problem;
-use crate::request::lifetime::Lifetime;
 use crate::state::Api;
 
 /// How long a stream is silent at most.
@@ -330,8 +330,8 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
-    use crate::client::Client;
-    use crate::limits::permits::Permits;
+    use crate::admission::client::Client;
+    use crate::admission::permits::Permits;
 
     /// A stream in which nothing happens, which may last this long and be silent this long.
     fn quiet(age: Duration, silence: Duration) -> (LiveStream, watch::Sender<u64>) {

@@ -12,8 +12,8 @@ use pagebucket_streams::ingest::{Bad, Chunk, LONGEST_ROW, Line, Row, Splitter, U
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
-use crate::limits::rate::{Class, ClientQuota};
-use crate::request::lifetime::Lifetime;
+use crate::admission::lifetime::Lifetime;
+use crate::admission::rate::{Class, ClientQuota};
 
 /// Most faults that are listed for one line. A line of 64 KiB may have ten thousand.
 const MOST_FAULTS: usize = 10;

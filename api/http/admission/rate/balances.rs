@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use hashlink::LruCache;
 use parking_lot::Mutex;
 
-use crate::client::Client;
+use crate::admission::client::Client;
 
 /// Most bursts that a client may owe.
 const MOST_OWED: u32 = 10;

@@ -4,9 +4,9 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 
+use super::context::RequestContext;
 use super::gate::{Access, AccessRequest, Gate, answer_to};
-use super::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
-use crate::request::context::RequestContext;
+use crate::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
 
 /// Decides on the requests to a route.
 #[derive(Clone)]

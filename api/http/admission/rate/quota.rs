@@ -8,7 +8,7 @@ use std::time::Instant;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::limits::{Class, RateLimits, refusal, seconds};
-use crate::client::Client;
+use crate::admission::client::Client;
 use crate::problem::Problem;
 
 /// The limit (draft-ietf-httpapi-ratelimit-headers-11): the units of a full bucket, and the seconds in which

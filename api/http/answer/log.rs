@@ -15,12 +15,12 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
 use hyper::body::Frame;
+use pagebucket_model::domain::Principal;
 use tracing::Level;
 
+use super::logged;
+use super::request_id::RequestId;
 use crate::problem::ProblemKind;
-use crate::request::context::SentBy;
-use crate::request::id::RequestId;
-use crate::request::logged;
 pub(crate) use refusals::RefusalCounts;
 
 /// Most bytes of a method: those that are standard are shorter.
@@ -44,6 +44,10 @@ pub(crate) struct RefusedFor {
     /// Whose token or key it has, if that is known.
     pub name: Option<Arc<str>>,
 }
+
+/// The client of an answered request, as an extension of the answer: for the log.
+#[derive(Debug, Clone)]
+pub(crate) struct SentBy(pub Arc<Principal>);
 
 /// The number of items that an answer has, or that its request has stored: an extension of the answer. A
 /// stream adds to it until it ends.

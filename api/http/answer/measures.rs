@@ -1,16 +1,14 @@
-//! Counts and times requests, by method, route and status; and counts those that are under way.
+//! Counts and times requests, by method, route and status.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::metrics::{Counter, Gauge, Histogram};
+use ::metrics::{Counter, Histogram};
 use axum::extract::{MatchedPath, Request};
 use axum::http::StatusCode;
-use pagebucket_model::metric::{CLIENT_REQUESTS, REQUEST_SECONDS, REQUESTS, UNDER_WAY};
+use pagebucket_model::metric::{CLIENT_REQUESTS, REQUEST_SECONDS, REQUESTS};
 use parking_lot::RwLock;
-
-use crate::limits::rate::Class;
 
 /// Marks an answer whose time says nothing, as that of a live stream or a long poll: the histogram of
 /// durations does not have it.
@@ -41,42 +39,6 @@ pub(crate) fn begin(methods: impl Iterator<Item = &'static str>, route: &str) {
                 metrics::counter!(REQUESTS, "method" => method, "route" => route.to_owned(), "status" => status),
             );
         }
-    }
-}
-
-/// How many requests are under way, by what they count as.
-pub(crate) struct Gauges {
-    appends: Gauge,
-    reads: Gauge,
-    streams: Gauge,
-}
-
-/// A request that is under way until this is dropped.
-pub(crate) struct UnderWay(Gauge);
-
-impl Default for Gauges {
-    fn default() -> Self {
-        let of = |class: Class| metrics::gauge!(UNDER_WAY, "class" => class.name());
-        Self { appends: of(Class::Appends), reads: of(Class::Reads), streams: of(Class::Streams) }
-    }
-}
-
-impl Gauges {
-    /// Counts a request of this class.
-    pub(crate) fn count(&self, class: Class) -> UnderWay {
-        let gauge = match class {
-            Class::Appends => &self.appends,
-            Class::Reads | Class::SignIn => &self.reads,
-            Class::Streams => &self.streams,
-        };
-        gauge.increment(1);
-        UnderWay(gauge.clone())
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.decrement(1);
     }
 }
 

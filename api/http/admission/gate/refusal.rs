@@ -9,10 +9,9 @@ use axum::response::{IntoResponse, Response};
 use pagebucket_model::domain::{Principal, Scope};
 use pagebucket_model::metric::REFUSALS;
 
+use crate::answer::log::{RefusedFor, SentBy};
 use crate::auth::Refusal;
-use crate::middleware::access_log::RefusedFor;
 use crate::problem::{Problem, ProblemKind};
-use crate::request::context::SentBy;
 
 /// The address of the metadata of this server as a resource of OAuth (RFC 9728).
 pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";

@@ -3,7 +3,7 @@
 //! It is made before the parameters are parsed, and before anything that is stored is read, except the record
 //! of an API key. So a refusal says nothing about histories.
 
-mod answer;
+mod refusal;
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, Method, header};
 use pagebucket_model::domain::{Clock, Principal, Scope};
 
+use super::client::{Client, Proxies};
+use super::context::RequestContext;
+use super::lifetime::Lifetime;
+use super::permits::{Permit, Permits};
+use super::rate::RateLimits;
 use crate::auth::jwt::Jwt;
 use crate::auth::{Authenticator, Check};
-use crate::client::{Client, Proxies};
-use crate::limits::permits::{Permit, Permits};
-use crate::limits::rate::RateLimits;
 use crate::problem::Problem;
-use crate::request::context::RequestContext;
-use crate::request::lifetime::Lifetime;
-use answer::Denial;
-pub(crate) use answer::{METADATA, RefusedRequest, answer_to};
+use refusal::Denial;
+pub(crate) use refusal::{METADATA, RefusedRequest, answer_to};
 
 /// Most API keys that are looked up at once, and most tokens that wait at once for the issuer's keys. Their
 /// clients are not known yet, so one address has a quarter.

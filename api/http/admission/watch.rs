@@ -6,7 +6,7 @@ use pagebucket_engine::Engine;
 use pagebucket_engine::live::LiveStart;
 use pagebucket_model::domain::{Invalid, OwnerId, Position};
 
-use super::params::{QueryValue, pairs};
+use super::address::{QueryValue, pairs};
 
 /// The name of the parameter.
 pub(crate) const WATCH: &str = "watch";

@@ -1,5 +1,5 @@
-//! Who is counted, for rate limits ([`crate::limits::rate`]) and permits ([`crate::limits::permits`]): a
-//! principal, or an address.
+//! Who is counted, for rate limits ([`super::rate`]) and permits ([`super::permits`]): a principal, or an
+//! address.
 
 mod forwarded;
 

@@ -18,20 +18,20 @@ use pagebucket_engine::internal::QueueClient;
 use pagebucket_model::definition::Owner;
 use tokio_util::sync::CancellationToken;
 
-use super::accept;
+use super::accept::{self, EVENTS, JSON};
+use super::address::{AddressedOwner, WAIT, gives};
+use super::client::Client;
+use super::context::RequestContext;
+use super::deadline::{self, Times};
 use super::gate::{Access, AccessRequest, Gate, answer_to};
-use super::measure::{Gauges, UnderWay, Untimed};
-use super::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
-use crate::client::Client;
-use crate::limits::answer_memory::WithPermit;
-use crate::limits::permits::{LongPermit, Permit, Permits};
-use crate::limits::rate::{Class, ClientQuota};
+use super::permits::{LongPermit, Permit, Permits};
+use super::rate::{Class, ClientQuota};
+use super::under_way::{Gauges, UnderWay};
+use super::watch;
+use crate::answer::measures::Untimed;
+use crate::answer::memory::WithPermit;
 use crate::problem::{Problem, ProblemKind};
-use crate::request::body::{EVENTS, JSON};
-use crate::request::context::RequestContext;
-use crate::request::deadline::{self, Times};
-use crate::request::params::{AddressedOwner, WAIT, gives};
-use crate::request::watch;
+use crate::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
 
 /// What a route answers, and how long that may take. It is given where the route is registered.
 #[derive(Debug, Clone, Copy)]
@@ -272,7 +272,7 @@ mod tests {
     use tower_service::Service;
 
     use super::*;
-    use crate::request::context::RequestConnection;
+    use crate::admission::context::RequestConnection;
 
     #[tokio::test]
     async fn live_streams_and_long_polls_outlast_other_requests() {

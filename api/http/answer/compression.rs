@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Collected};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 
-use crate::limits::answer_memory::AnswerMemory;
+use super::memory::AnswerMemory;
 
 /// Marks an answer that must not be compressed.
 #[derive(Clone, Copy)]

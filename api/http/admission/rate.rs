@@ -6,7 +6,7 @@
 //! only afterwards is owed ([`ClientQuota::owe`]). A request never costs more than the burst, so a full
 //! bucket suffices for any. Streams wait instead of being refused ([`ClientQuota::pace`]).
 //!
-//! A client is a principal, or an address where clients are not authenticated ([`crate::client`]). The
+//! A client is a principal, or an address where clients are not authenticated ([`super::client`]). The
 //! buckets of each class take bounded memory, however many clients come ([`balances`]).
 
 mod balances;

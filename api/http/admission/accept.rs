@@ -18,7 +18,18 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
 use crate::problem::{Problem, ProblemKind};
-use crate::request::body::{EVENTS, JSON};
+
+/// The media type of JSON (RFC 8259).
+pub(crate) const JSON: &str = "application/json";
+
+/// The media type of one JSON text per line. (<https://github.com/ndjson/ndjson-spec>)
+pub(crate) const NDJSON: &str = "application/x-ndjson";
+
+/// The media type of Server-Sent Events (HTML, section "Server-sent events").
+pub(crate) const EVENTS: &str = "text/event-stream";
+
+/// The media type of CSV (RFC 4180).
+pub(crate) const CSV: &str = "text/csv";
 
 /// Refuses clients of HTTP/1.0 if the answer is streamed, clients that exclude JSON or events if it has
 /// these, and clients that exclude every encoding that the server can send.

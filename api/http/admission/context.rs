@@ -12,12 +12,12 @@ use pagebucket_engine::internal::QueueClient;
 use pagebucket_engine::{Deadline, Engine};
 use pagebucket_model::domain::{Invalid, OwnerId, Principal};
 
+use super::client::Peer;
 use super::deadline;
-use super::id::RequestId;
-use crate::client::Peer;
-use crate::limits::answer_memory::Account;
-use crate::limits::permits::LongPermit;
-use crate::limits::rate::ClientQuota;
+use super::permits::LongPermit;
+use super::rate::ClientQuota;
+use crate::answer::memory::Account;
+use crate::answer::request_id::RequestId;
 
 /// The connection that a request came over. The server adds it to each request as an extension.
 #[derive(Debug, Clone)]
@@ -136,7 +136,3 @@ impl<S: Sync> FromRequestParts<S> for Histories {
         Ok(Self(histories.expect("each route of owners is mounted with its histories")))
     }
 }
-
-/// The client of an answered request, as an extension of the answer: for the log.
-#[derive(Debug, Clone)]
-pub(crate) struct SentBy(pub Arc<Principal>);

@@ -7,7 +7,7 @@ use axum::http::HeaderValue;
 use pagebucket_model::metric::{RATE_CLIENTS, RATE_LIMITED};
 
 use super::balances::{Balances, Short};
-use crate::client::Client;
+use crate::admission::client::Client;
 use crate::problem::{Problem, ProblemKind};
 
 /// What a bucket holds unless the operator chooses: what is refilled in this time.

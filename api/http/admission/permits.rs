@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::client::Client;
+use super::client::Client;
 use crate::problem::{Problem, ProblemKind};
 
 /// Into how many shares the permits are divided. One client has at most one of them.
