@@ -9,6 +9,7 @@ WORKDIR /src
 # Builds the dependencies with empty sources. Only a change of a Cargo.toml or of Cargo.lock makes this layer out of date.
 COPY Cargo.toml Cargo.lock ./
 COPY api/model/Cargo.toml api/model/
+COPY api/embedded/Cargo.toml api/embedded/
 COPY api/engine/Cargo.toml api/engine/
 COPY api/page_views/Cargo.toml api/page_views/
 COPY api/streams/Cargo.toml api/streams/
@@ -16,7 +17,7 @@ COPY api/http/Cargo.toml api/http/
 # cargo reads the manifests of all members, also of those that it does not build.
 COPY tests/macros/Cargo.toml tests/macros/
 RUN mkdir api/cli \
- && touch api/model/lib.rs api/engine/lib.rs api/page_views/lib.rs api/streams/lib.rs api/http/lib.rs api/cli/lib.rs \
+ && touch api/model/lib.rs api/embedded/lib.rs api/engine/lib.rs api/page_views/lib.rs api/streams/lib.rs api/http/lib.rs api/cli/lib.rs \
     tests/macros/lib.rs \
  && echo 'fn main() {}' > api/cli/main.rs \
  && cargo build --release --locked --bin pagebucket \

@@ -1,6 +1,6 @@
 //! The run's own mongod: a replica set of one node, with its data in a temporary directory.
 //!
-//! Not `pagebucket::embedded`, whose cache of 0.5 GB suits a desk: here several databases are compared, and
+//! Not `pagebucket_embedded`, whose cache of 0.5 GB suits a desk: here several databases are compared, and
 //! none should be slow because the others have filled the cache.
 
 use std::net::TcpListener;
@@ -33,7 +33,7 @@ impl Mongod {
     /// Starts the one that `MONGOD` names, or that is found.
     pub async fn start() -> Result<Self> {
         let named = std::env::var_os("MONGOD").map(PathBuf::from);
-        let binary = pagebucket::embedded::find_mongod(named.as_deref())?;
+        let binary = pagebucket_embedded::find_mongod(named.as_deref())?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let directory = std::env::temp_dir().join(format!("pagebucket-bench-{}-{port}", std::process::id()));
         let data = directory.join("data");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
 use mongodb::Client;
-use pagebucket::embedded::{self, Embedded, Options, Role};
+use pagebucket_embedded::{Embedded, EmbeddedError, Options, Role};
 use tokio::time::{sleep, timeout};
 
 use crate::harness::{PATIENCE, mongod_on, skip, test};
@@ -262,14 +262,18 @@ pub async fn tells_why_mongod_does_not_start() {
 /// The sentence for none at all is a unit test, since PATH belongs to the whole process.
 #[test]
 pub async fn says_what_to_do_without_a_mongod() {
-    let options = Options { data_dir: "/nowhere/data".into(), mongod: Some("/nowhere/mongod".into()) };
-    let error = embedded::start(&options, Role::Server).await.expect_err("there is none");
+    let options = options("/nowhere/data".into(), "/nowhere/mongod".into());
+    let error = pagebucket_embedded::start(&options, Role::Server).await.expect_err("there is none");
     assert_eq!(
         error.to_string(),
         "--mongod or MONGOD names /nowhere/mongod, which is not an executable file: correct it, or leave it out to \
          search for a mongod"
     );
     assert!(!Path::new("/nowhere").exists(), "nothing is made before it is needed");
+}
+
+fn options(data_dir: PathBuf, mongod: PathBuf) -> Options {
+    Options { data_dir, mongod: Some(mongod), start_task: |_, work| tokio::spawn(work) }
 }
 
 /// A data directory of a test's own, removed at its end, and the mongod to run there.
@@ -282,7 +286,7 @@ impl Place {
     pub fn new() -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let named = std::env::var_os("MONGOD").map(PathBuf::from);
-        let mongod = match embedded::find_mongod(named.as_deref()) {
+        let mongod = match pagebucket_embedded::find_mongod(named.as_deref()) {
             Ok(mongod) => mongod,
             Err(error) => {
                 skip("the private mongod", &error.to_string());
@@ -292,11 +296,11 @@ impl Place {
         let name =
             format!("pagebucket-embedded-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let data_dir = std::env::temp_dir().join(name);
-        Some(Self { options: Options { data_dir, mongod: Some(mongod) } })
+        Some(Self { options: options(data_dir, mongod) })
     }
 
-    async fn start(&self, role: Role) -> Result<Embedded, embedded::EmbeddedError> {
-        embedded::start(&self.options, role).await
+    async fn start(&self, role: Role) -> Result<Embedded, EmbeddedError> {
+        pagebucket_embedded::start(&self.options, role).await
     }
 
     pub async fn serve(&self) -> Embedded {

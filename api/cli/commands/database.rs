@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use futures_util::future::OptionFuture;
+use pagebucket_embedded::{Embedded, Role};
+use pagebucket_engine::internal::tasks;
 use pagebucket_engine::{
     Capacity, ConnectError, ConnectionSettings, Engine, MigrationError, Store, Topology,
 };
@@ -13,7 +15,6 @@ use pagebucket_model::domain::{Clock, Invalid, OwnerId};
 
 use super::exit::{Failure, Signals};
 use crate::config::{CapacityArgs, DatabaseArgs, HistoriesArgs, MongodbUri};
-use crate::embedded::{self, Embedded, Role};
 
 /// A database to use, and the private mongod that it may be in.
 pub(crate) struct Opened {
@@ -44,8 +45,12 @@ pub(crate) async fn open(
     let (uri, embedded) = match server(args) {
         Some(uri) => (uri.to_owned(), None),
         None => {
-            let options = embedded::Options { data_dir: args.data_dir.clone(), mongod: args.mongod.clone() };
-            let embedded = embedded::start(&options, role)
+            let options = pagebucket_embedded::Options {
+                data_dir: args.data_dir.clone(),
+                mongod: args.mongod.clone(),
+                start_task: |name, work| tasks::start(name, work),
+            };
+            let embedded = pagebucket_embedded::start(&options, role)
                 .await
                 .map_err(|error| Failure::Database(error.to_string()))?;
             (embedded.uri().to_owned(), Some(embedded))

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use pagebucket_embedded::Role;
 use pagebucket_engine::Deadline;
 use pagebucket_engine::internal::COMMAND;
 use pagebucket_model::domain::Clock;
@@ -15,7 +16,6 @@ use super::exit::{Failure, Signals};
 use super::gate_from_flags;
 use super::terminal::{print, write};
 use crate::config::{AuthArgs, CapacityArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerConfig, heading};
-use crate::embedded::Role;
 use crate::server::{self, ServeError, Server};
 
 /// Flags of `serve`.

@@ -24,7 +24,7 @@ impl Here {
     /// `None`, said aloud, where there is no mongod.
     pub(super) fn new() -> Option<Self> {
         let named = std::env::var_os("MONGOD").map(PathBuf::from);
-        match pagebucket::embedded::find_mongod(named.as_deref()) {
+        match pagebucket_embedded::find_mongod(named.as_deref()) {
             Ok(mongod) => Some(Self { directory: empty_directory(), mongod }),
             Err(error) => {
                 skip("commands with a private mongod", &error.to_string());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
 use mongodb::error::ErrorKind;
-use pagebucket::embedded::Role;
+use pagebucket_embedded::Role;
 
 use super::{Place, client, command, is_primary, store, stored, until};
 use crate::harness::{skip, test};

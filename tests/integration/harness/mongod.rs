@@ -111,7 +111,7 @@ impl Source {
         if let Ok(image) = std::env::var("MONGO_IMAGE") {
             return Self::Image(image);
         }
-        match pagebucket::embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref()) {
+        match pagebucket_embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref()) {
             Err(_) if engine_answers() => Self::Image(DEFAULT_IMAGE.to_owned()),
             found => Self::Binary(found.expect("a container engine, or a mongod: see scripts/test")),
         }
@@ -234,7 +234,7 @@ impl Mongod {
     /// A process whose clock a test steps, with replication or without it. It has to be removed.
     pub async fn with_stepped_clock(replicated: bool) -> (Self, SteppedClock) {
         let binary =
-            pagebucket::embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref());
+            pagebucket_embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref());
         let (port, arguments) = (free_port(), if replicated { REPLICATION } else { &[] });
         let clock = SteppedClock::new(&format!("pagebucket-test-{}-{port}", std::process::id()));
         let process = Process::new(binary.expect("a mongod: see scripts/fetch-mongod"), port, arguments);
@@ -269,7 +269,7 @@ impl Mongod {
         let arguments = if failing { MEMBER_AND_TEST_COMMANDS } else { MEMBER };
         let port = free_port();
         let binary =
-            pagebucket::embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref());
+            pagebucket_embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref());
         let backend = match (binary, Source::choose()) {
             (Err(_), Source::Image(image)) => {
                 let container = container(&image, port, arguments).with_network("host");
@@ -296,7 +296,7 @@ impl Mongod {
             }
             Source::Binary(binary) => Backend::Process(Box::new(Process::new(binary, port, arguments))),
             Source::Given(_) => {
-                let binary = pagebucket::embedded::find_mongod(None)
+                let binary = pagebucket_embedded::find_mongod(None)
                     .expect("a mongod to harm: see scripts/fetch-mongod");
                 Backend::Process(Box::new(Process::new(binary, port, arguments)))
             }

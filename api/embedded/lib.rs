@@ -32,6 +32,8 @@
 //! pagebucket refuses a data directory that another user owns or can write to, because that user could put
 //! any file there. The directory itself and `db` may be symbolic links to directories that satisfy the same
 //! rule. Files in the data directory are opened without following links.
+//!
+//! It never names the engine. Its errors name flags of the program, because its users read them.
 
 mod binary;
 mod claim;
@@ -44,7 +46,8 @@ mod secret;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pagebucket_engine::internal::tasks;
+use futures_util::future::BoxFuture;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -70,6 +73,9 @@ const ANNOUNCE: Duration = Duration::from_secs(2);
 /// Maximum number of starts of mongod when another process takes its port or its data each time.
 const TRIES: usize = 3;
 
+/// Starts a task by its name, and reports its panic.
+pub type StartTask = fn(&'static str, BoxFuture<'static, ()>) -> JoinHandle<()>;
+
 /// Data directory and program of the private mongod.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -77,6 +83,8 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// The program that `--mongod` or `MONGOD` names. Without it PATH and the project's cache are searched.
     pub mongod: Option<PathBuf>,
+    /// Starts the task that watches mongod.
+    pub start_task: StartTask,
 }
 
 /// A mongod that is primary: a child of this process, or of the server that owns the data directory.
@@ -108,7 +116,9 @@ pub async fn start(options: &Options, role: Role) -> Result<Embedded, EmbeddedEr
     let directory = layout.root.display().to_string();
     loop {
         let holder = match claim::take(&layout, role)? {
-            Claimed::Ours(claim) => return own(&binary?, layout, claim, began + START).await,
+            Claimed::Ours(claim) => {
+                return own(&binary?, layout, claim, began + START, options.start_task).await;
+            }
             Claimed::By(holder) => holder,
         };
         let name = Holder::name(holder.as_ref());
@@ -169,6 +179,7 @@ async fn own(
     layout: Layout,
     claim: Claim,
     deadline: Instant,
+    start_task: StartTask,
 ) -> Result<Embedded, EmbeddedError> {
     let secrets = Secrets::kept_or_new(&layout)?;
     let mut tries = 1;
@@ -194,7 +205,8 @@ async fn own(
     info!(port, password_file = %password.display(), mongod = %binary.display(), "the private mongod is primary");
     let (stop, binary) = (CancellationToken::new(), binary.to_owned());
     let watch = Supervised { mongod, replica, binary, layout, claim }.run(stop.clone());
-    let supervisor = Some((stop, AbortOnDropHandle::new(tasks::start("private-mongod", watch))));
+    let task = start_task("private-mongod", Box::pin(watch));
+    let supervisor = Some((stop, AbortOnDropHandle::new(task)));
     Ok(Embedded { uri: uri(port, &secrets.password), supervisor })
 }
 
