@@ -19,6 +19,7 @@ use std::time::Duration;
 use clap::builder::{Resettable, TypedValueParser};
 use clap::{Args, Command, ValueEnum};
 use pagebucket_model::domain::{Invalid, ReadPreference};
+use pagebucket_server::{CertificateFiles, ServerConfig};
 
 use log_filter::log_filter;
 
@@ -154,7 +155,7 @@ impl MongodbUri {
 
 /// How a server listens, and what it serves.
 #[derive(Args, Debug, Clone)]
-pub struct ServerConfig {
+pub struct ServerArgs {
     /// Address to listen on, or a port of 127.0.0.1 alone.
     ///
     /// Port 0 takes a free port. The server prints its address.
@@ -208,9 +209,26 @@ pub struct ServerConfig {
     pub drain_delay: u64,
 }
 
-impl Default for ServerConfig {
+impl Default for ServerArgs {
     fn default() -> Self {
         defaults()
+    }
+}
+
+impl From<&ServerArgs> for ServerConfig {
+    fn from(args: &ServerArgs) -> Self {
+        let TlsArgs { tls_cert, tls_key } = args.tls.clone();
+        Self {
+            listen: args.listen,
+            certificate: tls_cert
+                .zip(tls_key)
+                .map(|(certificate, key)| CertificateFiles { certificate, key }),
+            max_connections: args.max_connections as usize,
+            max_connections_per_address: args.max_connections_per_address,
+            header_timeout: Duration::from_secs(args.header_timeout),
+            write_timeout: Duration::from_secs(args.write_timeout),
+            drain_delay: Duration::from_secs(args.drain_delay),
+        }
     }
 }
 

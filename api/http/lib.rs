@@ -39,7 +39,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
-pub use admission::client::{Peer, Proxies};
+pub use admission::client::Proxies;
 pub use admission::context::RequestConnection;
 pub use admission::deadline::REQUEST;
 pub use admission::gate::{ExplorerClient, Gate, OpenParts};

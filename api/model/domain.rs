@@ -12,6 +12,7 @@ mod json;
 mod number;
 mod owner;
 mod page;
+mod peer;
 mod read_preference;
 mod window;
 
@@ -24,5 +25,6 @@ pub use json::{Json, Member, NotJson};
 pub use number::MAX_SAFE_INTEGER;
 pub use owner::{OwnerId, OwnerMember, OwnerType, UUID_RULE, is_uuid};
 pub use page::{PageNumber, PageSize, Seq, SeqRange, Totals};
+pub use peer::Peer;
 pub use read_preference::ReadPreference;
 pub use window::{Cursor, Limit, Order, Position, Span, Wait, Window};

@@ -11,7 +11,7 @@ use axum::{Json, Router};
 use futures_util::TryStreamExt;
 use mongodb::bson::{DateTime, Document, doc, oid::ObjectId};
 use mongodb::{Collection, Database};
-use pagebucket::config::ServerConfig;
+use pagebucket::config::ServerArgs;
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::Clock;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         let database = bench.mongod.database(&name).await?;
         let server = if label.starts_with("ours") {
             let store = bench.mongod.store_of(&name, definitions.clone()).await?;
-            let change = |config: &mut ServerConfig| {
+            let change = |config: &mut ServerArgs| {
                 if label == "ours, cache off" {
                     config.api.page_cache = 0;
                 }

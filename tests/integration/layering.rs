@@ -12,7 +12,7 @@ use files::Files;
 use names::Sources;
 
 /// The crates, each a directory of `api`.
-const CRATES: [&str; 7] = ["cli", "embedded", "engine", "http", "model", "page_views", "streams"];
+const CRATES: [&str; 8] = ["cli", "embedded", "engine", "http", "model", "page_views", "server", "streams"];
 
 /// What a reader takes in at a glance.
 const MOST_IN_A_ROOM: usize = 16;

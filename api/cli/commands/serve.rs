@@ -1,5 +1,9 @@
 //! `serve`: runs the server until a signal.
 
+mod gate_from_flags;
+mod housekeeping;
+mod service;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,12 +15,12 @@ use pagebucket_model::domain::Clock;
 use tokio::net::TcpSocket;
 use tokio_util::sync::CancellationToken;
 
+pub use self::service::{ServeError, Service};
+
 use super::database::{self, Opened, Unready};
 use super::exit::{Failure, Signals};
-use super::gate_from_flags;
 use super::terminal::{print, write};
-use crate::config::{AuthArgs, CapacityArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerConfig, heading};
-use crate::server::{self, ServeError, Server};
+use crate::config::{AuthArgs, CapacityArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs, heading};
 
 /// Flags of `serve`.
 #[derive(Args, Debug)]
@@ -26,7 +30,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     capacity: CapacityArgs,
     #[command(flatten)]
-    server: ServerConfig,
+    server: ServerArgs,
     #[command(flatten)]
     auth: AuthArgs,
     #[command(flatten)]
@@ -64,9 +68,9 @@ pub(crate) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     // Signals come first, so that an early one also stops the private mongod in order.
     let mut signals = Signals::new()?;
     let definitions = database::definitions(&args.database.histories)?;
-    server::check(&args.server, &definitions).await?;
+    service::check(&args.server, &definitions).await?;
     // Before a mongod is started or a migration is applied.
-    let socket = server::reserve(args.server.listen)?;
+    let socket = pagebucket_server::reserve(args.server.listen).map_err(ServeError::from)?;
     let opened = tokio::select! {
         opened = database::open(&args.database, &args.capacity, Role::Server, Unready::Refuse) => opened?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
@@ -100,13 +104,13 @@ async fn serve(
     }
     let store = opened.store.clone().preferring(args.reads.read_preference);
     let gate = gate_from_flags::open(&args.auth, &store).await?;
-    let server = Server::on(socket, &args.server, store, Clock::system(), gate).await?;
-    let (scheme, address) = (server.scheme(), server.address());
+    let service = Service::on(socket, &args.server, store, Clock::system(), gate).await?;
+    let (scheme, address) = (service.scheme(), service.address());
     print(format_args!("pagebucket listens on {scheme}://{address}"));
     tracing::info!(%address, "serving; Swagger UI is at /docs/");
 
     let stop = CancellationToken::new();
-    let mut serving = std::pin::pin!(server.serve(stop.cancelled()));
+    let mut serving = std::pin::pin!(service.serve(stop.cancelled()));
     let drained = tokio::select! {
         drained = &mut serving => drained,
         () = signals.next() => {

@@ -10,9 +10,8 @@ use axum::http::Extensions;
 use axum::http::request::Parts;
 use pagebucket_engine::internal::QueueClient;
 use pagebucket_engine::{Deadline, Engine};
-use pagebucket_model::domain::{Invalid, OwnerId, Principal};
+use pagebucket_model::domain::{Invalid, OwnerId, Peer, Principal};
 
-use super::client::Peer;
 use super::deadline;
 use super::permits::LongPermit;
 use super::rate::ClientQuota;

@@ -14,12 +14,11 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use pagebucket_engine::erasures::Erasure;
 use pagebucket_engine::{Deadline, Engine, Error};
-use pagebucket_model::domain::{Instant, OwnerId, OwnerMember};
+use pagebucket_model::domain::{Instant, OwnerId, OwnerMember, Peer};
 use pagebucket_model::metric::ERASURES;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::admission::client::Peer;
 use crate::admission::context::{Granted, RequestContext};
 use crate::answer::logged::one_word;
 use crate::problem::{ErasureProblems, Problem};

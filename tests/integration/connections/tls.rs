@@ -140,7 +140,7 @@ async fn an_expired_certificate_is_a_warning() {
     expired.not_after = rcgen::date_time_ymd(2001, 1, 1);
     let cert = expired.self_signed(&key).expect("a certificate");
     let expired = rcgen::CertifiedKey { cert, signing_key: key };
-    const WARNING: &str = " WARN pagebucket::server::tls: the certificate has expired";
+    const WARNING: &str = " WARN pagebucket_server::tls: the certificate has expired";
     for (first, then, warnings) in [(&valid, &expired, 1), (&expired, &valid, 1)] {
         let files = Files::of(first);
         let place = Place::new().await;

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use pagebucket::config::ServerConfig;
-use pagebucket::server::Server;
+use pagebucket::commands::serve;
+use pagebucket::config::ServerArgs;
 use pagebucket_engine::internal::{Ages, CommandObserver};
 use pagebucket_engine::{Capacity, ConnectionSettings, Store, Topology};
 use pagebucket_http::Gate;
@@ -42,7 +42,7 @@ pub struct Setup {
     /// The directory of definitions; `None` for those that the binary embeds.
     pub definitions: Option<PathBuf>,
     pub connection: ConnectionSettings,
-    pub config: ServerConfig,
+    pub config: ServerArgs,
     pub capacity: Capacity,
     pub clock: Clock,
     pub gate: Gate,
@@ -71,7 +71,7 @@ impl Setup {
         DATABASES.lock().expect("no test panics here").push(database.clone());
         let connection = ConnectionSettings { uri: uri.to_owned(), database, pool_size: 64, observer: None };
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let config = ServerConfig { listen, ..ServerConfig::default() };
+        let config = ServerArgs { listen, ..ServerArgs::default() };
         Self {
             history: TRADES,
             definitions: None,
@@ -137,7 +137,8 @@ impl Setup {
     pub async fn start(self) -> Service {
         pagebucket::telemetry::measure();
         let store = self.store().await;
-        let server = Server::bind(&self.config, store, self.clock, self.gate).await.expect("a free port");
+        let server =
+            serve::Service::bind(&self.config, store, self.clock, self.gate).await.expect("a free port");
         let server = server.keeping_house_every(self.house_every);
         let (scheme, address) = (server.scheme(), server.address());
         let (stop, stopped) = oneshot::channel();

@@ -2,14 +2,16 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use pagebucket_http::Account;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
+
+use crate::service::ConnectionService;
 
 /// Bytes that a client must take within the limit.
 pub(crate) const LEAST: usize = 64 * 1024;
@@ -32,15 +34,13 @@ type Written = Poll<io::Result<usize>>;
 /// Resets the connection when the server has waited for its client, in total, for the limit, and the client
 /// has taken less than [`LEAST`] bytes meanwhile. Without it a slow client could hold an answer, and its
 /// permit, without end. Only time in which nothing can be written counts: a client that reads everything at
-/// once never meets the limit. It is less while the connection holds much of the memory for answers
-/// ([`Account::patience`]).
-pub(crate) struct WriteTimeout {
+/// once never meets the limit. [`ConnectionService::patience`] may make it less.
+pub(crate) struct WriteTimeout<S> {
     io: TcpStream,
     /// Bytes that were read to tell what the client speaks, and that are still to be read by the server.
     head: Bytes,
     limit: Duration,
-    /// What the answers of the connection hold.
-    account: Account,
+    service: Arc<S>,
     /// How long its client has been waited for since it has last taken enough.
     waited: Duration,
     /// Bytes taken meanwhile.
@@ -56,13 +56,13 @@ struct Stalled {
     look: Pin<Box<Sleep>>,
 }
 
-impl WriteTimeout {
-    pub(crate) fn new(stream: TcpStream, limit: Duration, account: Account) -> Self {
+impl<S: ConnectionService> WriteTimeout<S> {
+    pub(crate) fn new(stream: TcpStream, limit: Duration, service: Arc<S>) -> Self {
         // If it cannot be set, slow clients are only measured in larger steps.
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
         let (head, waited) = (Bytes::new(), Duration::ZERO);
-        Self { io: stream, head, limit, account, waited, taken: 0, stalled: None }
+        Self { io: stream, head, limit, service, waited, taken: 0, stalled: None }
     }
 
     /// Reads until it is certain whether the client speaks HTTP/2. Nothing is lost of what was read.
@@ -96,8 +96,8 @@ impl WriteTimeout {
         if written.is_ready() {
             return written;
         }
-        let Self { limit, account, waited, stalled, .. } = self;
-        let left = |since: Instant| account.patience(*limit).saturating_sub(*waited + since.elapsed());
+        let Self { limit, service, waited, stalled, .. } = self;
+        let left = |since: Instant| service.patience(*limit).saturating_sub(*waited + since.elapsed());
         let stalled = stalled.get_or_insert_with(|| {
             let since = Instant::now();
             Box::new(Stalled { since, look: Box::pin(sleep(left(since).min(LOOK))) })
@@ -121,7 +121,7 @@ impl WriteTimeout {
     }
 }
 
-impl AsyncRead for WriteTimeout {
+impl<S: ConnectionService> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -136,7 +136,7 @@ impl AsyncRead for WriteTimeout {
     }
 }
 
-impl AsyncWrite for WriteTimeout {
+impl<S: ConnectionService> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Written {
         let written = Pin::new(&mut self.io).poll_write(context, bytes);
         self.judge(context, written)

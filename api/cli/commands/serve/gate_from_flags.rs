@@ -10,14 +10,14 @@ use pagebucket_http::{ExplorerClient, Gate, OpenParts, origin_of};
 use pagebucket_model::definition::{Definitions, Owner};
 use pagebucket_model::domain::{Clock, Invalid};
 
-use super::exit::Failure;
-use crate::config::{AuthArgs, AuthMethod, EXPLORER_SCOPES, JWT_TYPES, OpenPart, ServerConfig};
+use crate::commands::exit::Failure;
+use crate::config::{AuthArgs, AuthMethod, EXPLORER_SCOPES, JWT_TYPES, OpenPart, ServerArgs};
 
 /// Refuses flags that do not go together, before a database is waited for.
 ///
 /// # Errors
 /// A sentence for the user.
-pub(crate) fn check(auth: &AuthArgs, server: &ServerConfig) -> Result<(), Failure> {
+pub(crate) fn check(auth: &AuthArgs, server: &ServerArgs) -> Result<(), Failure> {
     let refuse = |words: &str| Err(Failure::Usage(words.to_owned()));
     let tls = &server.tls;
     for (flag, given, needed, is_there) in [
@@ -172,7 +172,7 @@ mod tests {
         #[command(flatten)]
         auth: AuthArgs,
         #[command(flatten)]
-        server: ServerConfig,
+        server: ServerArgs,
     }
 
     fn refused(flags: &[&str]) -> Option<String> {

@@ -1,11 +1,10 @@
 //! One answer over HTTP/2, sent as its client has room for it.
 
-use std::convert::Infallible;
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Bytes, HttpBody};
+use axum::http::Extensions;
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http_body_util::BodyExt;
@@ -13,12 +12,12 @@ use hyper::header::{CONTENT_LENGTH, DATE};
 use hyper::{HeaderMap, Response};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
-use pagebucket_http::AnswerMemory;
 use pagebucket_model::domain::Clock;
 use tokio::time::{Instant, timeout};
 
-use crate::server::http1_answer::PIECE;
-use crate::server::write_timeout::LEAST;
+use crate::http1_answer::PIECE;
+use crate::service::ConnectionService;
+use crate::write_timeout::LEAST;
 
 /// How often a client that takes nothing is looked at: its time may become less.
 const LOOK: Duration = Duration::from_secs(1);
@@ -29,9 +28,10 @@ const LOOK: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// The stream has ended before the answer.
-pub(crate) async fn send(
-    answer: impl Future<Output = Result<Response<Body>, Infallible>>,
+pub(crate) async fn send<S: ConnectionService>(
+    answer: S::Answer,
     mut respond: SendResponse<Bytes>,
+    service: &S,
     limit: Duration,
 ) -> Result<(), h2::Error> {
     let answer = tokio::select! {
@@ -50,8 +50,7 @@ pub(crate) async fn send(
     if is_empty {
         return Ok(());
     }
-    let room = held.get::<Arc<AnswerMemory>>().cloned();
-    let mut sending = Sending { stream, room, limit, waited: Duration::ZERO, taken: 0 };
+    let mut sending = Sending { stream, service, held, limit, waited: Duration::ZERO, taken: 0 };
     loop {
         let frame = tokio::select! {
             biased;
@@ -69,7 +68,7 @@ pub(crate) async fn send(
         let last = sending.all_but_the_last(data.unwrap_or_default()).await?;
         if is_last {
             // First, because a client that has its answer may count on the permit.
-            drop((body, sending.room.take(), held));
+            drop((body, std::mem::take(&mut sending.held)));
             return sending.stream.send_data(last, true);
         }
         if !last.is_empty() {
@@ -88,9 +87,11 @@ fn date(headers: &mut HeaderMap) {
 }
 
 /// A body on its way.
-struct Sending {
+struct Sending<'a, S> {
     stream: SendStream<Bytes>,
-    room: Option<Arc<AnswerMemory>>,
+    service: &'a S,
+    /// The extensions of the answer.
+    held: Extensions,
     limit: Duration,
     /// How long its client has been waited for since it has last taken enough.
     waited: Duration,
@@ -98,7 +99,7 @@ struct Sending {
     taken: usize,
 }
 
-impl Sending {
+impl<S: ConnectionService> Sending<'_, S> {
     /// Sends all of this for which the client has to be waited for; returns the rest, for which it has room.
     /// h2 gets no more than the client has room for, because it would keep the rest.
     async fn all_but_the_last(&mut self, mut data: Bytes) -> Result<Bytes, h2::Error> {
@@ -126,7 +127,7 @@ impl Sending {
             if room > 0 {
                 return Ok(room);
             }
-            let limit = self.room.as_ref().map_or(self.limit, |room| room.patience(self.limit));
+            let limit = self.service.patience_for(&self.held, self.limit);
             let Some(left) = limit.checked_sub(self.waited).filter(|left| !left.is_zero()) else {
                 self.stream.send_reset(Reason::CANCEL);
                 return Err(Reason::CANCEL.into());

@@ -14,7 +14,7 @@ use h2::RecvStream;
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 
-use crate::server::http1_answer::PIECE;
+use crate::http1_answer::PIECE;
 
 /// The bodies of a connection that may still get frames.
 #[derive(Default)]

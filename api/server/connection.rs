@@ -5,72 +5,65 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pagebucket_http::{Peer, RequestConnection, Unsent, decode_unreserved};
+use pagebucket_model::domain::Peer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use tower_service::Service;
 
-use super::deadlines::{Deadlines, in_time};
-use super::http1_answer::Pieces;
-use super::http2;
-use super::tls::HTTP2;
-use super::write_timeout::WriteTimeout;
+use crate::deadlines::{Deadlines, in_time};
+use crate::http1_answer::Pieces;
+use crate::http2;
+use crate::service::ConnectionService;
+use crate::tls::HTTP2;
+use crate::write_timeout::WriteTimeout;
 
 /// Bytes of a request that a connection of HTTP/1.1 holds unread, and of an answer unwritten; the longest
 /// head of a request.
 const BUFFER: usize = 64 * 1024;
 
+/// Makes what serves a connection with this peer.
+type Connect<S> = Box<dyn Fn(Peer) -> S + Send + Sync>;
+
 /// What serves connections.
-pub(crate) struct Connections {
-    router: Router,
+pub(crate) struct Connections<S> {
+    connect: Connect<S>,
     /// Without it they speak plain text.
     tls: Option<TlsAcceptor>,
     deadlines: Deadlines,
-    /// The memory for answers that clients have not taken.
-    unsent: Unsent,
     http1: http1::Builder,
     leaving: Arc<AtomicBool>,
 }
 
-impl Connections {
+impl<S: ConnectionService> Connections<S> {
     /// As soon as `leaving` is set, each answer of HTTP/1.1 ends its connection. A proxy that keeps
     /// connections would otherwise send a request on one that is just being closed, and could not tell
     /// whether it was served.
     pub(crate) fn new(
-        router: Router,
+        connect: Connect<S>,
         tls: Option<TlsAcceptor>,
         deadlines: Deadlines,
-        unsent: Unsent,
         leaving: Arc<AtomicBool>,
     ) -> Self {
         let mut http1 = http1::Builder::new();
         http1.timer(TokioTimer::new()).header_read_timeout(deadlines.head);
         http1.max_buf_size(BUFFER);
-        Self { router, tls, deadlines, unsent, http1, leaving }
+        Self { connect, tls, deadlines, http1, leaving }
     }
 
     /// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests
     /// have ended.
     pub(crate) async fn serve(&self, stream: TcpStream, peer: Peer, stop: CancellationToken) {
-        let account = self.unsent.open();
-        let mut stream = WriteTimeout::new(stream, self.deadlines.write, account.clone());
-        let router = self.router.clone();
-        let service = move |mut request: Request<Body>| {
-            request.extensions_mut().insert(RequestConnection { peer, account: account.clone() });
-            decode_unreserved(request.uri_mut());
-            router.clone().call(request)
-        };
+        let service = Arc::new((self.connect)(peer));
+        let mut stream = WriteTimeout::new(stream, self.deadlines.write, Arc::clone(&service));
         match &self.tls {
             None => {
                 let opening = timeout(self.deadlines.head, stream.speaks_http2());
@@ -86,15 +79,13 @@ impl Connections {
         }
     }
 
-    async fn speak<A>(
+    async fn speak(
         &self,
         http2: bool,
         io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        service: impl Fn(Request<Body>) -> A,
+        service: Arc<S>,
         stop: CancellationToken,
-    ) where
-        A: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
-    {
+    ) {
         if http2 {
             // Boxed, so that connections of HTTP/1.1 take no memory for it.
             Box::pin(http2::serve(io, service, self.deadlines, stop)).await;
@@ -103,16 +94,14 @@ impl Connections {
         }
     }
 
-    async fn speak_http1<A>(
+    async fn speak_http1(
         &self,
         io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        service: impl Fn(Request<Body>) -> A,
+        service: Arc<S>,
         stop: CancellationToken,
-    ) where
-        A: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
-    {
+    ) {
         let service = service_fn(|request: Request<Incoming>| {
-            let answer = service(request.map(Body::new));
+            let answer = service.answer(request.map(Body::new));
             async move {
                 let mut answer = answer.await?;
                 if self.leaving.load(Ordering::Relaxed) {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::RwLock;
+use rustls::RootCertStore;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -15,11 +16,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
-use rustls::{RootCertStore, ServerConfig};
 use sha2::{Digest, Sha256};
 use tokio_rustls::TlsAcceptor;
-
-use crate::config::TlsArgs;
 
 /// What a client may choose by ALPN, best first.
 pub(crate) const HTTP2: &[u8] = b"h2";
@@ -29,12 +27,20 @@ const HTTP1: &[u8] = b"http/1.1";
 /// symbolic link that leads elsewhere now, as with mounted secrets.
 const READ_AGAIN: Duration = Duration::from_secs(2);
 
+/// The files of a certificate and of its key, in PEM.
+#[derive(Debug, Clone)]
+pub struct CertificateFiles {
+    /// The certificate, with those that it needs up to a root.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
 /// The certificate in use, and its files.
 #[derive(derive_more::Debug)]
-#[debug("Certificate({certificate:?}, {key:?})")]
+#[debug("Certificate({files:?})")]
 pub(crate) struct Certificate {
-    certificate: PathBuf,
-    key: PathBuf,
+    files: CertificateFiles,
     current: RwLock<Arc<CertifiedKey>>,
     /// Of the texts that were read first. Their digest is kept, because nothing else needs the key's text.
     digest: [u8; 32],
@@ -85,18 +91,18 @@ impl Certificate {
     ///
     /// # Errors
     /// The files cannot be used.
-    pub(crate) async fn read(args: &TlsArgs) -> Result<Option<Arc<Self>>, CertificateError> {
-        let (Some(certificate), Some(key)) = (args.tls_cert.clone(), args.tls_key.clone()) else {
-            return Ok(None);
-        };
-        let texts = Texts::read(&certificate, &key).await?;
-        let current = RwLock::new(Arc::new(texts.parse(&certificate, &key)?));
-        Ok(Some(Arc::new(Self { certificate, key, current, digest: texts.digest() })))
+    pub(crate) async fn read(
+        files: Option<&CertificateFiles>,
+    ) -> Result<Option<Arc<Self>>, CertificateError> {
+        let Some(files) = files.cloned() else { return Ok(None) };
+        let texts = Texts::read(&files).await?;
+        let current = RwLock::new(Arc::new(texts.parse(&files)?));
+        Ok(Some(Arc::new(Self { files, current, digest: texts.digest() })))
     }
 
     /// What serves TLS with the certificate of each moment.
     pub(crate) fn acceptor(self: &Arc<Self>) -> TlsAcceptor {
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let config = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13, &TLS12])
             .expect("the provider has suites of both versions");
         let mut config = config.with_no_client_auth().with_cert_resolver(self.clone());
@@ -108,20 +114,21 @@ impl Certificate {
     /// certificate. While the files cannot be used, because only one of them was replaced so far or for good,
     /// the old certificate stays in use.
     pub(crate) async fn keep_current(&self) -> Infallible {
-        warn_of_dates(&Arc::clone(&self.current.read()), &self.certificate);
+        warn_of_dates(&Arc::clone(&self.current.read()), &self.files.certificate);
         let mut seen = Ok(self.digest);
         loop {
             tokio::time::sleep(READ_AGAIN).await;
-            let texts = Texts::read(&self.certificate, &self.key).await;
+            let texts = Texts::read(&self.files).await;
             let now = texts.as_ref().map(Texts::digest).map_err(ToString::to_string);
             if now == seen {
                 continue;
             }
             seen = now;
-            match texts.and_then(|texts| texts.parse(&self.certificate, &self.key)) {
+            match texts.and_then(|texts| texts.parse(&self.files)) {
                 Ok(pair) => {
-                    tracing::info!(file = %self.certificate.display(), "new connections get the new certificate");
-                    warn_of_dates(&pair, &self.certificate);
+                    let file = self.files.certificate.display();
+                    tracing::info!(%file, "new connections get the new certificate");
+                    warn_of_dates(&pair, &self.files.certificate);
                     *self.current.write() = Arc::new(pair);
                 }
                 Err(error) => tracing::warn!(%error, "the certificate in use is kept"),
@@ -137,21 +144,23 @@ impl ResolvesServerCert for Certificate {
 }
 
 impl Texts {
-    async fn read(certificate: &Path, key: &Path) -> Result<Self, CertificateError> {
-        Ok(Self { certificate: read("--tls-cert", certificate).await?, key: read("--tls-key", key).await? })
+    async fn read(files: &CertificateFiles) -> Result<Self, CertificateError> {
+        let certificate = read("--tls-cert", &files.certificate).await?;
+        Ok(Self { certificate, key: read("--tls-key", &files.key).await? })
     }
 
     fn digest(&self) -> [u8; 32] {
         Sha256::new().chain_update(&self.certificate).chain_update(&self.key).finalize().into()
     }
 
-    fn parse(&self, certificate: &Path, key: &Path) -> Result<CertifiedKey, CertificateError> {
-        let no_certificate = || CertificateError::NoCertificate(certificate.to_owned());
+    fn parse(&self, files: &CertificateFiles) -> Result<CertifiedKey, CertificateError> {
+        let CertificateFiles { certificate, key } = files;
+        let no_certificate = || CertificateError::NoCertificate(certificate.clone());
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.certificate).collect();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         let chain = chain.ok_or_else(no_certificate)?;
         // Errors of this parser name the line that they stumble over.
-        let no_key = || CertificateError::NoKey(key.to_owned());
+        let no_key = || CertificateError::NoKey(key.clone());
         let private = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| no_key())?;
         let private = ring::sign::any_supported_type(&private).map_err(|_| no_key())?;
         let pair = CertifiedKey::new(chain, private);
@@ -160,8 +169,8 @@ impl Texts {
             Err(rustls::Error::InvalidCertificate(_)) => Err(no_certificate()),
             Err(_) => Err(CertificateError::OtherKey {
                 newer: newer(key, certificate),
-                key: key.to_owned(),
-                certificate: certificate.to_owned(),
+                key: key.clone(),
+                certificate: certificate.clone(),
             }),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! One connection carries many requests, so that three guards of HTTP/1.1 do not suffice. An idle connection
 //! need not be waiting for a request head. A client that opens no flow-control window for an answer holds it,
-//! and its permit, while the socket never stalls, so that [`super::write_timeout`] sees nothing: [`answer`]
+//! and its permit, while the socket never stalls, so that [`crate::write_timeout`] sees nothing: [`answer`]
 //! watches each stream. And a client that has gone away silently is not noticed by writing, as long as there
 //! is nothing to write: it is asked for a sign ([`Signs`]).
 //!
@@ -13,17 +13,16 @@ mod answer;
 mod bounded_reads;
 mod request_body;
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use h2::server::Builder;
 use h2::{Ping, PingPong};
-use hyper::{Request, Response, header};
+use hyper::header;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
@@ -31,12 +30,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::bounded_reads::Portions;
 use self::request_body::Bodies;
-use super::deadlines::{Deadlines, in_time};
-use super::http1_answer::PIECE;
+use crate::deadlines::{Deadlines, in_time};
+use crate::http1_answer::PIECE;
+use crate::service::ConnectionService;
 
 /// Streams that a client may have open at once. RFC 9113 advises at least 100, and a browser opens no more.
 /// It also bounds what one connection can make the service hold: each open stream has up to [`LONGEST_HEAD`],
-/// and [`PIECE`] of its answer in h2, besides what the answer itself holds ([`pagebucket_http::Unsent`]).
+/// and [`PIECE`] of its answer in h2, besides what the answer itself holds.
 const STREAMS: u32 = 128;
 
 /// Longest head of a request, unpacked, in bytes: as with HTTP/1.1. It also bounds the number of CONTINUATION
@@ -81,14 +81,12 @@ fn builder() -> Builder {
 
 /// Serves one connection, until its client closes it or is too slow, or, after `stop`, until its requests
 /// have ended.
-pub(crate) async fn serve<A>(
+pub(crate) async fn serve<S: ConnectionService>(
     io: impl AsyncRead + AsyncWrite + Unpin,
-    service: impl Fn(Request<Body>) -> A,
+    service: Arc<S>,
     deadlines: Deadlines,
     stop: CancellationToken,
-) where
-    A: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
-{
+) {
     let heard = Arc::new(AtomicBool::new(true));
     let opening = builder().handshake::<_, Bytes>(Portions::new(io, Arc::clone(&heard)));
     let opening = timeout(deadlines.head, opening);
@@ -112,9 +110,10 @@ pub(crate) async fn serve<A>(
                 Some(Ok((request, respond))) => {
                     let length = request.headers().get(header::CONTENT_LENGTH);
                     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-                    let (stream, answer) = (streams.open(), service(request.map(|body| bodies.open(body, length))));
+                    let (stream, service) = (streams.open(), Arc::clone(&service));
+                    let answer = service.answer(request.map(|body| bodies.open(body, length)));
                     tokio::spawn(async move {
-                        let ended = answer::send(answer, respond, deadlines.write).await;
+                        let ended = answer::send(answer, respond, &*service, deadlines.write).await;
                         tracing::trace!(?ended, "a stream ended");
                         drop(stream);
                     });

@@ -5,35 +5,37 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pagebucket_http::Peer;
+use pagebucket_model::domain::Peer;
 use pagebucket_model::metric::REFUSED_CONNECTIONS;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::addresses::ConnectionCounts;
-use super::connection::Connections;
+use crate::addresses::ConnectionCounts;
+use crate::config::ServerConfig;
+use crate::connection::Connections;
+use crate::service::ConnectionService;
 
 /// Pause after an error of accept, such as too many open files.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 
 /// A listener and the connections that were accepted from it.
-pub(crate) struct Acceptor {
+pub(crate) struct Acceptor<S> {
     pub(crate) listener: TcpListener,
-    pub(crate) accepted: Accepted,
+    pub(crate) accepted: Accepted<S>,
 }
 
 /// The connections that were accepted, and the limits of their number.
-pub(crate) struct Accepted {
-    connections: Arc<Connections>,
+pub(crate) struct Accepted<S> {
+    connections: Arc<Connections<S>>,
     permits: Arc<Semaphore>,
     addresses: Arc<ConnectionCounts>,
     close: CancellationToken,
     tasks: TaskTracker,
 }
 
-impl Acceptor {
+impl<S: ConnectionService> Acceptor<S> {
     /// Accepts connections until it is dropped.
     pub(crate) async fn accept(&self) -> Infallible {
         loop {
@@ -52,7 +54,7 @@ impl Acceptor {
     /// Accepts the connections that wait, and then no more: others are refused, so that a proxy sends their
     /// requests to another instance. A connection that waits when a listener is closed would be reset,
     /// perhaps after its request was sent.
-    pub(crate) fn stop_listening(self) -> Accepted {
+    pub(crate) fn stop_listening(self) -> Accepted<S> {
         let Self { listener, accepted } = self;
         let Ok(listener) = listener.into_std() else { return accepted };
         while let Ok(permit) = Arc::clone(&accepted.permits).try_acquire_owned()
@@ -68,14 +70,15 @@ impl Acceptor {
     }
 }
 
-impl Accepted {
-    pub(crate) fn new(
-        connections: Connections,
-        permits: Arc<Semaphore>,
-        addresses: Arc<ConnectionCounts>,
-    ) -> Self {
-        let (close, tasks) = (CancellationToken::new(), TaskTracker::new());
-        Self { connections: Arc::new(connections), permits, addresses, close, tasks }
+impl<S: ConnectionService> Accepted<S> {
+    pub(crate) fn new(connections: Connections<S>, config: &ServerConfig) -> Self {
+        Self {
+            connections: Arc::new(connections),
+            permits: Arc::new(Semaphore::new(config.max_connections)),
+            addresses: ConnectionCounts::new(config.max_connections_per_address),
+            close: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
     }
 
     /// Serves a connection.
@@ -97,7 +100,7 @@ impl Accepted {
     }
 
     /// Closes each connection when it has no request, and one that had none yet after
-    /// [`super::deadlines::FIRST_REQUEST`].
+    /// [`crate::deadlines::FIRST_REQUEST`].
     pub(crate) fn close(&self) {
         self.close.cancel();
         self.tasks.close();

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use pagebucket_http::Peer;
+use pagebucket_model::domain::Peer;
 use parking_lot::Mutex;
 
 /// The number of connections of each address that has any.

@@ -28,8 +28,8 @@ pub(crate) struct Deadlines {
 
 impl Deadlines {
     pub(crate) fn new(config: &ServerConfig) -> Self {
-        let head = Duration::from_secs(config.header_timeout);
-        Self { head, handshake: head.min(HANDSHAKE), write: Duration::from_secs(config.write_timeout) }
+        let head = config.header_timeout;
+        Self { head, handshake: head.min(HANDSHAKE), write: config.write_timeout }
     }
 }
 
