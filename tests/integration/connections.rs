@@ -1,6 +1,7 @@
 //! What requests come over: TLS, HTTP/2, and clients that are slow, silent or hostile. Whatever they do,
-//! others are answered.
+//! others are answered. What needs neither the API nor a database is tested in `api/server/tests`.
 
+#[path = "../../api/server/tests/certificates.rs"]
 mod certificates;
 mod drain;
 mod floods;
@@ -8,6 +9,14 @@ mod http2;
 mod silence;
 mod tls;
 mod unread;
+#[path = "../../api/server/tests/wire.rs"]
 pub mod wire;
 
+use pagebucket::config::TlsArgs;
+
 crate::harness::named!("connections");
+
+/// The flags of these files.
+fn tls_args(files: &certificates::Files) -> TlsArgs {
+    TlsArgs { tls_cert: Some(files.certificate()), tls_key: Some(files.key()) }
+}

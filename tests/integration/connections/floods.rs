@@ -1,121 +1,13 @@
-//! Clients that come in great numbers, or open and reset great numbers of streams.
+//! Clients that come in great numbers, or send a body in the smallest pieces.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use axum::http::{Method, Request};
-use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::certificates::{self, Files, trusting};
-use super::wire::{Http2, closed, get, plain, secure};
-use crate::commands::program::{Place, Serving};
-use crate::harness::{PATIENCE, Setup, TRADES, eventually, leave_out, shared, test, trade};
-
-#[test]
-async fn a_thousand_half_open_handshakes() {
-    const HALF_OPEN: usize = 1_000;
-    let pair = certificates::new();
-    let files = Files::of(&pair);
-    let place = Place::new().await;
-    let flags = files.flags();
-    let mut command = place.pagebucket("serve", &["--listen", "127.0.0.1:0", "--header-timeout", "5"]);
-    let serving = Serving::start(TRADES, command.args(&flags)).await;
-    let config = trusting(&[pair.cert.der()], true, &[b"http/1.1"]);
-    let asked = async || {
-        let wire = secure(serving.address, &config).await.expect("a handshake");
-        let (head, _) = get(wire, "/readyz").await.expect("an answer");
-        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-    };
-    let mut half_open = Vec::new();
-    for number in 0..HALF_OPEN {
-        let mut wire = plain(serving.address).await;
-        // The beginning of a record of a handshake.
-        wire.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await.expect("to send");
-        half_open.push(wire);
-        if number % 100 == 99 {
-            asked().await;
-        }
-    }
-    asked().await;
-    join_all(half_open.into_iter().map(closed)).await;
-    asked().await;
-    serving.stop().await;
-}
-
-#[test]
-async fn rapid_resets_end_the_connection() {
-    /// Only a failure gets there.
-    const MOST: u32 = 20_000;
-    let service = Setup::on(shared().await).start().await;
-    service.client.append_all(7, 1..=10).await;
-    let request = |path: &str| {
-        Request::builder()
-            .method(Method::GET)
-            .uri(format!("http://localhost{path}"))
-            .body(())
-            .expect("a request")
-    };
-    for _ in 0..4 {
-        let flood = Http2::over(plain(service.address()).await).await;
-        let mut opened = 0_u32;
-        while opened < MOST {
-            let Ok(mut send) = flood.send.clone().ready().await else { break };
-            let Ok((answer, mut body)) = send.send_request(request("/v1/customers/7/trades"), true) else {
-                break;
-            };
-            body.send_reset(h2::Reason::CANCEL);
-            drop(answer);
-            opened += 1;
-            if opened.is_multiple_of(64) {
-                tokio::task::yield_now().await;
-            }
-            if opened.is_multiple_of(1_024) {
-                service.client.get("/v1/customers/7/trades").await.expect(200);
-            }
-        }
-        assert!(opened < MOST, "nothing ended the flood");
-        println!("a flood was ended after {opened} streams");
-        service.client.get("/v1/customers/7/trades").await.expect(200);
-        let error = flood.ended().await.expect_err("not in order");
-        assert!(error.is_io() || error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM), "{error}");
-    }
-    // A client that resets now and then is no attack.
-    let client = Http2::over(plain(service.address()).await).await;
-    for _ in 0..200 {
-        let mut send = client.send.clone().ready().await.expect("a connection");
-        let (answer, mut body) = send.send_request(request("/v1/customers/7/trades"), true).expect("to send");
-        body.send_reset(h2::Reason::CANCEL);
-        drop(answer);
-        assert_eq!(client.get("/livez").await.status, 200);
-    }
-}
-
-/// Streams that the server resets are a way around the limit on streams that the client resets.
-#[test]
-async fn mistakes_end_the_connection() {
-    const MOST: u32 = 256;
-    let service = Setup::on(shared().await).start().await;
-    let client = Http2::over(plain(service.address()).await).await;
-    // A body that is not as long as its head says.
-    let request =
-        || Request::post("http://localhost/v1/customers/7/trades").header("content-length", 5).body(());
-    let mut resets = 0;
-    while resets <= 2 * MOST {
-        let Ok(mut send) = client.send.clone().ready().await else { break };
-        let Ok((answer, _)) = send.send_request(request().expect("a request"), true) else { break };
-        let error = timeout(PATIENCE, answer).await.expect("an end in time").expect_err("a mistake");
-        if !error.is_reset() {
-            break;
-        }
-        assert_eq!(error.reason(), Some(h2::Reason::PROTOCOL_ERROR), "{error}");
-        resets += 1;
-    }
-    assert_eq!(resets, MOST, "the connection goes on for as long, and no longer");
-    let error = client.ended().await.expect_err("not in order");
-    assert_eq!(error.reason(), Some(h2::Reason::ENHANCE_YOUR_CALM), "{error}");
-    assert_eq!(Http2::over(plain(service.address()).await).await.get("/livez").await.status, 200);
-}
+use super::wire::{Http2, get, plain};
+use crate::commands::program::Place;
+use crate::harness::{PATIENCE, Setup, eventually, leave_out, shared, test, trade};
 
 #[test]
 async fn a_body_in_single_bytes_takes_little_memory() {

@@ -1,7 +1,6 @@
 //! HTTP/2: by ALPN, and without TLS by prior knowledge.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::http::Method;
@@ -10,11 +9,10 @@ use tokio::time::timeout;
 
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, plain, secure};
-use crate::harness::{Harm, PATIENCE, Proxy, Setup, TRADES, Way, eventually, fill, shared, spawn, test};
+use crate::harness::{Harm, PATIENCE, Proxy, Setup, TRADES, Way, shared, spawn, test};
 use crate::uploads::NDJSON;
 
 const JSON: &str = "application/json";
-const EXPORT: &str = "/v1/customers/7/trades/export.ndjson";
 
 #[test]
 async fn appends_and_uploads_over_http2() {
@@ -23,7 +21,7 @@ async fn appends_and_uploads_over_http2() {
     for tls in [true, false] {
         let mut setup = Setup::on(shared().await);
         if tls {
-            setup.config.tls = files.args();
+            setup.config.tls = super::tls_args(&files);
         }
         let service = setup.start().await;
         let client = if tls {
@@ -141,58 +139,4 @@ async fn small_frames_wait_for_the_database() {
         timeout(PATIENCE, answer).await.expect("in time").expect("no panic").expect("an answer");
     assert_eq!(summary.json().await["stored"], LINES);
     assert_eq!(client.get("/livez").await.status, 200);
-}
-
-/// A client that takes no more of a body than the head of the answer.
-async fn without_window(address: SocketAddr) -> Http2 {
-    let mut builder = h2::client::Builder::new();
-    builder.initial_window_size(0);
-    Http2::with(&builder, plain(address).await).await.expect("to begin")
-}
-
-#[test]
-async fn a_stream_without_a_window_loses_its_place() {
-    let mut setup = Setup::on(shared().await);
-    (setup.config.api.max_exports, setup.config.write_timeout, setup.config.header_timeout) = (1, 2, 3);
-    let service = setup.start().await;
-    fill(&service.database, TRADES, 7, 40_000, 10).await;
-    let client = without_window(service.address()).await;
-    let mut export = client.get(EXPORT).await;
-    assert_eq!(export.status, 200);
-    let end = format!("{EXPORT}?after=399990");
-    service.client.get(&end).await.problem(503, "overloaded");
-    let freed = || async {
-        // The connection goes on: only one of its streams is slow.
-        assert_eq!(client.get("/livez").await.status, 200);
-        service.client.get(&end).await.status == 200
-    };
-    eventually("its place is free", PATIENCE, freed).await;
-    // Streams that were given up keep no connection open.
-    client.ended().await.ok();
-    assert!(export.piece().await.is_some_and(|piece| piece.is_err()), "it sees no end of the export");
-}
-
-/// 64 KiB in a third of the time that it may take, for longer than it may stand still.
-#[test]
-async fn a_slow_but_steady_stream_gets_everything() {
-    let mut setup = Setup::on(shared().await);
-    (setup.config.write_timeout, setup.config.header_timeout) = (2, 1);
-    let service = setup.start().await;
-    fill(&service.database, TRADES, 7, 500, 10).await;
-    let whole = service.client.get(EXPORT).await;
-    assert!(whole.body.len() > 5 * 64 * 1024, "{}", whole.body.len());
-    let client = Http2::over(plain(service.address()).await).await;
-    let mut export = client.get(EXPORT).await;
-    let (mut all, mut unread) = (Vec::new(), 0);
-    while let Some(piece) = export.body.data().await {
-        let piece = piece.expect("all of it");
-        all.extend_from_slice(&piece);
-        unread += piece.len();
-        if unread >= 48 * 1024 {
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            export.body.flow_control().release_capacity(unread).expect("what was there");
-            unread = 0;
-        }
-    }
-    assert!(all == whole.body, "{} bytes of {}", all.len(), whole.body.len());
 }

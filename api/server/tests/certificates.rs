@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use pagebucket::config::TlsArgs;
 use rcgen::{CertifiedKey, KeyPair};
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
@@ -48,10 +47,6 @@ impl Files {
 
     pub fn write_key(&self, text: &str) {
         std::fs::write(self.key(), text).expect("to write");
-    }
-
-    pub fn args(&self) -> TlsArgs {
-        TlsArgs { tls_cert: Some(self.certificate()), tls_key: Some(self.key()) }
     }
 
     /// The same as flags.

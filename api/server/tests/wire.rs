@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::harness::PATIENCE;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use h2::client::{Builder, SendRequest};
@@ -15,6 +14,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+
+use crate::harness::PATIENCE;
 
 pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
