@@ -31,7 +31,7 @@ test-fast: ## run the unit tests and the tests of HTTP on a mongod, without cont
 test-long: ## run all tests with ten times the faults, random appends and items (ARGS as above)
 	TEST_LONG=1 scripts/test $(ARGS)
 
-test-clients: ## test the client for TypeScript, the explorer, and clients that generators make (needs Node.js; PAGEBUCKET: test this program)
+test-clients: ## test the clients for TypeScript and Python, the explorer, alerts, and clients that generators make (needs Node.js; PAGEBUCKET: test this program)
 	scripts/test-clients
 
 bench: ## compare appends, reads, streams, page views, summaries, time series and live streams with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see benches/README.md)
