@@ -102,7 +102,7 @@ async fn compose_publishes_on_this_machine_alone() {
     let ports = compose.split("ports:\n").skip(1).flat_map(|rest| {
         rest.lines().map(str::trim).take_while(|line| line.starts_with("- ")).collect::<Vec<_>>()
     });
-    assert_eq!(ports.collect::<Vec<_>>(), ["- \"127.0.0.1:8080:8080\""]);
+    assert_eq!(ports.collect::<Vec<_>>(), ["- \"127.0.0.1:8080:8080\"", "- \"127.0.0.1:3000:3000\""]);
 }
 
 /// The page on MongoDB names what `compose.yaml` runs by default, and that no test has started it.
