@@ -8,7 +8,7 @@ use clap::{Arg, Command, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use pagebucket_model::domain::Invalid;
-use pagebucket_model::metric::{ALARMS, ALL, Label, Metric};
+use pagebucket_model::metric::{ALL, Label, Metric};
 
 use crate::config::heading;
 
@@ -17,7 +17,7 @@ use crate::config::heading;
 pub(crate) enum ReferencePage {
     /// Every flag of every command.
     Settings,
-    /// Every metric, and the alarms.
+    /// Every metric.
     Metrics,
 }
 
@@ -165,17 +165,12 @@ This page is generated from the program: `make reference`.
 |---|---|---|---|
 ";
 
-const PROCESS_AND_ALARMS: &str = "
+const PROCESS: &str = "
 Of the process itself there are the metrics that Prometheus' client libraries have: `process_cpu_seconds_total`, `process_open_fds`,
 `process_max_fds`, `process_resident_memory_bytes`, `process_virtual_memory_bytes`, `process_virtual_memory_max_bytes`,
 `process_start_time_seconds` and `process_threads`.
 
-## Alarms
-
-What each means, and what to do: [watch.md](../how-to/watch.md#what-an-alarm-means). Choose numbers for your load; 32 is `--max-queue-mib`.
-
-| Metric | Condition (PromQL) |
-|---|---|
+[deploy/](../../deploy/README.md) has alerts that use them, what to do about each, and a dashboard.
 ";
 
 fn metrics() -> String {
@@ -185,8 +180,6 @@ fn metrics() -> String {
         let kind = format!("{kind:?}").to_lowercase();
         format!("| `{name}` | {kind} | {} | {help} |\n", labels.join(", ")).replace("|  |", "| |")
     };
-    let alarm = |(metric, condition): &(&str, &str)| format!("| `{metric}` | `{condition}` |\n");
-    let (metrics, alarms): (String, String) =
-        (ALL.iter().map(metric).collect(), ALARMS.iter().map(alarm).collect());
-    [METRICS, &metrics, PROCESS_AND_ALARMS, &alarms].concat()
+    let metrics: String = ALL.iter().map(metric).collect();
+    [METRICS, &metrics, PROCESS].concat()
 }

@@ -178,19 +178,6 @@ metrics! {
         "owners whose measurements were copied, because the outcome of an insert was unknown";
 }
 
-/// The conditions that deserve an alarm: the metric that each is about, and the condition in PromQL. In the
-/// order of `docs/reference/metrics.md`; `docs/how-to/watch.md` says what to do.
-pub const ALARMS: &[(&str, &str)] = &[
-    (RETRIES, r#"rate(pagebucket_commit_retries_total{cause="unknown_outcome"}[5m]) > 0"#),
-    (QUEUED_BYTES, "pagebucket_append_queue_bytes > 0.8 * 32 * 2^20"),
-    (REQUESTS, r#"rate(pagebucket_http_requests_total{status=~"5.."}[5m]) > 0"#),
-    (EXPORTS, r#"rate(pagebucket_exports_total{result="failed"}[1h]) > 0"#),
-    (REFUSALS, r#"rate(pagebucket_auth_refusals_total{reason="invalid_token"}[5m]) > 1"#),
-    (REFUSED_CONNECTIONS, "rate(pagebucket_refused_connections_total[5m]) > 0"),
-    (LIVE_SILENCE, "pagebucket_live_change_stream_silent_seconds > 60"),
-    (HOUSEKEEPING, r#"sum(increase(pagebucket_housekeeping_total{result="done"}[15m])) == 0"#),
-];
-
 /// Registers what each metric means.
 pub fn describe() {
     for Metric { name, kind, help, .. } in ALL.iter().copied() {

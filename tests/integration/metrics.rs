@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pagebucket_engine::internal::NUMBERED;
-use pagebucket_model::metric::{ALARMS, ALL, Collections, MetricKind};
+use pagebucket_model::metric::{ALL, Collections, MetricKind};
 
 use crate::commands::program::Place;
 use crate::harness::{PATIENCE, Service, eventually, test, trade};
@@ -70,13 +70,6 @@ async fn what_is_measured_is_documented() {
         assert!(is_known, "{name} is not in the table");
         assert!(exposition.contains(&format!("# HELP {name} ")), "{name} has no help");
     }
-    // Each alarm has its row in the runbook, and nothing else has one.
-    let page = include_str!("../../docs/how-to/watch.md");
-    let (_, runbook) = page.split_once("## What an alarm means\n").expect("a runbook");
-    let runbook = runbook.split("\n## ").next().unwrap_or_default();
-    let named = runbook.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
-    let named: Vec<_> = named.map(|(metric, _)| metric).collect();
-    assert_eq!(named, ALARMS.iter().map(|(metric, _)| *metric).collect::<Vec<_>>(), "docs/how-to/watch.md");
 }
 
 /// In a process of its own, in which nothing has happened.
