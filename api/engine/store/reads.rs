@@ -10,8 +10,8 @@
 //!   `asOf` is a snapshot, exact and final by invariants 4 and 5 ([`high_water`](mod@high_water)). An offset
 //!   is a sequence number too, counted from either end of the totals: there is no `skip` over items.
 //! - Pages before a tail never change, so pages that are read later still belong to the moment at which the
-//!   tail was read ([`reader`](mod@reader)). Simultaneous readers of one history share commands
-//!   ([`coalesce`](mod@coalesce)).
+//!   tail was read ([`reader`](mod@reader)). Simultaneous readers share commands
+//!   ([`group_read`](mod@group_read)).
 //! - A span of time is two queries: full pages by their partial index ([`date_scan`](mod@date_scan)), and the
 //!   tail.
 //! - A filter examines at most 1,000 pages, and says how far it came ([`matching`](mod@matching)).
@@ -20,11 +20,11 @@
 //! - Every command names the shard key by equality, with the exceptions of
 //!   [`sharding`](crate::care::sharding).
 
-pub(crate) mod coalesce;
 pub(crate) mod cursor_search;
 pub(crate) mod date_scan;
 pub(crate) mod export;
 pub(crate) mod find;
+pub(crate) mod group_read;
 pub(crate) mod high_water;
 pub(crate) mod matching;
 pub(crate) mod owners;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 use mongodb::options::SelectionCriteria;
-use pagebucket_model::domain::PageNumber;
+use pagebucket_model::definition::Definition;
+use pagebucket_model::domain::{OwnerId, PageNumber};
 
 use crate::mongo::majority::{Query, at_most};
 use crate::mongo::{Corruption, Error, Result};
@@ -82,13 +83,7 @@ pub(crate) async fn find(
     server: Option<SelectionCriteria>,
 ) -> Result<Vec<Bucket>> {
     let (owner, definition) = (owner.clone(), Arc::clone(&source.definition));
-    // A marker has no items, so it is not read as a bucket.
-    let bucket = move |bucket: &RawDocument| {
-        Bucket::read(bucket, &owner, &definition).or_else(|corruption| match Marker::read(bucket)? {
-            Some(marker) => Err(marker.gone(definition.page_size).into()),
-            None => Err(corruption.into()),
-        })
-    };
+    let bucket = move |document: &RawDocument| bucket(document, &owner, &definition);
     // What another member shows must not be older than the latest answer about markers.
     let after = server
         .as_ref()
@@ -101,10 +96,26 @@ pub(crate) async fn find(
     found
 }
 
+/// Reads a bucket of `owner`.
+///
+/// # Errors
+/// It is corrupt, or a marker.
+pub(crate) fn bucket(
+    document: &RawDocument,
+    owner: &OwnerId,
+    definition: &Arc<Definition>,
+) -> Result<Bucket> {
+    // A marker has no items, so it is not read as a bucket.
+    Bucket::read(document, owner, definition).or_else(|corruption| match Marker::read(document)? {
+        Some(marker) => Err(marker.gone(definition.page_size).into()),
+        None => Err(corruption.into()),
+    })
+}
+
 /// Finds a page by its number. `tail` is the tail of the history, if it is known.
 ///
 /// # Errors
-/// The database does not answer in time, a bucket is corrupt, or the page is deleted.
+/// The database does not answer in time, a bucket is corrupt, or the page is one that its marker lacks.
 pub(crate) async fn find_page(
     of: OfOwner<'_>,
     number: PageNumber,
@@ -112,7 +123,6 @@ pub(crate) async fn find_page(
 ) -> Result<Option<Bucket>> {
     let found = find(of, page(of, number, tail), None).await?.pop();
     match found.map(|bucket| numbered(bucket, number)).transpose() {
-        Ok(None) => marker::check_if_any(of, number).await.map(|()| None),
         Err(misplaced @ Error::Corrupt(_)) => {
             let Some(marker) = marker::find(of).await? else { return Err(misplaced) };
             // Pages before it are missing, so its place is not its number.

@@ -24,8 +24,8 @@ use pagebucket_model::domain::{
 use pagebucket_model::metric::PREFERRED_READS;
 use tokio::sync::watch;
 
-use super::coalesce::Coalescer;
-use super::find::{self, find, find_page};
+use super::find::{self, find};
+use super::group_read::GroupReads;
 use super::high_water::HighWater;
 use crate::mongo::read_preference::{SOON, criteria};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Gone, Result};
@@ -44,9 +44,9 @@ pub struct HistoryReader {
     preferred: Option<SelectionCriteria>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
-    coalescer: Coalescer,
+    buckets: GroupReads,
     high_water: HighWater,
 }
 
@@ -79,7 +79,9 @@ pub struct FullPages {
 
 impl HistoryReader {
     pub(crate) fn new(source: Arc<HistoryCollection>) -> Self {
-        Self { source, shared: Arc::default(), preferred: None }
+        let buckets = GroupReads::of(Arc::clone(&source));
+        let shared = Shared { buckets, high_water: HighWater::default() };
+        Self { source, shared: Arc::new(shared), preferred: None }
     }
 
     /// The definition of these histories.
@@ -117,7 +119,7 @@ impl HistoryReader {
     pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History> {
         let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
         let of = source.of(&owner, deadline);
-        let last = find(of, find::last(of), None);
+        let last = self.shared.buckets.last(&owner, deadline);
         let beginning = async {
             match source.markers.any(&source.clock) {
                 true => marker::find(of).await,
@@ -130,7 +132,7 @@ impl HistoryReader {
             marker => marker.map_or(PageNumber::FIRST, |marker| marker.first_page),
         };
         let last = match last {
-            Ok(mut last) => last.pop(),
+            Ok(last) => last,
             // The marker of the beginning is all that there is.
             Err(Error::Gone(Gone::Retired { first_page, .. })) => {
                 first = first_page;
@@ -181,10 +183,7 @@ impl HistoryReader {
             if let Some(mut full) = self.preferred(owner, &[page], deadline).await {
                 return Ok(full.pop());
             }
-            if find::skips_to(source, page) {
-                return find_page(of, page, None).await;
-            }
-            self.shared.coalescer.page(source, owner, page, deadline).await
+            self.shared.buckets.page(owner, page, None, deadline).await
         };
         if !source.markers.any(&source.clock) {
             return read.await;
@@ -210,7 +209,9 @@ impl HistoryReader {
             let mut found = match self.preferred(owner, pages, of.deadline).await {
                 Some(full) => full,
                 None => match pages {
-                    [page] => find_page(of, *page, tail).await?.into_iter().collect(),
+                    [page] => {
+                        self.shared.buckets.page(owner, *page, tail, of.deadline).await?.into_iter().collect()
+                    }
                     _ => find(of, find::pages(of, pages), None).await?,
                 },
             };
