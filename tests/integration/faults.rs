@@ -5,6 +5,7 @@
 //! stored once, at its `seq`; what was told to be not stored is not, also not later; what is unknown is
 //! said to be; and a replay is the same command under the same number.
 
+mod group_reads;
 mod lost_answers;
 mod merged;
 mod neighbours;

@@ -250,6 +250,11 @@ impl Sent {
         self.commands.lock().expect("no test panics here").clear();
     }
 
+    /// The commands, each with its name.
+    pub fn all(&self) -> Vec<(String, Document)> {
+        self.commands.lock().expect("no test panics here").clone()
+    }
+
     fn named(&self, name: &str) -> Vec<Document> {
         let sent = self.commands.lock().expect("no test panics here");
         sent.iter().filter(|(sent, _)| sent == name).map(|(_, command)| command.clone()).collect()
