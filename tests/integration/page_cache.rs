@@ -133,14 +133,13 @@ async fn many_pages_at_once_are_few_fetches(history: &'static History) {
     for corrupt in [false, true] {
         finds.store(0, Ordering::Relaxed);
         let struck = proxy.strikes();
-        proxy.harm("find", Way::Back, Harm::Hold, 4);
-        // Those near the first are reached by skipping, each by a command of its own.
+        proxy.harm("find", Way::Back, Harm::Hold, 2);
         let asking = (21..=120).map(|page| {
             let (client, path) = (service.client.clone(), history.at(1, &format!("/pages/{page}")));
             spawn(async move { (page, client.get(&path).await) })
         });
         let asking: Vec<_> = asking.collect();
-        proxy.struck(struck + 4).await;
+        proxy.struck(struck + 2).await;
         // Time enough for the others to come and wait.
         for _ in 0..50 {
             service.client.get("/livez").await.expect(200);

@@ -35,6 +35,10 @@ use crate::store::collection::{HistoryCollection, NO_PAGE, owner_bson, owner_in,
 /// 64 connections on two cores.
 const MOST_UNDER_WAY: usize = 2;
 
+/// The least buckets that may be under way at once, where so few fit into a reply that commands of one or two
+/// would be no groups.
+const LEAST_READ: usize = 16;
+
 /// The most buckets in one command.
 const MOST_READ: usize = 64;
 
@@ -114,8 +118,9 @@ impl GroupReads {
 
     /// A turn to read at once. Without one, `read` waits.
     fn turn_or_wait(&self, read: WaitingRead) -> Option<Turn> {
+        let most = MOST_UNDER_WAY.max(LEAST_READ / self.source.most_buckets());
         let mut queue = self.queue.lock();
-        if queue.under_way < MOST_UNDER_WAY {
+        if queue.under_way < most {
             queue.under_way += 1;
             return Some(Turn(self.clone()));
         }
