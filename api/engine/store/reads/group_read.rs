@@ -3,7 +3,7 @@
 //! At most two commands that read single buckets of a collection are under way at once. What is asked
 //! meanwhile waits; when one of them ends, one command reads all that waits. There is no timer, no added
 //! latency with few readers, and under load a fraction of the work. A command never answers a request that
-//! arrived after the command was sent.
+//! arrived after the command was sent, and one that hangs keeps the others for a second.
 //!
 //! The last buckets of many owners are a DISTINCT_SCAN, whatever the length of the histories
 //! ([`tails`](crate::store::buckets::tails)); a mongos does not send it to the shards, so there each last
@@ -12,7 +12,9 @@
 //! than a branch.
 
 use std::collections::{BTreeMap, HashMap};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use mongodb::bson::raw::RawDocument;
@@ -21,6 +23,7 @@ use pagebucket_model::domain::{OwnerId, PageNumber};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::find::{self, find, find_page};
 use crate::mongo::majority::{Query, at_most};
@@ -38,6 +41,10 @@ const MOST_UNDER_WAY: usize = 2;
 /// The least buckets that may be under way at once, where so few fit into a reply that commands of one or two
 /// would be no groups.
 const LEAST_READ: usize = 16;
+
+/// The longest time for which a command keeps others from being sent. One that hangs, because its server has
+/// stopped, then keeps only its own readers.
+const TURN: Duration = Duration::from_secs(1);
 
 /// The most buckets in one command.
 const MOST_READ: usize = 64;
@@ -109,8 +116,8 @@ impl GroupReads {
         alone: impl Future<Output = Result<Option<Bucket>>>,
     ) -> Result<Option<Bucket>> {
         let (answer, answered) = oneshot::channel();
-        if let Some(_turn) = self.turn_or_wait(WaitingRead { wanted, deadline, answer }) {
-            return alone.await;
+        if let Some(turn) = self.turn_or_wait(WaitingRead { wanted, deadline, answer }) {
+            return turn.during(alone).await;
         }
         let answered = deadline.wait_for(answered).await;
         answered.and_then(Result::ok).unwrap_or_else(|| Err(Error::no_answer()))
@@ -207,6 +214,18 @@ impl GroupReads {
 /// or when the reader has gone.
 struct Turn(GroupReads);
 
+impl Turn {
+    /// Reads, and gives the turn to those who wait when that has ended or has taken [`TURN`].
+    async fn during<T>(self, read: impl Future<Output = T>) -> T {
+        let mut read = pin!(read);
+        if let Ok(answer) = timeout(TURN, &mut read).await {
+            return answer;
+        }
+        drop(self);
+        read.await
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut queue = self.0.queue.lock();
@@ -217,8 +236,8 @@ impl Drop for Turn {
             Ok(runtime) if most > 0 => {
                 // A runtime that ends drops the task, and with it the turn, at once.
                 drop(queue);
-                let turn = Turn(self.0.clone());
-                runtime.spawn(async move { turn.0.answer(next).await });
+                let (turn, reads) = (Turn(self.0.clone()), self.0.clone());
+                runtime.spawn(turn.during(async move { reads.answer(next).await }));
             }
             _ => queue.under_way -= 1,
         }
