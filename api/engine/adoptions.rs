@@ -5,10 +5,9 @@ use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 
-use crate::mongo::majority::{MonotonicReads, Query, at_most};
+use crate::mongo::majority::{MonotonicReads, at_most};
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
-/// Name of the collection.
 pub(crate) const COLLECTION: &str = "adoptions";
 
 /// What is known of an adoption.
@@ -38,9 +37,6 @@ impl Adoptions {
 
     /// Notes that an adoption of this source starts, with these parameters. With others than before, nothing
     /// is copied yet.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub async fn start(&self, history: &str, source: &str, parameters: Document) -> Result<Adoption> {
         let parameters = doc! { "$literal": parameters };
         let are_same = doc! { "$eq": ["$parameters", &parameters] };
@@ -60,22 +56,16 @@ impl Adoptions {
     }
 
     /// What is known of the adoption of this source, if it was ever started.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub async fn find(&self, history: &str, source: &str) -> Result<Option<Adoption>> {
         let command = at_most(COLLECTION, id(history, source), 1, doc! { "_id": 1 });
         let read = |found: &RawDocument| {
             let found = Document::try_from(found).map_err(Error::internal)?;
             Ok(Adoption::of(&found))
         };
-        Ok(self.reads.find(Query::new(command, Deadline::within(COMMAND)), read).await?.pop())
+        Ok(self.reads.find(command, Deadline::within(COMMAND), read).await?.pop())
     }
 
     /// Notes how far the adoption of this source has come.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub async fn note(&self, history: &str, source: &str, adoption: &Adoption) -> Result<()> {
         let Adoption { runs: _, followed, copied, token } = adoption;
         let token = token.clone().map_or(Bson::Null, Bson::Document);

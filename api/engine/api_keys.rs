@@ -10,13 +10,12 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{Acknowledgment, WriteConcern};
 use pagebucket_model::domain::{Instant, Scope, Scopes};
 
-use crate::mongo::majority::{MonotonicReads, Query, at_most};
+use crate::mongo::majority::{MonotonicReads, at_most};
 use crate::mongo::reply::Verdict;
 use crate::mongo::session::{Sessions, WriteCommand};
 use crate::mongo::values::{self, binary, date};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result, durable};
 
-/// Name of the collection.
 pub(crate) const COLLECTION: &str = "api_keys";
 
 /// The SHA-256 of a key, the `_id` of its record. `Debug` does not show it.
@@ -78,9 +77,6 @@ impl ApiKeys {
     }
 
     /// Stores the record of a new key, durably on a majority.
-    ///
-    /// # Errors
-    /// The name is taken, or the database does not answer. The key may exist if no answer came in time.
     pub async fn create(
         &self,
         hash: KeyHash,
@@ -100,18 +96,12 @@ impl ApiKeys {
     }
 
     /// The records of all keys, in the order of their names.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a record is corrupt.
     pub async fn all(&self, deadline: Deadline) -> Result<Vec<KeyRecord>> {
         let command = doc! { "find": COLLECTION, "sort": { "name": 1 } };
         self.query(command, deadline).await
     }
 
     /// The record of the key with this hash, at majority.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or the record is corrupt.
     pub async fn find(&self, hash: KeyHash, deadline: Deadline) -> Result<Option<KeyRecord>> {
         let command = at_most(COLLECTION, doc! { "_id": binary(hash.0) }, 1, doc! { "_id": 1 });
         Ok(self.query(command, deadline).await?.pop())
@@ -120,13 +110,11 @@ impl ApiKeys {
     async fn query(&self, command: Document, deadline: Deadline) -> Result<Vec<KeyRecord>> {
         let deadline = deadline.or_within(COMMAND);
         let read = |document: &RawDocument| Ok(KeyRecord::read(document)?);
-        self.reads.find(Query::new(command, deadline), read).await
+        self.reads.find(command, deadline, read).await
     }
 
     /// Revokes the key with this name at the time `at`, durably on a majority. Repeating it changes nothing.
-    ///
-    /// # Errors
-    /// The database does not answer in time. The key may be revoked then.
+    /// After an error the key may be revoked.
     pub async fn revoke(&self, name: &str, at: Instant, deadline: Deadline) -> Result<Revocation> {
         let deadline = deadline.or_within(COMMAND);
         // The first revocation keeps its date.
@@ -146,9 +134,6 @@ impl ApiKeys {
 
     /// Notes that the key with this hash was used in this hour. One server has it in memory afterwards: it
     /// may be lost.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn note_use(&self, hash: KeyHash, hour: Instant) -> Result<()> {
         let (query, update) = (doc! { "_id": binary(hash.0) }, doc! { "$max": { "lastUsed": date(hour) } });
         let concern = WriteConcern::builder().w(Acknowledgment::Nodes(1)).build();

@@ -18,7 +18,6 @@ use crate::append::keys;
 use crate::append::queue::AppendQueue;
 use crate::capacity::Capacity;
 use crate::care::collection_guards;
-use crate::care::deletion::erased_keys::ScanTurn;
 use crate::care::deletion::retire::Retention;
 use crate::care::migrations::{self, Migration, MigrationError};
 use crate::care::sharding::{self, ShardKey};
@@ -68,9 +67,6 @@ pub struct Store {
 
 impl Store {
     /// Connects, and checks that the server is one that this version can use.
-    ///
-    /// # Errors
-    /// No server answers in time, the server is too old, or the connection string is invalid.
     pub async fn connect(
         connection: ConnectionSettings,
         definitions: Definitions,
@@ -90,7 +86,7 @@ impl Store {
         let context = StoreContext {
             access,
             appends: AppendQueue::new(capacity),
-            scan_turn: ScanTurn::default(),
+            scan_turn: Arc::default(),
             catalog_owners: capacity.catalog_owners,
         };
         let histories: Vec<_> =
@@ -191,9 +187,6 @@ impl Store {
     }
 
     /// After migrations: refuses a collection that is missing or lacks one of its guards.
-    ///
-    /// # Errors
-    /// A collection is missing, it differs from what migrations create, or the database does not answer.
     pub async fn check_collections(&self) -> Result<(), ConnectError> {
         collection_guards::check_guards(&self.database, &self.definitions).await
     }
@@ -201,9 +194,6 @@ impl Store {
     /// Checks that the primary answers within `limit`. One call asks at a time; its answer is also that of
     /// the calls that were waiting when it asked. So simultaneous probes take no connections from appends and
     /// reads.
-    ///
-    /// # Errors
-    /// The primary does not answer in time.
     pub async fn ping(&self, limit: Duration) -> Result<(), Error> {
         let (began, deadline) = (Instant::now(), Deadline::within(limit));
         let mut pinged = deadline.wait_for(self.pinged.lock()).await.ok_or_else(Error::no_answer)?;
@@ -224,9 +214,6 @@ impl Store {
     }
 
     /// Applies the pending migrations and returns their names.
-    ///
-    /// # Errors
-    /// The migrations of this binary do not fit those of the database, or a command was refused.
     pub async fn migrate(&self) -> Result<Vec<String>, MigrationError> {
         self.apply(migrations::embedded()?).await
     }
@@ -274,10 +261,7 @@ impl Store {
 
     /// One round of housekeeping: retires by these retentions, by the names of their histories, finishes
     /// deletions, and sweeps tombstones, these two also in histories without a definition. `None` if another
-    /// instance is at it.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.
+    /// instance is at it. After an error, what is left is for the next round.
     pub async fn run_housekeeping(
         &self,
         retention: &BTreeMap<Box<str>, Retention>,
@@ -297,18 +281,12 @@ impl Store {
     /// Distributes the collections over the shards of a cluster, each in at least `chunks` chunks, and
     /// returns how many each has. Done again, it does only what is missing. Use it after migrations, on a
     /// [`Topology::Sharded`].
-    ///
-    /// # Errors
-    /// The cluster does not answer, refuses a command, or the user lacks the privilege.
     pub async fn shard(&self, chunks: u64) -> Result<Vec<(ShardKey, u64)>, Error> {
         sharding::shard(&self.database, &self.definitions, chunks).await
     }
 
     /// Sets how long page views are kept after their minute, in whole seconds. `None` keeps them without a
     /// limit.
-    ///
-    /// # Errors
-    /// The database does not answer, or the user may not change an index.
     pub async fn keep_views_for(&self, retention: Option<Duration>) -> Result<(), ConnectError> {
         let seconds = retention.map(|retention| retention.as_secs() as i64);
         let kept = indexes::expire_after(&self.database, collection_guards::PAGE_VIEWS, "timestamp", seconds);
@@ -316,34 +294,22 @@ impl Store {
     }
 
     /// Sets how long idempotency keys are kept after their last use, in whole seconds.
-    ///
-    /// # Errors
-    /// The database does not answer, or the user may not change an index.
     pub async fn keep_keys_for(&self, retention: Duration) -> Result<(), ConnectError> {
         Ok(keys::keep_for(&self.database, retention).await?)
     }
 
     /// Before migrations: refuses a collection with the name of a history that is not ours.
-    ///
-    /// # Errors
-    /// A collection belongs to another program, or the database does not answer.
     pub async fn refuse_foreign_collections(&self) -> Result<(), ConnectError> {
         collection_guards::refuse_foreign(&self.database, &self.definitions).await
     }
 
     /// What of the collections is not as migrations create it: a line for each. [`Engine`]s verify what is in
     /// the collections.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn verify_collections(&self) -> Result<Vec<String>, ConnectError> {
         collection_guards::differences(&self.database, &self.definitions).await
     }
 
     /// The database's epoch. It is read once and then kept in memory.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or it is not migrated.
     pub async fn epoch(&self, deadline: Deadline) -> Result<Epoch, Error> {
         self.epoch.get_or_try_init(|| epoch::read(&self.database, deadline)).await.copied()
     }
@@ -359,9 +325,6 @@ impl Store {
     /// because they may be of pages that the backup does not have; kept ones, unless their pages are retired
     /// in the backup, too. Time series are made again: they may have items of the lost histories, and a
     /// restore may leave collections that the backup does not have.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub async fn renew_epoch(&self) -> Result<(), Error> {
         tiles::forget_all(&self.database).await?;
         let unserved = self.unserved.engines(&self.definitions, None, Deadline::within(COMMAND)).await?;
@@ -377,18 +340,12 @@ impl Store {
     }
 
     /// The histories that the database has, by name, whether they are defined here or not.
-    ///
-    /// # Errors
-    /// The database does not answer, or another program has written what it remembers of a history.
     pub async fn known_histories(&self) -> Result<Vec<KnownHistory>, Error> {
         let documents = histories::all(&self.database).await?;
         documents.into_iter().map(|(name, document)| KnownHistory::read(name, &document)).collect()
     }
 
     /// The names of the pending migrations, in order.
-    ///
-    /// # Errors
-    /// The migrations or the histories of this binary do not fit those of the database.
     pub async fn pending_migrations(&self) -> Result<Vec<String>, MigrationError> {
         let mut names =
             migrations::pending_names(&self.database, migrations::embedded()?, &self.definitions).await?;
@@ -401,9 +358,6 @@ impl Store {
     }
 
     /// Same as [`Store::migrate`], with other files.
-    ///
-    /// # Errors
-    /// Same as [`Store::migrate`].
     pub async fn apply(&self, files: Vec<Migration>) -> Result<Vec<String>, MigrationError> {
         let mut applied = migrations::apply(&self.database, files, &self.definitions).await?;
         for engine in &self.histories {

@@ -29,9 +29,6 @@ pub struct Documents {
 impl Documents {
     /// What a `find` or `aggregate` command returns at read concern majority, from the primary or this
     /// server.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub async fn find(
         &self,
         command: Document,
@@ -39,13 +36,10 @@ impl Documents {
         deadline: Deadline,
     ) -> Result<Vec<RawDocumentBuf>> {
         let own = |found: &RawDocument| Ok(found.to_owned());
-        self.reads.find(Query { server, ..Query::new(command, deadline) }, own).await
+        self.reads.query(Query { server, ..Query::new(command, deadline) }, own).await
     }
 
     /// Updates documents, each independently of the others. Returns what became of each.
-    ///
-    /// # Errors
-    /// See [`Unanswered`].
     pub async fn update(
         &self,
         collection: &str,
@@ -58,9 +52,6 @@ impl Documents {
     }
 
     /// Inserts documents, each independently of the others. Returns what became of each.
-    ///
-    /// # Errors
-    /// See [`Unanswered`].
     pub async fn insert(
         &self,
         collection: &str,

@@ -1,19 +1,5 @@
-//! [`Engine`]: the histories of one definition, and the doors to what they can do.
-//!
-//! Each protocol stands in the documentation of its module:
-//!
-//! | Protocol | Module |
-//! |---|---|
-//! | compare and append, guards, what a reply means, group commit | [`append`](mod@crate::append) |
-//! | an append that expects a total | [`expectation`](mod@crate::append::expectation) |
-//! | an append with a key, stored once however often it is sent | [`keys`](mod@crate::append::keys) |
-//! | reading pages, windows, spans of time and values | [`reads`](mod@crate::store::reads) |
-//! | retiring pages and erasing owners, markers, the age of a tail | [`deletion`](mod@crate::care::deletion) |
-//! | the fence: a page is not opened too late | [`fence`](mod@crate::store::collection::fence) |
-//! | what items add up to by spans of time, tiles | [`summaries`](mod@crate::projections::summaries) |
-//! | a native time series of all owners | [`series`](mod@crate::projections::series) |
-//! | waiting for what is appended | [`live`](mod@crate::live) |
-//! | comparing what is stored with the invariants, and repairing it | [`verify`](mod@crate::care::verify) |
+//! [`Engine`]: the histories of one definition, and the doors to what they can do. `docs/architecture.md`
+//! names the module of each protocol.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,16 +7,18 @@ use std::sync::atomic::Ordering;
 use mongodb::bson::Timestamp;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{ReadPreference, Seq, Totals};
+use parking_lot::Mutex;
 
 use crate::append::appender::Appender;
 use crate::append::group_commit::QueueClient;
 use crate::append::queue::AppendQueue;
 use crate::care::deletion::erase::Erasures;
-use crate::care::deletion::erased_keys::ScanTurn;
-use crate::care::deletion::erased_late::LateErasures;
+use crate::care::deletion::erased_keys::KeyScans;
+use crate::care::deletion::erased_late::LateWalk;
 use crate::care::deletion::retire::Retirement;
 use crate::care::verify::verifier::Verifier;
-use crate::live::{Followers, Live, LiveHistory, Rooms};
+use crate::live::{Live, LiveHistory};
+use crate::mongo::{Deadline, Result};
 use crate::projections::series::control::Series;
 use crate::projections::summaries::makers::{TileState, TiledSummaries};
 use crate::store::collection::fence::ReadTime;
@@ -51,19 +39,19 @@ pub struct Engine {
 pub(crate) struct StoreContext {
     pub(crate) access: DatabaseAccess,
     pub(crate) appends: AppendQueue,
-    pub(crate) scan_turn: ScanTurn,
+    /// The turns of the scans that examine records of keys, in the order of asking: a process has one.
+    pub(crate) scan_turn: Arc<tokio::sync::Mutex<()>>,
     /// Owners whose last page is remembered, for each history.
     pub(crate) catalog_owners: usize,
 }
 
 #[derive(Debug)]
 struct Shared {
-    rooms: Rooms,
-    followers: Followers,
+    live: Live,
     tiles: Arc<TileState>,
     series: Series,
     erasures: Erasures,
-    late_erasures: LateErasures,
+    late: Mutex<LateWalk>,
     retirement: Retirement,
 }
 
@@ -73,12 +61,11 @@ impl Engine {
         let reads = HistoryReader::new(Arc::clone(&source));
         let live = LiveHistory { source: Arc::clone(&source), watched: Arc::default() };
         let shared = Shared {
-            rooms: Rooms::new(live.clone()),
-            followers: Followers::new(live.clone()),
+            live: Live::new(reads.clone(), live.clone()),
             tiles: Arc::default(),
             series: Series { source: Arc::clone(&source) },
-            erasures: Erasures::new(source, context.scan_turn.clone()),
-            late_erasures: LateErasures::default(),
+            erasures: Erasures { source, key_scans: KeyScans::new(Arc::clone(&context.scan_turn)) },
+            late: Mutex::default(),
             retirement: Retirement::new(reads.clone()),
         };
         let appends = Appender::new(live, context.appends.clone(), context.catalog_owners);
@@ -107,13 +94,12 @@ impl Engine {
 
     /// Waits for what is appended.
     pub fn live(&self) -> Live {
-        let (rooms, followers) = (self.shared.rooms.clone(), self.shared.followers.clone());
-        Live { reader: self.reads.clone(), rooms, followers }
+        Live { reader: self.reads.clone(), ..self.shared.live.clone() }
     }
 
     /// What live readers read.
     pub(crate) fn live_history(&self) -> &LiveHistory {
-        &self.shared.rooms.history
+        &self.shared.live.rooms.history
     }
 
     /// Adds up the items of an owner.
@@ -131,9 +117,9 @@ impl Engine {
         &self.shared.erasures
     }
 
-    /// Deletes what was stored after its owner was erased.
-    pub(crate) fn late_erasures(&self) -> &LateErasures {
-        &self.shared.late_erasures
+    /// A step of deleting what was stored after its owner was erased. Returns whether there is another one.
+    pub(crate) async fn delete_late(&self, deadline: Deadline) -> Result<bool> {
+        self.shared.erasures.delete_late(&self.shared.late, deadline).await
     }
 
     /// Deletes old pages, for our own crates.

@@ -8,7 +8,7 @@ use pagebucket_model::domain::OwnerId;
 
 use crate::care::deletion::erase::Erasure;
 use crate::care::deletion::retire::Retention;
-use crate::care::migrations::Lock;
+use crate::care::migrations::lock;
 use crate::engine::Engine;
 use crate::mongo::{COMMAND, Deadline, Result};
 
@@ -18,7 +18,6 @@ const ROUND: Duration = Duration::from_secs(20);
 /// How long a round makes tiles of summaries in one history, at most.
 const TILES: Duration = Duration::from_secs(5);
 
-/// The name of the lock.
 const LOCK: &str = "house";
 
 /// What a round has done.
@@ -32,18 +31,16 @@ pub struct Housekeeping {
     pub waits: bool,
 }
 
-/// One round, also in the histories without a definition. `None` if another instance holds the lock.
-///
-/// # Errors
-/// The database does not answer in time, or a bucket is corrupt. What is left is for the next round.
+/// One round, also in the histories without a definition. `None` if another instance holds the lock. After an
+/// error, what is left is for the next round.
 pub(crate) async fn keep(
     database: &Database,
     engines: &[Engine],
     undefined: impl Future<Output = Result<Vec<Engine>>>,
     retention: &BTreeMap<Box<str>, Retention>,
 ) -> Result<Option<Housekeeping>> {
-    let Some(lock) = Lock::try_take(database, LOCK).await? else { return Ok(None) };
-    lock.hold(async {
+    let Some(held) = lock::try_take(database, LOCK).await? else { return Ok(None) };
+    lock::hold(held, async {
         let mut done = Housekeeping::default();
         let mut failed = None;
         let undefined = undefined.await.unwrap_or_else(|error| {
@@ -96,7 +93,7 @@ async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Hous
     }
     let round = Deadline::within(ROUND);
     while !round.passed() {
-        match engine.late_erasures().go_on(engine.erasures(), Deadline::within(COMMAND)).await {
+        match engine.delete_late(Deadline::within(COMMAND)).await {
             Ok(true) => {}
             Ok(false) => break,
             Err(error) => {

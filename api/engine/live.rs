@@ -6,8 +6,8 @@
 //! - A commit of this process *wakes* the readers of its owner after the majority has it
 //!   ([`watched`](mod@crate::live::watched)). Without readers this costs one relaxed load of a
 //!   counter.
-//! - The appends of other processes wake by one change stream for each database and instance
-//!   ([`feed`](mod@feed)), which is open while there are readers. It is limited to the collections of the
+//! - The appends of other processes wake by the *feed* ([`feed`](mod@feed)): one change stream for each
+//!   database and instance, which is open while there are readers. It is limited to the collections of the
 //!   histories, and projected to the collection, `_id`, the bucket's count, so that a known change wakes no
 //!   reader, and to what was written if that has at most 4 KiB.
 //!
@@ -54,11 +54,11 @@
 //!
 //! # All owners
 //!
-//! A reader of all owners ([`followers`](mod@followers)) learns which owners have something new, and how
-//! much. Such readers share a *bulletin* ([`bulletin`](mod@bulletin)), which has only the latest change of
-//! each owner. Their place is one in the database's log, a resume token, because no history has an order of
-//! all owners, and because only a token goes on in a quiet log. A change stream of the reader's own reads
-//! what is before the place of the bulletin.
+//! A reader of all owners ([`owners_reader`](mod@owners_reader)) learns which owners have something new, and
+//! how much. Such readers share the latest totals of each changed owner
+//! ([`latest_totals`](mod@latest_totals)). Their place is one in the database's log, a resume token, because
+//! no history has an order of all owners, and because only a token goes on in a quiet log. A change stream of
+//! the reader's own reads what is before the place of these totals.
 //!
 //! # Refused
 //!
@@ -66,18 +66,16 @@
 //!   with those of others, and the change of a commit mostly arrives before its acknowledgement.
 //! - Queueing changes for a room that is busy. One read finds all of them.
 
-mod bulletin;
 mod changed_owners;
 pub(crate) mod changes;
 pub(crate) mod feed;
-mod followers;
+mod latest_totals;
+mod owners_reader;
 mod reader;
 mod room;
 pub(crate) mod watched;
 
 pub use crate::mongo::log_place::LogPlace;
-pub(crate) use followers::Followers;
-pub use followers::{FollowError, Live, OwnersNews, OwnersReader};
+pub use owners_reader::{FollowError, Live, OwnersNews, OwnersReader};
 pub use reader::{LivePage, LiveReader, LiveStart};
-pub(crate) use room::Rooms;
 pub(crate) use watched::LiveHistory;

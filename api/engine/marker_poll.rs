@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::capacity::Ages;
 use crate::engine::Engine;
-use crate::mongo::majority::{MonotonicReads, Query};
+use crate::mongo::majority::MonotonicReads;
 use crate::mongo::values::whole_number;
 use crate::mongo::{Deadline, Error, NO_PRIMARY};
 use crate::store::histories;
@@ -54,7 +54,7 @@ async fn ask(reads: &MonotonicReads, engines: &[Engine]) {
         let bytes = history.get("maxItemBytes").and_then(whole_number).unwrap_or(0);
         Ok((name, histories::markers(&history), bytes))
     };
-    match reads.find(Query::new(command, deadline), number).await {
+    match reads.find(command, deadline, number).await {
         Ok(found) => {
             // A standalone server tells no time in its answers, and some sets do not at their beginning.
             if reads.time.newest().is_none()

@@ -15,7 +15,6 @@ use parking_lot::Mutex;
 
 use crate::append::group_commit::COMMITTERS;
 use crate::engine::{Engine, StoreContext};
-use crate::mongo::majority::Query;
 use crate::mongo::{Deadline, Error, Result};
 use crate::store::histories::{self, KnownHistory};
 
@@ -51,7 +50,7 @@ impl UndefinedHistories {
             "find": histories::COLLECTION, "filter": { "_id": { "$nin": names } }, "projection": { "item": 0 },
         };
         let history = |history: &RawDocument| Document::try_from(history).map_err(Error::internal);
-        let remembered = self.context.access.reads.find(Query::new(command, deadline), history).await?;
+        let remembered = self.context.access.reads.find(command, deadline, history).await?;
         if remembered.is_empty() {
             return Ok(Vec::new());
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::Either;
 use mongodb::bson::Bson;
 use pagebucket_model::domain::{IdempotencyKey, OwnerId, SeqRange};
-use pagebucket_model::item::Draft;
+use pagebucket_model::item::{Draft, Item};
 use pagebucket_model::metric::KEYED_APPENDS;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
@@ -106,17 +106,13 @@ impl Appender {
         self.parts.queue.most_of_an_upload()
     }
 
-    /// Room in the queue for the items after the first `placed` ones. The time of an append that waits for it
-    /// starts when there is room.
-    ///
-    /// # Errors
-    /// The queue is full, or the owner's part of it, or the client's; for an upload, for too long.
+    /// Room in the queue for items of this [`weight`]. The time of an append that waits for it starts when
+    /// there is room.
     pub(crate) async fn room(
         &self,
         append: &mut Append<'_>,
-        placed: usize,
+        bytes: usize,
     ) -> Result<QueueReservation, AppendCause> {
-        let bytes = weight(append.items[placed..].iter().map(Draft::size));
         let waiting = append.room.as_deref_mut();
         let waits = waiting.is_some();
         let room = self.parts.queue.room(&append.owner, self.client, bytes, waiting).await?;
@@ -134,8 +130,9 @@ impl Appender {
         search: KeySearch,
     ) -> impl Future<Output = Appended> {
         async move {
-            let room = self.room(&mut append, 0).await.map_err(AppendError::nothing)?;
-            self.enqueue(append, search, None, room).await
+            let items = append.take_dated(append.arrived);
+            let room = self.room(&mut append, weight(items.iter().map(Item::size))).await;
+            self.enqueue(append, items, search, None, room.map_err(AppendError::nothing)?).await
         }
     }
 
@@ -143,11 +140,12 @@ impl Appender {
     pub(crate) fn enqueue(
         &self,
         append: Append<'_>,
+        items: Arc<[Item]>,
         search: KeySearch,
         keyed: Option<Keyed>,
         room: QueueReservation,
     ) -> impl Future<Output = Appended> + use<> {
-        let Append { owner, items, arrived, terms: AppendTerms { deadline, expected }, .. } = append;
+        let Append { owner, terms: AppendTerms { deadline, expected }, .. } = append;
         let (ticket, pending) = Ticket::new(deadline, room);
         let request = Request {
             owner,
@@ -155,7 +153,7 @@ impl Appender {
             refused_at: None,
             attempts: 0,
             alone: false,
-            items: items.into_iter().map(|draft| draft.dated(arrived)).collect(),
+            items,
             search,
             keyed: keyed.map(Box::new),
             ticket,
@@ -187,7 +185,8 @@ impl Appender {
     ) -> Appended {
         let count = append.items.len();
         let fingerprint = Fingerprint::of(&self.parts.source.definition, &append.items, canonical);
-        let outcome = match self.room(&mut append, 0).await {
+        let bytes = weight(append.items.iter().map(Draft::size));
+        let outcome = match self.room(&mut append, bytes).await {
             Err(cause) => Err(AppendError::nothing(cause)),
             Ok(room) => {
                 let Append { owner, items, arrived, terms, .. } = append;
@@ -216,7 +215,7 @@ impl Appender {
 
     async fn attempt(
         self,
-        append: Append<'static>,
+        mut append: Append<'static>,
         key: IdempotencyKey,
         fingerprint: Fingerprint,
         room: QueueReservation,
@@ -245,8 +244,8 @@ impl Appender {
             }
         }
         let keyed = Keyed { id, stored: false, registered: Some(registered) };
-        let append = Append { arrived: date, ..append };
-        let progress = self.enqueue(append, search, Some(keyed), room).await?;
+        let items = append.take_dated(date);
+        let progress = self.enqueue(append, items, search, Some(keyed), room).await?;
         match progress.is_replayed() {
             true => replay(of, id, progress.placed.ranges).await.map(dated),
             false => Ok(dated(progress)),

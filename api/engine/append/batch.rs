@@ -158,7 +158,6 @@ impl Batch {
         }
     }
 
-    /// Whether a statement opens a page.
     pub(crate) fn opens(&self) -> bool {
         self.statements.iter().any(Statement::opens)
     }

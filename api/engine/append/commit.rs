@@ -25,7 +25,6 @@ use crate::store::collection::HistoryCollection;
 use crate::store::collection::fence::Fence;
 use crate::tasks;
 
-/// The most statements in one command.
 const MOST_STATEMENTS: usize = 1_000;
 
 /// Commits at least one batch, and reports each to the committer as soon as it is settled.

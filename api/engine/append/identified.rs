@@ -30,9 +30,6 @@ use crate::store::buckets::tails::Tails;
 #[doc(hidden)]
 impl Appender {
     /// Those of these owners that have items, or had some.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or the last bucket of an owner is corrupt.
     pub async fn with_items(&self, owners: Vec<OwnerId>) -> Result<HashSet<OwnerId>> {
         let tails = Tails::read(&self.parts.source, &owners, None, Deadline::within(COMMAND)).await;
         let mut found = HashSet::new();

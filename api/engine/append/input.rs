@@ -1,8 +1,10 @@
 //! What an append takes: the items, how those that are stored already are found, the terms, and room in the
 //! queue.
 
+use std::sync::Arc;
+
 use pagebucket_model::domain::{IdempotencyKey, Instant, OwnerId, Position};
-use pagebucket_model::item::Draft;
+use pagebucket_model::item::{Draft, Item};
 
 use super::queue::Waiting;
 use crate::mongo::Deadline;
@@ -33,6 +35,11 @@ impl Append<'_> {
     /// Items that are all new, and are refused if the queue has no room for them.
     pub fn new(owner: OwnerId, items: Vec<Draft>, arrived: Instant, terms: impl Into<AppendTerms>) -> Self {
         Self { owner, items, arrived, once: None, terms: terms.into(), room: None }
+    }
+
+    /// Takes the items. Those without a date get this one.
+    pub(crate) fn take_dated(&mut self, date: Instant) -> Arc<[Item]> {
+        std::mem::take(&mut self.items).into_iter().map(|draft| draft.dated(date)).collect()
     }
 }
 

@@ -51,7 +51,7 @@ mod record;
 mod register;
 
 pub(crate) use key_search::KeySearch;
-pub(crate) use line_keys::{NumberedItem, Tag};
+pub(crate) use line_keys::Tag;
 pub(crate) use page_search::{Goal, near, scan, search_to_end};
 pub(crate) use recent_keys::{Recent, Run};
 pub(crate) use record::{COLLECTION as RECORDS, keep_for};

@@ -14,14 +14,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pagebucket_model::domain::{IdempotencyKey, Instant, OwnerId};
+use pagebucket_model::item::Item;
 use tokio_util::sync::CancellationToken;
 
 use super::appender::Appender;
 use super::input::{Append, UploadedSoFar};
 use super::queue::stopped;
-use super::request::{AppendCause, AppendError, AppendProgress, Appended, Keyed};
-use crate::append::keys::{KeySearch, NumberedItem, Record, Registered, Tag, search_to_end};
+use super::request::{AppendCause, AppendError, AppendProgress, Appended, Keyed, weight};
+use crate::append::keys::{KeySearch, Record, Registered, Tag, search_to_end};
 use crate::append::placed::LineRefusal;
+use crate::mongo::values::in_millis;
 use crate::mongo::{COMMAND, Deadline};
 use crate::store::buckets::identity::{Fingerprint, RecordId};
 
@@ -48,7 +50,7 @@ impl Appender {
         append.items.truncate(numbers.len());
         let mut progress = match numbers.is_empty() {
             true => AppendProgress::default(),
-            false => self.append_numbered(append, key, &numbers, so_far).await?,
+            false => self.append_numbered(append, key, numbers.into(), so_far).await?,
         };
         (0..beyond).for_each(|_| progress.placed.refuse(LineRefusal::BeyondNumbers));
         Ok(progress)
@@ -58,7 +60,7 @@ impl Appender {
         &self,
         mut append: Append<'_>,
         key: &IdempotencyKey,
-        numbers: &[u32],
+        numbers: Arc<[u32]>,
         so_far: &mut Option<UploadedSoFar>,
     ) -> Appended {
         let (owner, definition) = (append.owner.clone(), &self.parts.source.definition);
@@ -69,14 +71,9 @@ impl Appender {
         let Some(begun) = so_far else {
             return Err(AppendError::nothing(AppendCause::OutcomeUnknown));
         };
-        let drafts = std::mem::take(&mut append.items).into_iter();
-        let lines: Arc<[NumberedItem]> = numbers
-            .iter()
-            .zip(drafts)
-            .map(|(number, draft)| NumberedItem { number: *number, item: draft.dated(begun.date) })
-            .collect();
+        let items = append.take_dated(begun.date);
         let tag = Tag::new(definition, &owner, key);
-        let mut search = KeySearch::of_lines(tag, Arc::clone(&lines), begun.looked);
+        let mut search = KeySearch::of_lines(tag, numbers, Arc::clone(&items), begun.looked);
         if !begun.at_end {
             let of = self.parts.source.of(&owner, Deadline::within(SEARCH));
             let searched = stop.run_until_cancelled(search_to_end(of, id, &mut search)).await;
@@ -87,14 +84,15 @@ impl Appender {
             }
             begun.at_end = true;
         }
-        append.items = lines.iter().map(|line| line.item.clone().into()).collect();
         // Without room nothing was sent: the next attempt need not search.
-        let room = match self.room(&mut append, search.placed.count).await {
+        let rest = weight(items[search.placed.count..].iter().map(Item::size));
+        let room = match self.room(&mut append, rest).await {
             Ok(room) => room,
             Err(cause) => return Err(AppendError::after(search.placed, 0, cause)),
         };
         let arrived = append.arrived;
-        let answer = self.enqueue(append, search, Some(Keyed { id, stored: false, registered }), room).await;
+        let keyed = Some(Keyed { id, stored: false, registered });
+        let answer = self.enqueue(append, items, search, keyed, room).await;
         match &answer {
             Ok(progress) => begun.looked = progress.looked,
             // Lines with an unknown outcome may be stored: the next search must look for them.
@@ -119,8 +117,7 @@ impl Appender {
         // The server's clock decides, because this machine's clock stops while the machine sleeps. A
         // standalone server reports no time; nothing is promised there.
         let since = |begun: &UploadedSoFar| Some(time.clock()? - begun.touched?);
-        let is_due =
-            |begun: &UploadedSoFar| since(begun).is_some_and(|millis| millis > TOUCH.as_millis() as i64);
+        let is_due = |begun: &UploadedSoFar| since(begun).is_some_and(|millis| millis > in_millis(TOUCH));
         if so_far.as_ref().is_some_and(|begun| !is_due(begun)) {
             return Ok(None);
         }

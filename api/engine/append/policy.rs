@@ -1,9 +1,5 @@
 //! How committers of items form batches. A committer remembers the tails of its owners and the keys of its
 //! last commits.
-//!
-//! Queued requests are merged by owner. An owner that needs one statement shares an unordered command with
-//! other owners. An owner that needs more statements gets its own ordered command, so no page is opened
-//! after a failed one ([`super::commit`]).
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -195,7 +191,7 @@ mod tests {
             refused_at: None,
             attempts: 0,
             alone: false,
-            items: vec![item(); items],
+            items: vec![item(); items].into(),
             search: KeySearch::of_nothing(),
             keyed: None,
             ticket,

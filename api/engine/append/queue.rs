@@ -61,9 +61,6 @@ impl AppendQueue {
 
     /// Takes room for `bytes` of an owner, and of a client if it is known. An upload waits for it, with at
     /// most [`AppendQueue::most_of_an_upload`] bytes.
-    ///
-    /// # Errors
-    /// There is no room, or there was none for too long, or the upload was stopped.
     pub(crate) async fn room(
         &self,
         owner: &OwnerId,
@@ -148,7 +145,6 @@ mod tests {
         Some(QueueClient::new(&name))
     }
 
-    /// Room that an upload finds at once.
     fn at_once(
         queue: &AppendQueue,
         owner: &OwnerId,

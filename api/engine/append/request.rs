@@ -1,5 +1,7 @@
 //! An append, from the queue to its outcome.
 
+use std::sync::Arc;
+
 use mongodb::bson::Timestamp;
 use pagebucket_model::domain::{Instant, OwnerId, Seq, SeqRange};
 use pagebucket_model::item::Item;
@@ -25,7 +27,8 @@ pub(crate) struct Request {
     pub(crate) attempts: u32,
     /// Whether the request must not be merged with others.
     pub(crate) alone: bool,
-    pub(crate) items: Vec<Item>,
+    /// Shared with the search for the lines of an upload.
+    pub(crate) items: Arc<[Item]>,
     /// Which of the items are placed, and how far the history is searched for the others.
     pub(crate) search: KeySearch,
     /// With an `Idempotency-Key`. Items with identities of their own have none. Boxed: most requests have

@@ -6,7 +6,7 @@ use mongodb::bson::RawDocumentBuf;
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Instant, OwnerId, PageNumber, PageSize, SeqRange};
 
-use crate::mongo::values::{DocumentWriter, document};
+use crate::mongo::values::{DocumentWriter, document, int64};
 use crate::store::buckets::bucket_id::{BucketId, Tail};
 use crate::store::buckets::document::KeyedItem;
 use crate::store::collection::fence::Fence;
@@ -21,7 +21,6 @@ pub(crate) struct Statement {
 }
 
 impl Statement {
-    /// Whether it opens its bucket.
     pub(crate) fn opens(&self) -> bool {
         self.bucket.count == 0
     }
@@ -33,7 +32,6 @@ impl Statement {
         SeqRange { first, last: first.plus(self.items.len() - 1) }
     }
 
-    /// The tail after the statement is stored.
     pub(crate) fn tail_after(&self) -> Tail {
         Tail { count: self.bucket.count + self.items.len() as u16, ..self.bucket }
     }
@@ -48,9 +46,6 @@ pub struct SecondsExhausted;
 ///
 /// It is the first item's own second, as in the manual, unless that second is taken, precedes an earlier
 /// bucket, or lies in the future. Seconds are since 1970.
-///
-/// # Errors
-/// The second would be after [`BucketId::LAST_SECOND`].
 pub fn next_second(previous: Option<u64>, item: i64, now: i64) -> Result<u64, SecondsExhausted> {
     let earliest = previous.map_or(0, |second| second + 1);
     let second = u64::try_from(item.min(now)).unwrap_or(0).max(earliest);
@@ -122,7 +117,7 @@ fn push(
             change.document("$inc", |inc| inc.i32("count", items.len() as i32));
             change.document("$min", |min| min.date("first", first));
             change.document("$max", |max| max.date("last", last));
-            change.document("$setOnInsert", |set| set.i64("page", bucket.page.get() as i64));
+            change.document("$setOnInsert", |set| set.i64("page", int64(bucket.page.get())));
         });
         upsert(update);
     })
@@ -147,7 +142,7 @@ fn open(
             literal.document("$literal", |stored| {
                 stored.text("_id", &id);
                 stored.owner(&definition.owner.field, owner);
-                stored.i64("page", bucket.page.get() as i64);
+                stored.i64("page", int64(bucket.page.get()));
                 stored.i32("count", items.len() as i32);
                 stored.date("first", first);
                 stored.date("last", last);

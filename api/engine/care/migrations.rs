@@ -7,7 +7,7 @@
 pub(crate) mod creation;
 mod error;
 mod files;
-mod lock;
+pub(crate) mod lock;
 mod run;
 
 use std::collections::BTreeMap;
@@ -23,7 +23,6 @@ use crate::store::epoch::{self, COLLECTION};
 pub use error::MigrationError;
 pub use files::Migration;
 pub(crate) use files::embedded;
-pub(crate) use lock::Lock;
 use run::run;
 
 /// The migrations that made the collection of trades and its indexes before a database remembered
@@ -39,9 +38,6 @@ const EPOCH: &str = "epoch";
 
 /// Applies the pending ones of these migrations, assigns an epoch if it is missing, creates the histories
 /// that are new, and returns the names of all.
-///
-/// # Errors
-/// The files do not fit the migrations of the database, or a command was refused.
 pub(crate) async fn apply(
     database: &Database,
     files: Vec<Migration>,
@@ -49,8 +45,8 @@ pub(crate) async fn apply(
 ) -> Result<Vec<String>, MigrationError> {
     let mut applied = Ok(Vec::new());
     if !pending_names(database, files.clone(), definitions).await?.is_empty() {
-        let lock = Lock::take(database).await?;
-        applied = lock.hold(apply_all(database, files, definitions)).await;
+        let held = lock::take(database).await?;
+        applied = lock::hold(held, apply_all(database, files, definitions)).await;
     }
     creation::note(database, definitions).await?;
     applied
@@ -85,9 +81,6 @@ async fn apply_all(
 }
 
 /// The names of what [`apply`] has to do, in order.
-///
-/// # Errors
-/// The files or the definitions do not fit the database.
 pub(crate) async fn pending_names(
     database: &Database,
     files: Vec<Migration>,

@@ -52,9 +52,6 @@ pub fn shard_keys(definitions: &Definitions) -> Vec<ShardKey> {
 ///
 /// A history and page views are split where their data is, so that an empty collection keeps one chunk until
 /// this is done again.
-///
-/// # Errors
-/// The cluster does not answer, refuses a command, or the user lacks the privilege.
 pub(crate) async fn shard(
     database: &Database,
     definitions: &Definitions,

@@ -45,7 +45,6 @@ use self::owner_check::Checker;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::bucket_id::BucketId;
 
-/// Most buckets of one command.
 const MOST_BUCKETS: usize = 1_000;
 
 /// A scan of all buckets of a history's collection, from one command to the next.
@@ -85,9 +84,6 @@ impl CollectionScan {
 impl Verifier {
     /// About how many buckets the histories of all owners have, by the collection's metadata: nothing is
     /// counted.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub async fn estimated_buckets(&self, deadline: Deadline) -> Result<u64> {
         self.reader.source.estimated_buckets(deadline).await
     }
@@ -226,7 +222,7 @@ impl Verifier {
             "updates": [update],
             "writeConcern": { "w": "majority", "j": true },
         };
-        let reply = self.reader.source.run(command, deadline.or_within(COMMAND)).await?;
+        let reply = self.reader.source.reads.run(command, deadline.or_within(COMMAND)).await?;
         let refused = reply.get_array("writeErrors").ok().and_then(|errors| errors.first());
         Ok(match (refused, reply.get_i32("n")) {
             (None, Ok(1)) => Mended::Set(set),

@@ -37,7 +37,6 @@ pub(crate) enum ChangeSource {
     Stream,
 }
 
-/// What was noted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NotedChanges {
     /// Those that have changed and were not taken yet.
@@ -109,12 +108,10 @@ impl ChangedOwners {
         self.noted.lock().misses
     }
 
-    /// Notes that changes were missed.
     pub(crate) fn miss(&self) {
         self.noted.lock().miss();
     }
 
-    /// Takes what was noted.
     pub(crate) fn take(&self) -> NotedChanges {
         let mut noted = self.noted.lock();
         let owners = std::mem::take(&mut noted.owners);

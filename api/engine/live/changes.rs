@@ -21,7 +21,6 @@ const BATCH: u32 = 1_000;
 /// The most bytes that a change has of what was written.
 const MOST_WRITTEN: i32 = 4 * 1024;
 
-/// What a change says of an owner.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OwnerChange {
     /// A bucket of this owner was written.
@@ -78,7 +77,6 @@ pub(crate) fn written(change: &RawDocument) -> Option<RawDocumentBuf> {
     }
 }
 
-/// The name of the collection.
 pub(crate) fn collection(change: &RawDocument) -> Option<&str> {
     change.get_document("ns").ok()?.get_str("coll").ok()
 }

@@ -1,16 +1,6 @@
 //! How a process learns of the appends of others: by one change stream for all histories of a database, which
-//! is open while there are live readers.
-//!
-//! A stream that has lost its place is no harm: another is opened, what is known of pages is forgotten, and
-//! the tails of all watched owners are read once. The order is what counts. A stream begins at a time that
-//! the database has shown, and tails are read later, at states that are not older than that time.
-//!
-//! The stream also tells when the database gets another epoch. Earlier positions mean nothing, and readers
-//! end with an error.
-//!
-//! While no stream answers, for whatever reason, the tails of watched owners are read every second, all
-//! owners of a history in one command. A standalone server has no change streams, and a user may not be
-//! allowed to open one: then nothing else is done.
+//! is open while there are live readers. [`live`](mod@crate::live) says why nothing is missed, whatever
+//! becomes of the stream.
 
 use std::sync::Arc;
 use std::time::Duration;

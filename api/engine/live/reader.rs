@@ -9,7 +9,7 @@ use pagebucket_model::domain::{OwnerId, Position, Seq, Totals};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
-use super::followers::Live;
+use super::owners_reader::Live;
 use super::room::Published;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::document::{Bucket, StoredItem};

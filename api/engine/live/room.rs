@@ -1,10 +1,7 @@
-//! A room: what the live readers of one owner share. It learns what is new, once for all of them.
-//!
-//! A room begins with its first reader and ends with its last. It has a position, the end of the history as
-//! it is known. When it is woken by a change that shows the next bucket, or what was appended to the last
-//! one, it takes that. Otherwise it reads the buckets after its position. It publishes them with the new end.
-//! The pages stay in memory for a short time only, because readers that are waiting take them at once; a
-//! small last page stays, for what will be appended to it.
+//! A room: what the live readers of one owner share, from its first reader to its last. It learns what is
+//! new, once for all of them ([`live`](mod@crate::live)), and publishes pages with the new end. They stay in
+//! memory for a short time only, because readers that are waiting take them at once; a small last page stays,
+//! for what will be appended to it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -47,7 +44,6 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// What a room has learned.
 #[derive(Debug, Clone)]
 pub(crate) struct Published {
-    /// The end of the history.
     pub(crate) end: Position,
     /// The last pages, which end there; at most one if nothing was appended for a while.
     pub(crate) pages: Arc<[Bucket]>,
@@ -86,13 +82,13 @@ impl Rooms {
                 let entered = published.subscribe();
                 place.insert(published.clone());
                 // The room examines news that came while the history was read.
-                let looked = Looked { bucket: history.last().map(growth), reasons: watched.reasons };
+                let (bucket, reasons) = (history.last().map(growth), watched.reasons);
                 // So that the deletion of an older bucket does not wake the room.
-                looked.bucket.inspect(|last| self.history.watched.seen(&watched.owner, *last));
+                bucket.inspect(|last| self.history.watched.seen(&watched.owner, *last));
                 let door = Door { rooms: Arc::clone(&self.open), owner: watched.owner.clone(), published };
                 tasks::start(
                     "live-room",
-                    Room { history: self.history.clone(), watched, door, looked }.run(),
+                    Room { history: self.history.clone(), watched, door, bucket, reasons }.run(),
                 );
                 entered
             }
@@ -117,13 +113,6 @@ impl LiveHistory {
     }
 }
 
-/// What a room has looked at.
-#[derive(Debug)]
-struct Looked {
-    bucket: Option<Growth>,
-    reasons: WakeReasons,
-}
-
 /// The way into a room. It closes when this is dropped, also by a panic: then its readers end with an error,
 /// and the next reader opens another room.
 struct Door {
@@ -144,7 +133,6 @@ impl Door {
         left
     }
 
-    /// Closes the door, and says why.
     fn close(&self, why: Error) {
         let mut rooms = self.rooms.lock();
         rooms.remove(&self.owner);
@@ -168,7 +156,10 @@ struct Room {
     history: LiveHistory,
     watched: WatchedOwner,
     door: Door,
-    looked: Looked,
+    /// The last bucket that it has looked at.
+    bucket: Option<Growth>,
+    /// The reasons for which it has looked.
+    reasons: WakeReasons,
 }
 
 impl Room {
@@ -211,13 +202,13 @@ impl Room {
     fn is_new(&self, news: News) -> bool {
         let end = self.door.published.borrow().end;
         news.last.is_some_and(|last| Position::behind(last) > end)
-            || news.bucket > self.looked.bucket
-            || news.reasons.looks != self.looked.reasons.looks
+            || news.bucket > self.bucket
+            || news.reasons.looks != self.reasons.looks
     }
 
     /// Whether the database has another epoch. The room is closed then.
     fn is_over(&self) -> bool {
-        let is_over = self.watched.news.borrow().reasons.ends != self.looked.reasons.ends;
+        let is_over = self.watched.news.borrow().reasons.ends != self.reasons.ends;
         if is_over {
             self.door.close(Error::OtherEpoch);
         }
@@ -229,13 +220,13 @@ impl Room {
         if self.is_over() {
             return false;
         }
-        if news.reasons.forgets != self.looked.reasons.forgets {
-            self.looked.reasons.forgets = news.reasons.forgets;
+        if news.reasons.forgets != self.reasons.forgets {
+            self.reasons.forgets = news.reasons.forgets;
             self.keep(|_| None);
         }
-        if news.reasons.looks != self.looked.reasons.looks {
+        if news.reasons.looks != self.reasons.looks {
             // It may be gone.
-            self.looked.bucket = None;
+            self.bucket = None;
         }
         if let Some(next) = self.next_bucket() {
             self.publish(vec![next], news.at);
@@ -245,8 +236,8 @@ impl Room {
 
     /// The bucket that the last change shows, if its new items are the next ones.
     fn next_bucket(&self) -> Option<Bucket> {
-        let AppendChange { bucket, written, .. } = self.watched.take_change(self.looked.reasons.forgets)?;
-        if Some(bucket) <= self.looked.bucket {
+        let AppendChange { bucket, written, .. } = self.watched.take_change(self.reasons.forgets)?;
+        if Some(bucket) <= self.bucket {
             return None;
         }
         let published = self.door.published.borrow();
@@ -276,8 +267,8 @@ impl Room {
             }
         }
         // What was not found is not looked for again.
-        self.looked.bucket = self.looked.bucket.max(news.bucket);
-        self.looked.reasons.looks = news.reasons.looks;
+        self.bucket = self.bucket.max(news.bucket);
+        self.reasons.looks = news.reasons.looks;
         true
     }
 
@@ -331,7 +322,7 @@ impl Room {
     /// Publishes pages that follow the published end, or begin with the page that has it.
     fn publish(&mut self, found: Vec<Bucket>, committed: Option<Instant>) {
         let Some(last) = found.last() else { return };
-        self.looked.bucket = self.looked.bucket.max(Some(growth(last)));
+        self.bucket = self.bucket.max(Some(growth(last)));
         let end = end_of(last);
         self.door.published.send_if_modified(|published| {
             let is_later = end > published.end;

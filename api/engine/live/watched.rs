@@ -71,7 +71,7 @@ pub(crate) struct AppendChange {
 }
 
 /// The watched owners of the histories of one definition.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct WatchedOwners {
     /// How many there are. A commit looks at this, and at nothing else while it is 0.
     count: AtomicUsize,
@@ -84,20 +84,6 @@ pub(crate) struct WatchedOwners {
     wanted: watch::Sender<bool>,
     /// Whether the appends of other processes are learned of.
     fed: watch::Sender<bool>,
-}
-
-impl Default for WatchedOwners {
-    fn default() -> Self {
-        let (count, owners, readers_of_all, changed) = Default::default();
-        Self {
-            count,
-            owners,
-            readers_of_all,
-            changed,
-            wanted: watch::Sender::new(false),
-            fed: watch::Sender::new(false),
-        }
-    }
 }
 
 /// The news of an owner, and the number of its watchers.
@@ -136,7 +122,6 @@ impl WatchedOwners {
         WatchedAll(Arc::clone(self))
     }
 
-    /// Watches an owner.
     pub(crate) fn watch(self: &Arc<Self>, owner: OwnerId) -> WatchedOwner {
         let mut owners = self.owners.lock();
         let watched = owners.entry(owner.clone()).or_default();
@@ -156,9 +141,6 @@ impl WatchedOwners {
 
     /// Waits until this process learns of the appends of others. A read after that, with the news after that,
     /// misses nothing.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub(crate) async fn until_fed(&self, deadline: Deadline) -> Result<()> {
         let mut fed = self.fed.subscribe();
         let waited = deadline.wait_for(fed.wait_for(|fed| *fed)).await;
@@ -180,7 +162,6 @@ impl WatchedOwners {
         *self.wanted.borrow()
     }
 
-    /// All of them.
     pub(crate) fn owners(&self) -> Vec<OwnerId> {
         self.owners.lock().keys().cloned().collect()
     }

@@ -198,9 +198,6 @@ impl ChangeLog {
 
     /// Waits for what comes next. It may be dropped at any time, and nothing is lost. After an error it may
     /// be called again: it waits before it opens another stream.
-    ///
-    /// # Errors
-    /// The database is unavailable, or refuses for a reason that this version does not know.
     pub async fn next(&mut self) -> Result<LogNews> {
         loop {
             match &mut self.state {

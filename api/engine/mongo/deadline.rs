@@ -7,6 +7,7 @@ use mongodb::bson::{Document, doc};
 use tokio::time::Instant;
 
 use super::error::{Error, Result};
+use super::values::in_millis;
 
 /// How long a command waits until a primary is known, and how long a read waits until the database is
 /// available again.
@@ -53,7 +54,7 @@ impl Deadline {
 
     /// Whole milliseconds left, at least 1: MongoDB reads 0 as "no limit".
     pub(crate) fn remaining_millis(self) -> i64 {
-        i64::try_from(self.remaining().as_millis()).unwrap_or(i64::MAX).max(1)
+        in_millis(self.remaining()).max(1)
     }
 
     /// Waits before the next attempt, at most until the deadline. The limit is 2 ms, doubles with each
@@ -65,9 +66,6 @@ impl Deadline {
     }
 
     /// Does `work`, and again as long as its error passes, until the deadline.
-    ///
-    /// # Errors
-    /// The error of the last attempt.
     pub(crate) async fn retry<T, W: Future<Output = Result<T>>>(self, work: impl Fn() -> W) -> Result<T> {
         let mut attempt = 0;
         loop {

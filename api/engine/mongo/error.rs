@@ -9,7 +9,9 @@ use mongodb::bson::raw::{RawBsonRef, RawDocument};
 use mongodb::error::ErrorKind;
 use pagebucket_model::domain::{Instant, PageNumber, Seq};
 
-/// What a question to the database leads to.
+/// What a question to the database leads to. Each may end with [`Error::Unavailable`], [`Error::DiskFull`] or
+/// [`Error::Internal`], and one that reads documents with [`Error::Corrupt`]. Sections about errors are only
+/// where there is more to say.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What can go wrong with the database. The messages are for the log, never for a client: they may contain

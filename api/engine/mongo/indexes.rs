@@ -22,9 +22,6 @@ const ATTEMPTS: u32 = 6;
 
 /// Makes documents expire `seconds` after the date in `field`, which has an ascending index with its default
 /// name; `None` keeps them without a limit.
-///
-/// # Errors
-/// The database does not answer, or the user lacks the privilege.
 pub(crate) async fn expire_after(
     database: &Database,
     collection: &str,
@@ -74,9 +71,6 @@ async fn run(database: &Database, commands: Vec<&Document>) -> Result<(), mongod
 }
 
 /// All indexes of a collection, as documents: the driver's type drops options that later servers add.
-///
-/// # Errors
-/// The driver's error: the database does not answer, or the collection does not exist.
 pub(crate) async fn list(
     database: &Database,
     collection: &str,

@@ -11,8 +11,8 @@ use tokio::time::sleep;
 use super::deadline::{COMMAND, Deadline};
 use super::error::{Error, Result};
 use super::majority::MonotonicReads;
+use super::values::in_millis;
 
-/// A lease of a document.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) reads: MonotonicReads,
@@ -25,9 +25,6 @@ pub(crate) struct Lease {
 impl Lease {
     /// Takes the lease if it is free or this holder's, and sets these fields. Returns the document, which a
     /// majority has.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub(crate) async fn take(&self, mut set: Document, deadline: Deadline) -> Result<Option<Document>> {
         set.insert("until", until(self.length));
         let ended = doc! { "$expr": { "$lt": ["$until", "$$NOW"] } };
@@ -66,5 +63,5 @@ impl Lease {
 
 /// Until when a lease of this length lasts that is taken or renewed now.
 pub(crate) fn until(length: Duration) -> Document {
-    doc! { "$add": [Bson::String("$$NOW".to_owned()), length.as_millis() as i64] }
+    doc! { "$add": [Bson::String("$$NOW".to_owned()), in_millis(length)] }
 }

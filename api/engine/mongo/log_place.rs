@@ -23,9 +23,6 @@ pub struct LogPlace {
 
 impl LogPlace {
     /// Parses a place.
-    ///
-    /// # Errors
-    /// The text is none.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let (data, types) = match text.split_once('.') {
             Some((data, types)) => (data, Some(types)),
@@ -59,7 +56,6 @@ impl LogPlace {
         Timestamp { time: number(2).unwrap_or(0), increment: number(10).unwrap_or(0) }
     }
 
-    /// The token of this place.
     pub(crate) fn token(&self) -> Option<Document> {
         let mut token: Document = doc! { "_data": &*self.data };
         if let Some(types) = &self.types {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::deadline::{Deadline, NO_PRIMARY, durable};
 use super::error::{Error, Result, code, tells_of_full_disk};
+use super::values::in_millis;
 
 /// The server refuses an `afterClusterTime` that is later than its own clock.
 const INVALID_OPTIONS: i32 = 72;
@@ -52,7 +53,6 @@ impl DatabaseTime {
         *newest = at.max(*newest);
     }
 
-    /// The newest known time.
     pub(crate) fn newest(&self) -> Option<Timestamp> {
         *self.newest.lock()
     }
@@ -71,7 +71,7 @@ impl DatabaseTime {
 
     fn clock_at(&self, instant: Instant) -> Option<i64> {
         let clock = *self.clock.lock();
-        clock.map(|(millis, at)| millis.saturating_add(instant.duration_since(at).as_millis() as i64))
+        clock.map(|(millis, at)| millis.saturating_add(in_millis(instant.duration_since(at))))
     }
 
     fn learn_clock_at(&self, at: Option<Timestamp>, instant: Instant) {
@@ -121,11 +121,18 @@ impl MonotonicReads {
         Self { database, time: Arc::default() }
     }
 
-    /// Returns the documents that a query finds, each converted by `read`.
-    ///
-    /// # Errors
-    /// The database does not answer in time, no primary has caught up in time, or `read` fails.
+    /// Returns the documents that a command finds at the primary, each converted by `read`.
     pub(crate) fn find<T: Send + 'static>(
+        &self,
+        command: Document,
+        deadline: Deadline,
+        read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
+    ) -> impl Future<Output = Result<Vec<T>>> + Send {
+        self.query(Query::new(command, deadline), read)
+    }
+
+    /// Returns the documents that a query finds, each converted by `read`.
+    pub(crate) fn query<T: Send + 'static>(
         &self,
         query: Query,
         read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
@@ -166,18 +173,13 @@ impl MonotonicReads {
     }
 
     /// Runs a command once.
-    ///
-    /// # Errors
-    /// The database did not answer in time, or refused the command.
     pub(crate) async fn run(&self, command: Document, deadline: Deadline) -> Result<Document> {
         let database = self.database.clone();
         deadline.read(async move { Ok(database.run_command(command).await?) }).await
     }
 
-    /// Runs a write that may be repeated without harm, durably, and returns its reply.
-    ///
-    /// # Errors
-    /// The database did not answer in time, or refused a part of it. It may have been applied.
+    /// Runs a write that may be repeated without harm, durably, and returns its reply. After an error it may
+    /// have been applied.
     pub(crate) async fn write(&self, mut command: Document, deadline: Deadline) -> Result<Document> {
         command.insert("writeConcern", durable(deadline));
         let reply = self.run(command, deadline).await?;
@@ -194,9 +196,6 @@ impl MonotonicReads {
 
     /// Updates one document, which may be repeated without harm. Returns it as it is then; `None` if there is
     /// none.
-    ///
-    /// # Errors
-    /// See [`Self::write`].
     pub(crate) async fn find_and_update(
         &self,
         collection: &str,
@@ -271,10 +270,8 @@ impl Patient {
         (concern, limit.remaining_millis())
     }
 
-    /// Waits after `error` until the next attempt may begin.
-    ///
-    /// # Errors
-    /// Returns `error` if another attempt would not help or the patience is used up.
+    /// Waits after `error` until the next attempt may begin. Returns it if another attempt would not help, or
+    /// the patience is used up.
     pub(crate) async fn after(&mut self, error: Error) -> Result<()> {
         match error {
             // After a failover the cluster may never reach `after`, or refuse it because its clock was set

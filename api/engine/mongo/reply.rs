@@ -57,10 +57,8 @@ pub(crate) enum Unjudged {
     Miscounted { stored: usize, statements: usize, counted: Option<usize> },
 }
 
-/// Judges the answer to a command of `statements` statements.
-///
-/// # Errors
-/// Every statement may or may not be stored.
+/// Judges the answer to a command of `statements` statements. After an error every statement may or may not
+/// be stored.
 pub(crate) fn judge(reply: &Document, statements: usize, ordered: bool) -> Result<Answer, Unjudged> {
     if let Ok(error) = reply.get_document("writeConcernError") {
         return Err(Unjudged::NotDurable(error.clone()));

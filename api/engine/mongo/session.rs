@@ -25,6 +25,7 @@ use super::error;
 use super::error::Error;
 use super::majority::MonotonicReads;
 use super::reply::{self, Answer, Verdict};
+use super::values::in_millis;
 
 /// A pool of sessions for numbered commands.
 #[derive(Debug)]
@@ -74,7 +75,6 @@ struct NumberedSession {
 /// so our numbers begin where the driver's never arrive.
 const FIRST_NUMBER: i64 = 1 << 40;
 
-/// A write command.
 #[derive(Debug)]
 pub(crate) struct WriteCommand {
     collection: String,
@@ -124,7 +124,7 @@ impl WriteCommand {
     /// The same command, which the server ends after `limit`. Each replay has this limit.
     #[must_use]
     pub(crate) fn running_at_most(mut self, limit: Duration) -> Self {
-        let millis = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX).max(1);
+        let millis = in_millis(limit).max(1);
         self.bytes = self.bytes.map(|mut bytes| {
             bytes.append(cstr!("maxTimeMS"), millis);
             bytes
@@ -165,9 +165,6 @@ impl Sessions {
     /// Runs a command in the database of `reads` until the server gives a final answer or the deadline
     /// passes. A standalone server has no numbers, so there it is one attempt. `reads` learns the time of the
     /// answer if something is stored, so the command's write concern must be majority.
-    ///
-    /// # Errors
-    /// See [`Unanswered`].
     pub(crate) async fn commit(
         self: &Arc<Self>,
         reads: &MonotonicReads,

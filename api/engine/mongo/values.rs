@@ -6,6 +6,7 @@
 //! million so (callgrind).
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use mongodb::bson::spec::{BinarySubtype, ElementType};
 use mongodb::bson::{Binary, Bson, DateTime, RawDocument, RawDocumentBuf};
@@ -15,6 +16,16 @@ use pagebucket_model::domain::{Instant, OwnerId};
 pub(crate) fn whole_number(value: &Bson) -> Option<i64> {
     let whole = value.as_f64().filter(|number| number.fract() == 0.0);
     value.as_i32().map(i64::from).or(value.as_i64()).or(whole.map(|number| number as i64))
+}
+
+/// A number as the database stores it. None of ours is greater.
+pub(crate) fn int64(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A length of time in milliseconds.
+pub(crate) fn in_millis(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A date as the database stores and compares it.
@@ -35,7 +46,6 @@ pub(crate) fn binary(bytes: impl Into<Vec<u8>>) -> Binary {
 /// Writes the fields of a document, in their order. No name may have a NUL: those of definitions are checked.
 pub(crate) struct DocumentWriter<'a>(&'a mut Vec<u8>);
 
-/// A document with these fields.
 pub(crate) fn document(fill: impl FnOnce(&mut DocumentWriter<'_>)) -> RawDocumentBuf {
     let mut bytes = Vec::with_capacity(1_024);
     enclose(&mut bytes, fill);
@@ -98,7 +108,7 @@ impl DocumentWriter<'_> {
     /// The id of an owner, by its type.
     pub(crate) fn owner(&mut self, name: &str, value: &OwnerId) {
         match value {
-            OwnerId::Integer(id) => self.i64(name, *id as i64),
+            OwnerId::Integer(id) => self.i64(name, int64(*id)),
             OwnerId::Text(id) => self.text(name, id),
         }
     }

@@ -51,17 +51,6 @@
 //!   that is rounded once. A summary that is not exact would differ by the order of its pages.
 //! - A tile of each page, or sums in the bucket. Both would cost every append, and a page of ten items has
 //!   nearly as many sums as items.
-//!
-//! | File | What it knows |
-//! |---|---|
-//! | `scan.rs` | one summary: tiles and pages in the order of their least dates |
-//! | `choice.rs` | which tiles and pages those are |
-//! | `tile_id.rs` | the `_id` of a tile |
-//! | `tiles.rs` | tiles in the database: reading them, deleting them |
-//! | `known.rs` | which tiles there are, in memory |
-//! | `make.rs` | making one from its pages |
-//! | `makers.rs` | when tiles are made: after an answer, and as a part of housekeeping |
-//! | `kept.rs` | those that outlive their pages |
 
 pub(crate) mod choice;
 pub(crate) mod kept;

@@ -17,9 +17,9 @@ use self::fence::{ReadTime, ServerClock};
 use self::marker_count::Markers;
 use self::moment::Moment;
 use crate::capacity::Ages;
-use crate::mongo::majority::{MonotonicReads, Query, at_most};
+use crate::mongo::majority::{MonotonicReads, at_most};
 use crate::mongo::session::Sessions;
-use crate::mongo::values::whole_number;
+use crate::mongo::values::{int64, whole_number};
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result, Topology};
 use crate::store::histories;
 
@@ -78,9 +78,6 @@ impl HistoryCollection {
     }
 
     /// The time of a read that is asked now.
-    ///
-    /// # Errors
-    /// The database did not answer in time.
     pub(crate) async fn read_time(&self, deadline: Deadline) -> Result<ReadTime> {
         if let Some(known) = self.read_time_if_known() {
             return Ok(known);
@@ -90,9 +87,6 @@ impl HistoryCollection {
     }
 
     /// Asks for the database's time, in milliseconds since 1970: in a replica set, one that a majority has.
-    ///
-    /// # Errors
-    /// The database did not answer in time.
     pub(crate) async fn look_at_clock(&self, deadline: Deadline) -> Result<i64> {
         let time = match self.topology() {
             Topology::Standalone => self.server_time(deadline).await?,
@@ -106,7 +100,7 @@ impl HistoryCollection {
             }
             Topology::Sharded => {
                 let any = doc! { "find": histories::COLLECTION, "filter": { "_id": self.collection() }, "limit": 1 };
-                self.reads.find(Query::new(any, deadline), |_| Ok(())).await?;
+                self.reads.find(any, deadline, |_| Ok(())).await?;
                 self.learnt(self.reads.time.newest())?
             }
         };
@@ -116,7 +110,7 @@ impl HistoryCollection {
 
     /// What the primary says of itself. It is asked again while none answers, as every read is.
     async fn hello(&self, deadline: Deadline) -> Result<Document> {
-        deadline.or_within(NO_PRIMARY).retry(|| self.run(doc! { "hello": 1 }, deadline)).await
+        deadline.or_within(NO_PRIMARY).retry(|| self.reads.run(doc! { "hello": 1 }, deadline)).await
     }
 
     /// Learns a time that a majority has. Later reads show at least its state.
@@ -132,9 +126,6 @@ impl HistoryCollection {
     }
 
     /// The server's own clock, in milliseconds since 1970.
-    ///
-    /// # Errors
-    /// The database did not answer in time.
     pub(crate) async fn server_time(&self, deadline: Deadline) -> Result<i64> {
         let hello = self.hello(deadline).await?;
         let time = hello.get_datetime("localTime").map(|time| time.timestamp_millis());
@@ -147,31 +138,15 @@ impl HistoryCollection {
         since.is_some_and(|since| self.markers.is_aged(since.timestamp_millis(), settled))
     }
 
-    /// Runs a command once ([`MonotonicReads::run`]).
-    pub(crate) async fn run(&self, command: Document, deadline: Deadline) -> Result<Document> {
-        self.reads.run(command, deadline).await
-    }
-
     /// About how many documents the collection has, by its metadata: nothing is counted.
-    ///
-    /// # Errors
-    /// The database did not answer in time.
     pub(crate) async fn estimated_buckets(&self, deadline: Deadline) -> Result<u64> {
-        let reply = self.run(doc! { "count": self.collection() }, deadline).await?;
+        let reply = self.reads.run(doc! { "count": self.collection() }, deadline).await?;
         let number = reply.get("n").and_then(whole_number).and_then(|number| number.try_into().ok());
         number.ok_or_else(|| Error::internal(format!("the size of a collection is no number: {reply}")))
     }
 
-    /// Runs a write that may be repeated without harm ([`MonotonicReads::write`]).
-    pub(crate) async fn write(&self, command: Document, deadline: Deadline) -> Result<Document> {
-        self.reads.write(command, deadline).await
-    }
-
     /// Runs updates, each with `q` and `u`, that may be repeated without harm. Returns whether exactly one
     /// document was found by them.
-    ///
-    /// # Errors
-    /// See [`Self::write`].
     pub(crate) async fn update(
         &self,
         collection: &str,
@@ -179,14 +154,11 @@ impl HistoryCollection {
         deadline: Deadline,
     ) -> Result<bool> {
         let updates: Vec<_> = updates.into_iter().collect();
-        let reply = self.write(doc! { "update": collection, "updates": updates }, deadline).await?;
+        let reply = self.reads.write(doc! { "update": collection, "updates": updates }, deadline).await?;
         Ok(reply.get("n").and_then(whole_number) == Some(1))
     }
 
     /// Deletes the documents for which one of the filters holds, found by their `_id`.
-    ///
-    /// # Errors
-    /// See [`Self::write`].
     pub(crate) async fn delete(
         &self,
         collection: &str,
@@ -195,13 +167,11 @@ impl HistoryCollection {
     ) -> Result<()> {
         let delete = |filter| doc! { "q": filter, "limit": 0, "hint": { "_id": 1 } };
         let deletes: Vec<_> = filters.into_iter().map(delete).collect();
-        self.write(doc! { "delete": collection, "deletes": deletes }, deadline).await.map(drop)
+        self.reads.write(doc! { "delete": collection, "deletes": deletes }, deadline).await.map(drop)
     }
 
-    /// Raises the number of markers of this history, before or after one is written.
-    ///
-    /// # Errors
-    /// The database did not answer in time. The number may be raised.
+    /// Raises the number of markers of this history, before or after one is written. After an error the
+    /// number may be raised.
     pub(crate) async fn raise_markers(&self, deadline: Deadline) -> Result<()> {
         let update = doc! { "q": { "_id": self.collection() }, "u": { "$inc": { "markers": 1_i64 } } };
         // This instance waits for no answer to its own question.
@@ -213,7 +183,6 @@ impl HistoryCollection {
         Err(Error::internal(why))
     }
 
-    /// The name of the collection.
     pub(crate) fn collection(&self) -> &str {
         &self.definition.name
     }
@@ -223,7 +192,6 @@ impl HistoryCollection {
         &self.definition.owner.field
     }
 
-    /// The number of items in a full bucket.
     pub(crate) fn page_size(&self) -> PageSize {
         self.definition.page_size
     }
@@ -283,7 +251,7 @@ impl OfOwner<'_> {
         command: Document,
         read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
     ) -> Result<Vec<T>> {
-        self.source.reads.find(Query::new(command, self.deadline), read).await
+        self.source.reads.find(command, self.deadline, read).await
     }
 
     /// Changes the bucket for which `condition` holds, found by the index `hint`. Returns whether there is
@@ -305,7 +273,7 @@ impl OfOwner<'_> {
         };
         let deletes: Vec<_> = conditions.into_iter().map(delete).collect();
         let command = doc! { "delete": self.source.collection(), "deletes": deletes };
-        self.source.write(command, self.deadline).await.map(drop)
+        self.source.reads.write(command, self.deadline).await.map(drop)
     }
 }
 
@@ -317,7 +285,7 @@ pub(crate) fn millis(time: Timestamp) -> i64 {
 /// The id of an owner as it is stored: int64 or string.
 pub(crate) fn owner_bson(owner: &OwnerId) -> Bson {
     match owner {
-        OwnerId::Integer(id) => Bson::Int64(*id as i64),
+        OwnerId::Integer(id) => Bson::Int64(int64(*id)),
         OwnerId::Text(id) => Bson::String(id.to_string()),
     }
 }

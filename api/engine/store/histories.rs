@@ -20,7 +20,6 @@ use serde_json::json;
 use crate::mongo::values::whole_number;
 use crate::mongo::{Corruption, Error, Result};
 
-/// Name of the collection.
 pub(crate) const COLLECTION: &str = "histories";
 
 /// What a database remembers of a history.
@@ -63,9 +62,6 @@ impl KnownHistory {
     }
 
     /// A definition of this history. It says of its items only that they have the date.
-    ///
-    /// # Errors
-    /// What is remembered is no definition.
     pub(crate) fn definition(&self) -> Result<Definition> {
         let text = json!({
             "history": self.name,

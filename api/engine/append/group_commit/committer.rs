@@ -1,9 +1,8 @@
 //! Committers: each commits the requests that queued during its last commit.
 //!
 //! There are a few committers. A key always has the same one, and at most one commit of a key is under way,
-//! so the order of its requests is kept. There is no timer: an idle committer commits at once; a busy one
-//! then commits all requests that arrived meanwhile, with one journal flush. (The bucket catalog of MongoDB's
-//! own time-series collections does the same.)
+//! so the order of its requests is kept. (The bucket catalog of MongoDB's own time-series collections does
+//! the same.)
 //!
 //! A commit that takes long is *parked*: its keys wait for it, and the committer goes on with other keys, in
 //! other sessions. Most parked commits have an unknown outcome and are being replayed.
@@ -38,7 +37,6 @@ const PAUSE: Duration = Duration::from_millis(4);
 /// See [`PAUSE`]. Few, because a pause delays all requests of the key.
 const MOST_DOUBLINGS: u32 = 3;
 
-/// The most keys in one commit.
 const MOST_KEYS: usize = 1_000;
 
 /// A commit takes no more keys once it has this weight, in bytes of memory: enough that many requests share a

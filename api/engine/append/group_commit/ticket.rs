@@ -107,9 +107,6 @@ impl Queue {
     /// Takes room for `units` of one key, and of one client if it is known. Each may then hold at most `most`
     /// units. One that holds nothing may take more, up to the whole queue: so every request, however large,
     /// has room in an empty queue.
-    ///
-    /// # Errors
-    /// There is not enough room.
     pub fn room(
         &self,
         key: u64,
@@ -188,7 +185,6 @@ impl Held {
         }
     }
 
-    /// Whether nothing is held.
     #[cfg(test)]
     fn is_empty(&self) -> bool {
         self.0.iter().all(|held| held.lock().is_empty())
@@ -268,9 +264,6 @@ impl<A> Pending<A> {
     /// Waits for the answer. The wait for a first commit is at most [`LONGEST_WAIT`] and ends when too little
     /// time is left for a commit. Once a commit has taken the request, the wait lasts until [`GRACE`] after
     /// the deadline.
-    ///
-    /// # Errors
-    /// See [`NoAnswer`].
     pub async fn answer(mut self) -> Result<A, NoAnswer> {
         let wait = LONGEST_WAIT.min(self.deadline.remaining().saturating_sub(self.commit));
         if let Ok(answer) = tokio::time::timeout(wait, &mut self.answered).await {

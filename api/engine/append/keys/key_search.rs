@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pagebucket_model::domain::{Seq, SeqRange};
 use pagebucket_model::item::Item;
 
-use super::line_keys::{NumberedItem, Tag};
+use super::line_keys::Tag;
 use crate::append::placed::{LineRefusal, Placed};
 use crate::store::buckets::identity::ItemKey;
 
@@ -29,8 +29,9 @@ enum SearchGoal {
     Nothing,
     /// The items of a request: all are valid, and they are stored in order without omissions.
     Items(Arc<[ItemKey]>),
-    /// Lines of an upload, in order of their numbers: they are stored in this order, and some may be missing.
-    Lines(Tag, Arc<[NumberedItem]>),
+    /// Lines of an upload, their numbers and items, in order of these: they are stored in this order, and
+    /// some may be missing.
+    Lines(Tag, Arc<[u32]>, Arc<[Item]>),
     /// Items with identities of their own, in the order in which they are to be stored. Other attempts may
     /// have stored any of them, in any order.
     Identified(Arc<[ItemKey]>, Arc<HashSet<ItemKey>>),
@@ -47,9 +48,9 @@ impl KeySearch {
         Self::new(SearchGoal::Items(keys), from)
     }
 
-    /// A search for these lines, all of which are after `from`.
-    pub(crate) fn of_lines(tag: Tag, lines: Arc<[NumberedItem]>, from: u64) -> Self {
-        Self::new(SearchGoal::Lines(tag, lines), from)
+    /// A search for lines with these numbers, all of which are after `from`.
+    pub(crate) fn of_lines(tag: Tag, numbers: Arc<[u32]>, items: Arc<[Item]>, from: u64) -> Self {
+        Self::new(SearchGoal::Lines(tag, numbers, items), from)
     }
 
     /// A search for items with source keys, all of which are after `from`. It finds them in any order, and
@@ -68,7 +69,7 @@ impl KeySearch {
         match &self.wanted {
             SearchGoal::Nothing => None,
             SearchGoal::Items(keys) | SearchGoal::Identified(keys, _) => keys.get(index).copied(),
-            SearchGoal::Lines(tag, lines) => Some(tag.key(lines[index].number)),
+            SearchGoal::Lines(tag, numbers, _) => Some(tag.key(numbers[index])),
         }
     }
 
@@ -84,11 +85,10 @@ impl KeySearch {
             >= match &self.wanted {
                 SearchGoal::Nothing => 0,
                 SearchGoal::Items(keys) | SearchGoal::Identified(keys, _) => keys.len(),
-                SearchGoal::Lines(_, lines) => lines.len(),
+                SearchGoal::Lines(_, numbers, _) => numbers.len(),
             }
     }
 
-    /// Whether it searches for anything.
     pub(crate) fn is_of_nothing(&self) -> bool {
         matches!(self.wanted, SearchGoal::Nothing)
     }
@@ -118,19 +118,19 @@ impl KeySearch {
                     self.found.push((key, range.first));
                 }
             }
-            SearchGoal::Lines(_, lines) if placed.count == lines.len() => return,
-            SearchGoal::Lines(tag, lines) => {
+            SearchGoal::Lines(_, numbers, _) if placed.count == numbers.len() => return,
+            SearchGoal::Lines(tag, numbers, items) => {
                 if let Some((key, number)) = key.and_then(|key| Some((key, tag.number(key)?))) {
-                    while lines.get(placed.count).is_some_and(|line| line.number < number) {
+                    while numbers.get(placed.count).is_some_and(|line| *line < number) {
                         placed.refuse(LineRefusal::OutOfOrder);
                     }
-                    let Some(line) = lines.get(placed.count) else {
+                    let Some(line) = numbers.get(placed.count) else {
                         // A later line of the upload: the search for the later lines begins with it.
                         return;
                     };
-                    if line.number == number {
+                    if *line == number {
                         match found {
-                            Ok(range) if same(&line.item, key) => placed.push(range),
+                            Ok(range) if same(&items[placed.count], key) => placed.push(range),
                             _ => placed.refuse(LineRefusal::Differs),
                         }
                     }

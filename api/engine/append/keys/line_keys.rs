@@ -15,7 +15,6 @@
 
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{IdempotencyKey, OwnerId};
-use pagebucket_model::item::Item;
 use sha2::Digest;
 
 use crate::store::buckets::identity::{ItemKey, begin};
@@ -49,13 +48,6 @@ impl Tag {
     }
 }
 
-/// A valid line of an upload.
-#[derive(Debug, Clone)]
-pub(crate) struct NumberedItem {
-    pub number: u32,
-    pub item: Item,
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, LazyLock};
@@ -66,6 +58,7 @@ mod tests {
     use crate::append::keys::KeySearch;
     use crate::append::placed::LineRefusal;
     use pagebucket_model::domain::{Instant, Seq, SeqRange};
+    use pagebucket_model::item::Item;
 
     fn tag() -> Tag {
         static TAG: LazyLock<Tag> = LazyLock::new(|| {
@@ -75,10 +68,9 @@ mod tests {
         *TAG
     }
 
-    /// A line. Its quantity distinguishes it from other lines with the same number.
-    fn line(number: u32, qty: u64) -> NumberedItem {
-        let item = Item::new(rawdoc! { "qty": qty as i64 }, Instant::MIN);
-        NumberedItem { number, item }
+    /// The item of a line. Its quantity distinguishes it from those of other lines with the same number.
+    fn item(qty: u64) -> Item {
+        Item::new(rawdoc! { "qty": qty as i64 }, Instant::MIN)
     }
 
     fn qty_of(item: &Item) -> u64 {
@@ -99,8 +91,9 @@ mod tests {
         let mut ends = Vec::new();
         let mut looked = 0;
         for chunk in lines.chunks(chunk) {
-            let lines: Arc<[_]> = chunk.iter().map(|(number, qty)| line(*number, *qty)).collect();
-            let mut search = KeySearch::of_lines(tag(), Arc::clone(&lines), looked);
+            let numbers = chunk.iter().map(|(number, _)| *number).collect();
+            let items: Arc<[_]> = chunk.iter().map(|(_, qty)| item(*qty)).collect();
+            let mut search = KeySearch::of_lines(tag(), numbers, Arc::clone(&items), looked);
             let look = |search: &mut KeySearch, history: &StoredLines| {
                 while !search.is_over() && search.looked() < history.len() as u64 {
                     let (qty, key) = history[search.looked() as usize];
@@ -113,8 +106,8 @@ mod tests {
             look(&mut search, history);
             if !search.is_over() {
                 assert!(search.covers(history.len() as u64));
-                for index in search.placed.count..lines.len() {
-                    history.push((qty_of(&lines[index].item), search.key(index)));
+                for index in search.placed.count..items.len() {
+                    history.push((qty_of(&items[index]), search.key(index)));
                     let seq = Seq::new(history.len() as u64).unwrap();
                     search.placed.push(SeqRange { first: seq, last: seq });
                 }

@@ -44,46 +44,46 @@ mod steps;
 use explore::{Explored, explore};
 use steps::{Besides, Relaxed};
 
-#[test]
-fn in_every_order_each_item_is_stored_once() {
-    let Explored { states, broken, taken, ends, parts } = explore(None, 2, Besides::Nothing);
+/// Explores to the end, where nothing may be wrong. Returns the largest number of ranges in an answer.
+fn assert_holds(others: u8, besides: Besides, steps: &[&str]) -> usize {
+    let Explored { states, broken, taken, ends, parts } = explore(None, others, besides);
     println!("{states} states");
     assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
     // If one of these steps were never taken, little would have been explored.
-    for step in ["failover", "is refused", "has stored the rest", "finds all", "finds some, sends the rest"] {
+    for step in steps {
         assert!(taken.contains(step), "{step}: {taken:?}");
     }
-    assert!(ends > 0 && parts == 3, "{ends} ends, {parts} parts");
+    assert!(ends > 0, "{ends} ends");
+    parts
+}
+
+#[test]
+fn in_every_order_each_item_is_stored_once() {
+    let parts = assert_holds(
+        2,
+        Besides::Nothing,
+        &["failover", "is refused", "has stored the rest", "finds all", "finds some, sends the rest"],
+    );
+    assert_eq!(parts, 3);
 }
 
 #[test]
 fn a_record_that_expires_after_its_last_use_is_kept_long_enough() {
-    let Explored { states, broken, taken, ends, .. } = explore(None, 1, Besides::Time);
-    println!("{states} states");
-    assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
-    for step in ["the record expires", "record, of an old attempt", "record, old at its birth", "touches"] {
-        assert!(taken.contains(step), "{step}: {taken:?}");
-    }
-    assert!(ends > 0);
+    assert_holds(
+        1,
+        Besides::Time,
+        &["the record expires", "record, of an old attempt", "record, old at its birth", "touches"],
+    );
 }
 
 #[test]
 fn a_from_that_is_raised_doubles_nothing() {
-    let Explored { states, broken, taken, ends, .. } = explore(None, 1, Besides::Raising);
-    println!("{states} states");
-    assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
-    for step in ["has confirmed `from`", "looks, raises `from`", "failover"] {
-        assert!(taken.contains(step), "{step}: {taken:?}");
-    }
-    assert!(ends > 0);
+    assert_holds(1, Besides::Raising, &["has confirmed `from`", "looks, raises `from`", "failover"]);
 }
 
 #[test]
 fn a_request_that_expects_a_total_is_stored_after_it_or_refused() {
-    let Explored { states, broken, taken, ends, parts } = explore(None, 1, Besides::Expecting);
-    println!("{states} states");
-    assert!(broken.is_none(), "after {states} states: {}", broken.unwrap_or_default());
-    for step in [
+    let steps = [
         "failover",
         "is refused",
         "is refused for its total",
@@ -91,10 +91,8 @@ fn a_request_that_expects_a_total_is_stored_after_it_or_refused() {
         "has stored the rest",
         "finds all",
         "finds some, sends the rest",
-    ] {
-        assert!(taken.contains(step), "{step}: {taken:?}");
-    }
-    assert!(ends > 0 && parts == 2, "{ends} ends, {parts} parts");
+    ];
+    assert_eq!(assert_holds(1, Besides::Expecting, &steps), 2);
 }
 
 fn assert_breaks(relaxed: Relaxed, how: &str) {
@@ -106,92 +104,33 @@ fn assert_breaks(relaxed: Relaxed, how: &str) {
     assert!(broken.starts_with(how), "{broken}");
 }
 
-#[test]
-fn a_record_that_is_not_awaited_doubles() {
-    assert_breaks(Relaxed::RecordNotAwaited, "doubled");
+/// A test of each relaxed rule, and what the exploration finds.
+macro_rules! relaxed {
+    ($($test:ident: $rule:ident breaks $how:literal;)*) => {
+        $(#[test]
+        fn $test() {
+            assert_breaks(Relaxed::$rule, $how);
+        })*
+    };
 }
 
-#[test]
-fn a_record_that_the_primary_alone_has_acknowledged_doubles() {
-    assert_breaks(Relaxed::RecordAtOne, "doubled");
-}
-
-#[test]
-fn a_found_record_that_is_not_awaited_doubles() {
-    assert_breaks(Relaxed::FoundRecordNotAwaited, "doubled");
-}
-
-#[test]
-fn a_from_that_is_too_high_doubles() {
-    assert_breaks(Relaxed::FromTooHigh, "doubled");
-}
-
-#[test]
-fn looking_at_what_may_be_lost_loses() {
-    assert_breaks(Relaxed::LookUpAtLocal, "lost");
-}
-
-#[test]
-fn a_look_up_that_ends_early_but_counts_doubles() {
-    assert_breaks(Relaxed::ShortLookUp, "doubled");
-}
-
-#[test]
-fn no_second_look_after_a_refusal_doubles() {
-    assert_breaks(Relaxed::NoSecondLook, "doubled");
-}
-
-#[test]
-fn a_record_that_expires_after_its_creation_doubles() {
-    assert_breaks(Relaxed::ExpiryFromCreation, "doubled");
-}
-
-#[test]
-fn two_attempts_in_one_command_double() {
-    assert_breaks(Relaxed::AttemptsMerged, "doubled");
-}
-
-#[test]
-fn a_record_that_is_born_old_and_not_touched_doubles() {
-    assert_breaks(Relaxed::OldAtBirth, "doubled");
-}
-
-#[test]
-fn a_from_that_is_raised_though_another_attempt_may_have_stored_items_doubles() {
-    assert_breaks(Relaxed::ConfirmedThoughFound, "doubled");
-}
-
-#[test]
-fn a_from_that_is_raised_beyond_what_was_looked_at_doubles() {
-    assert_breaks(Relaxed::RaisedTooFar, "doubled");
-}
-
-#[test]
-fn a_from_that_is_raised_past_an_item_of_the_request_doubles() {
-    assert_breaks(Relaxed::RaisedPastFound, "doubled");
-}
-
-#[test]
-fn a_judgement_before_the_look_up_refuses_what_is_stored() {
-    assert_breaks(Relaxed::JudgedBeforeLooking, "refused, though an item is stored");
-}
-
-#[test]
-fn a_judgement_of_the_rest_refuses_what_is_partly_stored() {
-    assert_breaks(Relaxed::RestJudged, "refused, though an item is stored");
-}
-
-#[test]
-fn a_judgement_by_another_tail_stores_after_another_total() {
-    assert_breaks(Relaxed::JudgedByAnotherTail, "unexpected");
-}
-
-#[test]
-fn items_of_another_request_that_are_not_counted_come_before() {
-    assert_breaks(Relaxed::OthersNotCounted, "unexpected");
-}
-
-#[test]
-fn an_old_tail_refuses_what_is_expected() {
-    assert_breaks(Relaxed::OldTailRefuses, "refused, though the history had");
+relaxed! {
+    a_record_that_is_not_awaited_doubles: RecordNotAwaited breaks "doubled";
+    a_record_that_the_primary_alone_has_acknowledged_doubles: RecordAtOne breaks "doubled";
+    a_found_record_that_is_not_awaited_doubles: FoundRecordNotAwaited breaks "doubled";
+    a_from_that_is_too_high_doubles: FromTooHigh breaks "doubled";
+    looking_at_what_may_be_lost_loses: LookUpAtLocal breaks "lost";
+    a_look_up_that_ends_early_but_counts_doubles: ShortLookUp breaks "doubled";
+    no_second_look_after_a_refusal_doubles: NoSecondLook breaks "doubled";
+    a_record_that_expires_after_its_creation_doubles: ExpiryFromCreation breaks "doubled";
+    two_attempts_in_one_command_double: AttemptsMerged breaks "doubled";
+    a_record_that_is_born_old_and_not_touched_doubles: OldAtBirth breaks "doubled";
+    a_from_that_is_raised_though_another_attempt_may_have_stored_items_doubles: ConfirmedThoughFound breaks "doubled";
+    a_from_that_is_raised_beyond_what_was_looked_at_doubles: RaisedTooFar breaks "doubled";
+    a_from_that_is_raised_past_an_item_of_the_request_doubles: RaisedPastFound breaks "doubled";
+    a_judgement_before_the_look_up_refuses_what_is_stored: JudgedBeforeLooking breaks "refused, though an item is stored";
+    a_judgement_of_the_rest_refuses_what_is_partly_stored: RestJudged breaks "refused, though an item is stored";
+    a_judgement_by_another_tail_stores_after_another_total: JudgedByAnotherTail breaks "unexpected";
+    items_of_another_request_that_are_not_counted_come_before: OthersNotCounted breaks "unexpected";
+    an_old_tail_refuses_what_is_expected: OldTailRefuses breaks "refused, though the history had";
 }

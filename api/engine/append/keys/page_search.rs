@@ -11,6 +11,7 @@ use pagebucket_model::item::Item;
 use super::key_search::KeySearch;
 use super::record::keep_looked;
 use crate::mongo::majority::Patient;
+use crate::mongo::values::int64;
 use crate::mongo::{Corruption, Error, Result};
 use crate::store::buckets::document::KeyedItem;
 use crate::store::buckets::identity::{ItemKey, RecordId};
@@ -24,7 +25,6 @@ const FIRST_PAGES: u64 = 101;
 /// The most pages in one read: 0.4 MB of keys, or 1.3 MB of items.
 const MOST_PAGES: u64 = 1_000;
 
-/// The most reads in one scan.
 const MOST_READS: usize = 10;
 
 /// How many items a search may be behind a tail to catch up inside a commit, in one read: those of two
@@ -106,9 +106,6 @@ pub(crate) async fn scan(of: OfOwner<'_>, searches: &mut [&mut KeySearch], goal:
 
 /// Searches the whole history, which may be long, without blocking a committer. If this attempt fails before
 /// its end, a repeat goes on where it stopped.
-///
-/// # Errors
-/// See [`scan`].
 pub(crate) async fn search_to_end(of: OfOwner<'_>, id: RecordId, search: &mut KeySearch) -> Result<()> {
     let goal = Goal::End { after: search.looked() };
     while !scan(of, &mut [&mut *search], goal).await? {
@@ -151,7 +148,7 @@ impl ItemScan<'_> {
             true => "history".to_owned(),
             false => format!("history.{}", source.definition.key_field()),
         };
-        let unseen = doc! { "page": { "$gte": self.first_page() as i64 } };
+        let unseen = doc! { "page": { "$gte": int64(self.first_page()) } };
         let mut query = self.of.at_most(unseen, most as usize);
         let fields = doc! { "page": 1, "count": 1, "firstPage": 1, "second": 1, items: 1 };
         query.insert("projection", fields);

@@ -33,7 +33,6 @@ impl Recent {
         self.0.contains_key(owner)
     }
 
-    /// Remembers the items of a commit.
     pub(crate) fn put(&mut self, owner: OwnerId, run: Run) {
         if self.0.len() >= MOST_OWNERS && !self.knows(&owner) {
             self.0.clear();

@@ -12,19 +12,17 @@ use pagebucket_model::domain::{Instant, OwnerId, Seq, SeqRange};
 
 use super::key_search::KeySearch;
 use crate::mongo::reply::{Verdict, judge};
-use crate::mongo::values::{binary, date, instant};
+use crate::mongo::values::{binary, date, in_millis, instant, int64};
 use crate::mongo::{Error, Result, durable, indexes};
 use crate::store::buckets::identity::{Fingerprint, RecordId};
 use crate::store::collection::{HistoryCollection, OfOwner, owner_bson};
 
-/// Name of the collection.
 pub(crate) const COLLECTION: &str = "idempotency_keys";
 
 /// How long to wait for an insert before it is sent again: a repeat either inserts the record or finds it.
 /// Also how long a record may take to be raised, which is sent once.
 pub(crate) const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// The most records that a command reads.
 pub(crate) const MOST_READ: usize = 100;
 
 /// How far the `touched` time of a new record may be behind the server's clock. This is more than an insert
@@ -51,9 +49,6 @@ pub(crate) struct Record {
 const MARGIN: Duration = Duration::from_secs(600);
 
 /// Makes records expire `retention` plus [`MARGIN`] after their last use.
-///
-/// # Errors
-/// The database does not answer, or the user lacks the privilege.
 pub(crate) async fn keep_for(database: &Database, retention: Duration) -> Result<()> {
     let seconds = (retention + MARGIN).as_secs() as i64;
     indexes::expire_after(database, COLLECTION, "touched", Some(seconds)).await
@@ -66,7 +61,7 @@ pub(crate) async fn keep_for(database: &Database, retention: Duration) -> Result
 /// This machine's clock may be wrong by more than the lifetime of a record. So the time is an estimate of the
 /// server's clock, which may be early.
 pub(crate) fn was_outdated(answered: Option<Timestamp>, touched: i64) -> bool {
-    answered.is_none_or(|at| i64::from(at.time) * 1000 - touched > TOLERANCE.as_millis() as i64)
+    answered.is_none_or(|at| i64::from(at.time) * 1000 - touched > in_millis(TOLERANCE))
 }
 
 /// The query for one record. Its owner has the name that it has in buckets, and targets one shard.
@@ -100,7 +95,7 @@ pub(crate) fn document(query: Document, record: &Record, touched: i64) -> Docume
 /// What an insert sets.
 fn fixed(record: &Record) -> Document {
     doc! {
-        "from": record.from as i64,
+        "from": int64(record.from),
         "fingerprint": binary(record.fingerprint.0),
         "date": date(record.date),
     }
@@ -138,10 +133,6 @@ pub(crate) fn find<'a>(
     doc! { "aggregate": COLLECTION, "pipeline": pipeline, "cursor": { "batchSize": most } }
 }
 
-/// Parses a stored record.
-///
-/// # Errors
-/// A field has a value that the validator forbids.
 pub(crate) fn read(document: &RawDocument) -> Result<(RecordId, Record)> {
     parse(document)
         .ok_or_else(|| Error::internal(format!("the record of an idempotency key is damaged: {document:?}")))
@@ -206,7 +197,7 @@ pub(crate) async fn keep_looked<'a>(
 }
 
 fn raise(query: Document, last: u64) -> Document {
-    doc! { "q": query, "u": { "$max": { "from": last as i64 } }, "hint": { "_id": 1 } }
+    doc! { "q": query, "u": { "$max": { "from": int64(last) } }, "hint": { "_id": 1 } }
 }
 
 /// Sends the updates. Returns whether every update has found its record and is durable.
@@ -220,7 +211,7 @@ async fn update_all(of: OfOwner<'_>, updates: impl Iterator<Item = Document>) ->
         "update": COLLECTION, "updates": updates, "ordered": false, "writeConcern": durable(deadline),
     };
     let answer =
-        of.source.run(command, deadline).await.ok().and_then(|reply| judge(&reply, count, false).ok());
+        of.source.reads.run(command, deadline).await.ok().and_then(|reply| judge(&reply, count, false).ok());
     answer.is_some_and(|answer| answer.verdicts.iter().all(|verdict| *verdict == Verdict::Stored))
 }
 

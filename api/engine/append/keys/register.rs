@@ -14,7 +14,6 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::record::{self, ATTEMPT, COLLECTION, MOST_READ, Record, was_outdated};
-use crate::mongo::majority::Query;
 use crate::mongo::reply::{Answer, Verdict, judge};
 use crate::mongo::session::WriteCommand;
 use crate::mongo::{Deadline, Error, Result, durable};
@@ -24,6 +23,7 @@ use crate::store::buckets::identity::RecordId;
 use crate::store::buckets::tails::Tails;
 use crate::store::collection::HistoryCollection;
 use crate::store::collection::fence::ReadTime;
+use crate::tasks;
 
 /// The most keys in one command.
 const MOST: usize = 1_000;
@@ -35,7 +35,6 @@ const TURN: Duration = Duration::from_secs(1);
 /// cause.
 const MOST_ATTEMPTS: u32 = 20;
 
-/// A key to register.
 #[derive(Debug)]
 pub(crate) struct Registration {
     pub owner: OwnerId,
@@ -78,18 +77,19 @@ impl Registration {
     }
 }
 
-/// Starts a task that registers keys of owners in this catalog. It ends when the sender is dropped.
+/// Starts a task that registers keys of owners in this catalog. It ends when the sender is dropped. A panic
+/// of a registration ends that alone: those who wait for it are told.
 pub(crate) fn registrar(source: Arc<HistoryCollection>, catalog: Catalog) -> UnboundedSender<Registration> {
     let (sender, mut inbox) = unbounded_channel();
     let own = sender.downgrade();
-    tokio::spawn(async move {
+    tasks::start("registrar", async move {
         let mut keys = Vec::new();
         while inbox.recv_many(&mut keys, MOST).await > 0 {
             // Without a sender, no client waits.
             let Some(own) = own.upgrade() else { return };
             let work = register(Arc::clone(&source), catalog.clone(), std::mem::take(&mut keys), own);
             // One after the other, unless one takes long.
-            let _ = timeout(TURN, tokio::spawn(work)).await;
+            let _ = timeout(TURN, tasks::start("registrar", work)).await;
         }
     });
     sender
@@ -187,7 +187,7 @@ async fn insert(source: &HistoryCollection, registrations: Vec<Registration>) ->
     let count = registrations.len();
     let inserted = deadline.retry(|| {
         // A frozen server never answers, and at the next attempt another server may be primary.
-        let reply = source.run(command.clone(), deadline.or_within(ATTEMPT));
+        let reply = source.reads.run(command.clone(), deadline.or_within(ATTEMPT));
         async move {
             judge(&reply.await?, count, false).map_err(|unjudged| Error::unavailable(unjudged.to_string()))
         }
@@ -257,7 +257,7 @@ async fn read(source: &HistoryCollection, mut found: Vec<Registration>) {
         let others = found.split_off(found.len().min(MOST_READ));
         let find =
             record::find(source, found.iter().map(|registration| (registration.id, &registration.owner)));
-        let records = match source.reads.find(Query::new(find, latest(&found)), record::read).await {
+        let records = match source.reads.find(find, latest(&found), record::read).await {
             Ok(records) => HashMap::<_, _>::from_iter(records),
             Err(error) => return fail(found.into_iter().chain(others), &error),
         };

@@ -16,6 +16,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::domain::{MAX_SAFE_INTEGER, OwnerId, OwnerType, PageNumber};
 
 use crate::mongo::majority::at_most;
+use crate::mongo::values::int64;
 use crate::mongo::{Corruption, Result};
 use crate::store::buckets::bucket_id::BucketId;
 use crate::store::buckets::marker::{self, Marker, TOMBSTONE, tombstone_id};
@@ -49,9 +50,6 @@ pub(crate) fn later(one: Numbers, other: Numbers) -> Numbers {
 
 /// Reads the owner's tombstone. First it puts right what has its `_id` or its page number and is no sound
 /// tombstone: no other could be written. Also returns the numbers that follow those of what was deleted.
-///
-/// # Errors
-/// The database does not answer in time.
 pub(crate) async fn sound_tombstone(of: OfOwner<'_>) -> Result<(Option<Marker>, Numbers)> {
     let (collection, id) = (of.source.collection(), tombstone_id(of.owner));
     let whole = |bucket: &RawDocument| Ok(bucket.to_owned());
@@ -78,7 +76,7 @@ pub(crate) async fn sound_tombstone(of: OfOwner<'_>) -> Result<(Option<Marker>, 
     let tombstone = doc! {
         "_id": id, of.source.owner_field(): owner_bson(of.owner), "page": TOMBSTONE, "count": 0,
         "first": DateTime::from_millis(0), "last": DateTime::from_millis(0), "history": [],
-        "firstPage": numbers.0, "second": numbers.1 as i64,
+        "firstPage": numbers.0, "second": int64(numbers.1),
         "since": fence::now(of.source.topology()), "erased": "$$NOW", "swept": false,
     };
     if !of.update(seen.clone(), vec![doc! { "$replaceWith": tombstone }], doc! { "_id": 1 }).await? {
@@ -110,46 +108,29 @@ fn is_tombstone(of: OfOwner<'_>, bucket: &RawDocument) -> bool {
     all_fit && fields == 12
 }
 
-/// What is left of an owner beside pages and the tombstone.
-pub(crate) struct Left {
-    deletes: Vec<Document>,
-    /// What the tombstone must say before they are deleted.
-    pub(crate) numbers: Numbers,
-}
-
-impl Left {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.deletes.is_empty()
-    }
-
-    /// Deletes them, and returns whether these were all. A bucket that is written after a reopening is none
-    /// of them: its owner's field is right, its `_id` is later, or it is a marker with another `since`.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub(crate) async fn delete(self, of: OfOwner<'_>) -> Result<bool> {
-        let all = self.deletes.len() < MOST;
-        of.source.delete(of.source.collection(), self.deletes, of.deadline).await?;
-        Ok(all)
-    }
+/// Deletes buckets that [`find`] has found, and returns whether these were all. A bucket that is written
+/// after a reopening is none of them: its owner's field is right, its `_id` is later, or it is a marker with
+/// another `since`.
+pub(crate) async fn delete(of: OfOwner<'_>, left: Vec<Document>) -> Result<bool> {
+    let all = left.len() < MOST;
+    of.source.delete(of.source.collection(), left, of.deadline).await?;
+    Ok(all)
 }
 
 /// Finds buckets of the owner that are left beside pages: a marker of the beginning, and damaged ones. One
-/// for which `spared` holds is none of them.
-///
-/// # Errors
-/// The database does not answer in time.
-pub(crate) async fn find(of: OfOwner<'_>, spared: Option<Document>) -> Result<Left> {
+/// for which `spared` holds is none of them. Returns a filter for each, and what the tombstone must say
+/// before they are deleted.
+pub(crate) async fn find(of: OfOwner<'_>, spared: Option<Document>) -> Result<(Vec<Document>, Numbers)> {
     let unreadable = doc! { "$nor": [any_owner(of)] };
     let mut by_id = prefix(of);
     by_id.extend(unreadable.clone());
     let mut by_field = of.filter(doc! { "_id": { "$ne": tombstone_id(of.owner) } });
     by_field.extend(spared.map(|spared| ("$nor".to_owned(), vec![spared].into())));
-    let mut left = Left { deletes: Vec::new(), numbers: UNUSED };
+    let (mut left, mut numbers) = (Vec::new(), UNUSED);
     for (condition, hint, same) in
         [(by_field, of.source.by_page(), of.filter(Document::new())), (by_id, doc! { "_id": 1 }, unreadable)]
     {
-        let most = MOST - left.deletes.len();
+        let most = MOST - left.len();
         if most == 0 {
             break;
         }
@@ -158,17 +139,14 @@ pub(crate) async fn find(of: OfOwner<'_>, spared: Option<Document>) -> Result<Le
         let owner = of.owner.clone();
         let read = move |bucket: &RawDocument| Ok((seen(bucket, &["_id", "since"]), used(bucket, &owner)));
         for (seen, used) in of.find(command, read).await? {
-            left.numbers = later(left.numbers, used);
-            left.deletes.push(same.clone().into_iter().chain(seen).collect());
+            numbers = later(numbers, used);
+            left.push(same.clone().into_iter().chain(seen).collect());
         }
     }
-    Ok(left)
+    Ok((left, numbers))
 }
 
 /// Names in the log the buckets that are the owner's by their `_id`, and another's by their owner's field.
-///
-/// # Errors
-/// The database does not answer in time.
 pub(crate) async fn name_others(of: OfOwner<'_>) -> Result<()> {
     let mut condition = prefix(of);
     let other = doc! { of.source.owner_field(): { "$ne": owner_bson(of.owner) } };

@@ -1,10 +1,5 @@
-//! Erasure of one owner: a tombstone first, then all pages and keys, then a sweep.
-//!
-//! From the tombstone on every read of the tail says that the owner is erased. An instance that read the tail
-//! before may still open pages, until that is older than [`Ages::tail`](crate::capacity::Ages::tail) and its
-//! last command has ended. So pages and keys are deleted at once, and again when the tombstone is older than
-//! [`Ages::marker`](crate::capacity::Ages::marker): the *sweep*. Before a page is deleted, the tombstone says
-//! that later pages follow it: a page that was opened after the tombstone was written has used its number.
+//! Erasure of one owner: a tombstone first, then all pages and keys, then a sweep
+//! ([`deletion`](super), "When pages are deleted").
 //!
 //! What summaries have stored of the pages goes with them ([`tiles`]): a maker that stood still is refused as
 //! an append is. So does what a native time series has of the owner
@@ -25,10 +20,10 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::domain::{Instant, OwnerId, PageNumber};
 
 use super::damaged::{self, Numbers};
-use super::erased_keys::{KeyScans, ScanTurn};
+use super::erased_keys::KeyScans;
 use super::erasure_log::{self, LoggedErasure};
-use crate::mongo::majority::{Query, at_most};
-use crate::mongo::values::{date, whole_number};
+use crate::mongo::majority::at_most;
+use crate::mongo::values::{date, in_millis, int64, whole_number};
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 use crate::projections::series::forget::forget as forget_series;
 use crate::projections::summaries::tiles;
@@ -76,10 +71,6 @@ pub struct Erasures {
 }
 
 impl Erasures {
-    pub(crate) fn new(source: Arc<HistoryCollection>, turn: ScanTurn) -> Self {
-        Self { source, key_scans: KeyScans::new(turn) }
-    }
-
     /// One bounded step of the erasure of an owner: writes the tombstone, or deletes at most 1,000 pages, or
     /// keys, or sweeps. May be repeated at any time, by any instance.
     pub async fn erase(&self, owner: &OwnerId, deadline: Deadline) -> Result<Erasure> {
@@ -172,7 +163,7 @@ impl Erasures {
     pub async fn sweep_after(&self, owner: &OwnerId, deadline: Deadline) -> Result<Option<Instant>> {
         let source = &self.source;
         let tombstone = marker::tombstone(source.of(owner, deadline)).await?;
-        let age = source.markers.ages.marker.as_millis() as i64;
+        let age = in_millis(source.markers.ages.marker);
         let since = tombstone.and_then(|tombstone| tombstone.since);
         Ok(since.and_then(|since| Instant::from_millis(since.timestamp_millis() + age).ok()))
     }
@@ -203,7 +194,7 @@ impl Erasures {
         }
         let as_read = doc! { "q": of.filter(the_tombstone(owner, &tombstone)), "limit": 1 };
         let delete = doc! { "delete": source.collection(), "deletes": [as_read] };
-        let lifted = source.write(delete, deadline).await?;
+        let lifted = source.reads.write(delete, deadline).await?;
         // If it was not there any more, another instance has lifted it, has begun the erasure again, or has
         // found a late page.
         if lifted.get("n").and_then(whole_number) != Some(1) && marker::tombstone(of).await?.is_some() {
@@ -230,7 +221,7 @@ impl Erasures {
             }
             Ok(owner)
         };
-        let owners = source.reads.find(Query::new(command, deadline.or_within(COMMAND)), owner).await?;
+        let owners = source.reads.find(command, deadline.or_within(COMMAND), owner).await?;
         Ok(owners.into_iter().flatten().collect())
     }
 }
@@ -303,7 +294,7 @@ async fn write(
     more: Document,
 ) -> Result<()> {
     let source = of.source;
-    let until = read.server.saturating_add(source.markers.ages.tail.as_millis() as i64);
+    let until = read.server.saturating_add(in_millis(source.markers.ages.tail));
     let mut set = doc! {
         "count": 0,
         // Dates of nothing.
@@ -312,14 +303,14 @@ async fn write(
         // A marker with an item fails the validator.
         "history": { "$cond": [Fence::until(source.topology(), until).is_open(), [], [0]] },
         "firstPage": { "$max": ["$firstPage", marker.first_page] },
-        "second": { "$max": ["$second", marker.second as i64] },
+        "second": { "$max": ["$second", int64(marker.second)] },
         "since": { "$ifNull": ["$since", fence::now(source.topology())] },
     };
     set.extend(more);
     let update = doc! { "q": of.filter(place), "u": [{ "$set": set }], "upsert": true, "hint": hint };
     let limit = of.deadline.or_within(source.markers.ages.command).remaining_millis();
     let command = doc! { "update": source.collection(), "updates": [update], "maxTimeMS": limit };
-    let written = source.write(command, of.deadline).await;
+    let written = source.reads.write(command, of.deadline).await;
     written.inspect_err(|_| source.server_clock.doubt()).map(drop)
 }
 
@@ -327,7 +318,7 @@ async fn write(
 fn the_tombstone(owner: &OwnerId, tombstone: &Marker) -> Document {
     let mut this = doc! {
         "_id": tombstone_id(owner), "swept": tombstone.swept, "firstPage": tombstone.first_page,
-        "second": tombstone.second as i64,
+        "second": int64(tombstone.second),
     };
     this.extend(tombstone.since.map(|since| ("since".to_owned(), since.into())));
     this
@@ -341,7 +332,7 @@ async fn change(of: OfOwner<'_>, tombstone: &Marker, change: impl Into<Bson>) ->
 /// Begins the erasure of an owner again whose tombstone is swept, if something is left but what is `spared`.
 /// Returns whether nothing is left.
 async fn look_behind(of: OfOwner<'_>, tombstone: &Marker, spared: Option<Document>) -> Result<bool> {
-    if damaged::find(of, spared).await?.is_empty() {
+    if damaged::find(of, spared).await?.0.is_empty() {
         damaged::name_others(of).await?;
         return Ok(true);
     }
@@ -356,10 +347,10 @@ async fn delete_pages(of: OfOwner<'_>, spared: Option<Document>, tombstone: &mut
     if !delete_numbered(of, tombstone).await? {
         return Ok(false);
     }
-    let left = damaged::find(of, spared).await?;
+    let (left, numbers) = damaged::find(of, spared).await?;
     if !left.is_empty() {
-        use_up(of, tombstone, left.numbers).await?;
-        return left.delete(of).await;
+        use_up(of, tombstone, numbers).await?;
+        return damaged::delete(of, left).await;
     }
     damaged::name_others(of).await?;
     Ok(true)
@@ -385,7 +376,7 @@ async fn delete_numbered(of: OfOwner<'_>, tombstone: &mut Marker) -> Result<bool
 /// numbers.
 async fn use_up(of: OfOwner<'_>, tombstone: &mut Marker, used: Numbers) -> Result<()> {
     let (first_page, second) = damaged::later((tombstone.first_page, tombstone.second), used);
-    let used = doc! { "$max": { "firstPage": first_page, "second": second as i64 } };
+    let used = doc! { "$max": { "firstPage": first_page, "second": int64(second) } };
     let any_erasure = doc! { "_id": tombstone_id(of.owner), "swept": tombstone.swept };
     if of.update(any_erasure, used, doc! { "_id": 1 }).await? {
         (tombstone.first_page, tombstone.second) = (first_page, second);

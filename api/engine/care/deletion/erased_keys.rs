@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use crate::append::keys::RECORDS;
-use crate::mongo::majority::{Query, at_most};
+use crate::mongo::majority::at_most;
 use crate::mongo::values::binary;
 use crate::mongo::{Deadline, Result};
 use crate::store::buckets::marker::tombstone_id;
@@ -40,29 +40,23 @@ const MOST_REMEMBERED: usize = 1_000;
 /// has scans of its own.
 pub(crate) type KeyScan = (OwnerId, Option<DateTime>, bool);
 
-/// The turns of the scans that examine records, in the order of asking. Clones share it: a process has one.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ScanTurn(Arc<tokio::sync::Mutex<()>>);
-
 /// How far the scans have come.
 #[derive(Debug)]
 pub(crate) struct KeyScans {
     /// The record from which each goes on; `None` if it is done.
     reached: Mutex<HashMap<KeyScan, Option<Binary>>>,
-    turn: ScanTurn,
+    /// The turns of the scans of this process.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl KeyScans {
-    pub(crate) fn new(turn: ScanTurn) -> Self {
+    pub(crate) fn new(turn: Arc<tokio::sync::Mutex<()>>) -> Self {
         Self { reached: Mutex::default(), turn }
     }
 
     /// A bounded step: deletes records of the owner's keys that were touched until `began`, in milliseconds
     /// since 1970 by the server's clock. Returns whether none is left of those that there were when the scan
-    /// began, or none may be deleted.
-    ///
-    /// # Errors
-    /// The database did not answer in time. The scan goes on where it was.
+    /// began, or none may be deleted. After an error the scan goes on where it was.
     pub(crate) async fn go_on(&self, of: OfOwner<'_>, scan: KeyScan, began: i64) -> Result<bool> {
         if let Some(history) = unerased(of).await? {
             let erased = of.source.collection();
@@ -87,9 +81,6 @@ impl KeyScans {
     /// A bounded step over all records: deletes those of the owners of this filter that were touched until
     /// `began`. Begins at the record `from`, or at the first one. Returns the record from which to go on;
     /// `None` at the end.
-    ///
-    /// # Errors
-    /// The database did not answer in time.
     pub(crate) async fn delete(
         &self,
         source: &HistoryCollection,
@@ -101,7 +92,7 @@ impl KeyScans {
         let end = deadline.or_within(STEP);
         let mut from = from.unwrap_or_else(|| id_of(0));
         while !end.passed() {
-            let Ok(_turn) = timeout(end.remaining(), self.turn.0.lock()).await else { break };
+            let Ok(_turn) = timeout(end.remaining(), self.turn.lock()).await else { break };
             match delete_records(source, owners, from, began, deadline).await? {
                 Some(next) => from = next,
                 None => return Ok(None),
@@ -152,7 +143,7 @@ async fn delete_records(
     let mut command = at_most(RECORDS, doc! { "_id": { "$gte": &from } }, 1, doc! { "_id": 1 });
     command.extend(doc! { "projection": { "_id": 1 }, "skip": RECORDS_EXAMINED });
     let id = |record: &RawDocument| Ok(record.get_binary("_id").ok().map(|id| id.to_binary()));
-    let next = source.reads.find(Query::new(command, deadline), id).await?.pop().flatten();
+    let next = source.reads.find(command, deadline, id).await?.pop().flatten();
     let to = next.clone().unwrap_or_else(|| id_of(u8::MAX));
     let condition =
         doc! { "_id": { "$gte": from, "$lte": to }, "touched": { "$lte": DateTime::from_millis(began) } };

@@ -27,9 +27,9 @@ const DAY: i64 = 86_400_000;
 /// The most tombstones of a step.
 const MOST: usize = 100;
 
-/// How far the walk over tombstones is that deletes what came late.
+/// How far the walk is over the owners that were erased a short time ago.
 #[derive(Debug, Clone, Default)]
-struct LateWalk {
+pub(crate) struct LateWalk {
     /// The last owner of the step before.
     after: Option<OwnerId>,
     /// The record of a key from which this step goes on.
@@ -38,20 +38,14 @@ struct LateWalk {
     began: Option<Instant>,
 }
 
-/// The walk over the owners that were erased a short time ago.
-#[derive(Debug, Default)]
-pub(crate) struct LateErasures(Mutex<LateWalk>);
-
-impl LateErasures {
+impl Erasures {
     /// One step of a walk over the owners that were erased less than a day ago: deletes buckets and records
     /// of keys that came late. Returns whether the walk goes on. A walk begins
-    /// [`Ages::late`](crate::capacity::Ages::late) after the one before.
-    ///
-    /// # Errors
-    /// The database does not answer in time. The walk goes on where it was.
-    pub(crate) async fn go_on(&self, erasures: &Erasures, deadline: Deadline) -> Result<bool> {
-        let (source, deadline) = (&erasures.source, deadline.or_within(COMMAND));
-        let mut walk = self.0.lock().clone();
+    /// [`Ages::late`](crate::capacity::Ages::late) after the one before. After an error the walk goes on
+    /// where it was.
+    pub(crate) async fn delete_late(&self, late: &Mutex<LateWalk>, deadline: Deadline) -> Result<bool> {
+        let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
+        let mut walk = late.lock().clone();
         if walk.after.is_none() && walk.records.is_none() {
             if walk.began.is_some_and(|began| began.elapsed() < source.markers.ages.late) {
                 return Ok(false);
@@ -67,7 +61,7 @@ impl LateErasures {
         let owners: Vec<OwnerId> = found.into_iter().flatten().collect();
         let mut without_keys = Vec::new();
         for owner in &owners {
-            match clean(erasures, owner, walk.records.is_none(), deadline).await {
+            match self.clean(owner, walk.records.is_none(), deadline).await {
                 Ok(true) => without_keys.push(owner_bson(owner)),
                 Ok(false) => {}
                 Err(error) if deadline.passed() => return Err(error),
@@ -81,22 +75,22 @@ impl LateErasures {
         let from = walk.records.take();
         if !without_keys.is_empty() {
             let these = doc! { source.owner_field(): { "$in": without_keys } };
-            walk.records = erasures.key_scans.delete(source, &these, from, began, deadline).await?;
+            walk.records = self.key_scans.delete(source, &these, from, began, deadline).await?;
         }
         if walk.records.is_none() {
             walk.after = owners.last().filter(|_| more).cloned();
         }
         let goes_on = walk.after.is_some() || walk.records.is_some();
-        *self.0.lock() = walk;
+        *late.lock() = walk;
         Ok(goes_on)
     }
-}
 
-/// Deletes the buckets of an owner that came late, if `buckets` says so. Returns whether the records of its
-/// keys may be deleted.
-async fn clean(erasures: &Erasures, owner: &OwnerId, buckets: bool, deadline: Deadline) -> Result<bool> {
-    if buckets {
-        erasures.go_on(owner, deadline).await?;
+    /// Deletes the buckets of an owner that came late, if `buckets` says so. Returns whether the records of
+    /// its keys may be deleted.
+    async fn clean(&self, owner: &OwnerId, buckets: bool, deadline: Deadline) -> Result<bool> {
+        if buckets {
+            self.go_on(owner, deadline).await?;
+        }
+        Ok(unerased(self.source.of(owner, deadline)).await?.is_none())
     }
-    Ok(unerased(erasures.source.of(owner, deadline)).await?.is_none())
 }

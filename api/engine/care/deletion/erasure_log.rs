@@ -70,10 +70,7 @@ impl LoggedErasure {
     }
 }
 
-/// Writes a line about the tombstone of an owner that was just written.
-///
-/// # Errors
-/// The database does not answer in time. No line is written.
+/// Writes a line about the tombstone of an owner that was just written. After an error no line is written.
 pub(crate) async fn log(of: OfOwner<'_>) -> Result<()> {
     let tombstone = marker::tombstone(of).await?;
     tombstone.into_iter().for_each(|tombstone| LoggedErasure::of(tombstone).write(of, false));

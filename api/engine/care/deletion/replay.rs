@@ -29,9 +29,6 @@ impl Erasures {
     /// Writes the tombstone of an erasure, if the history is from before it. The tombstone gets the time of
     /// the erasure, and its numbers are at least those of the erasure: what was opened after the backup has
     /// used its numbers. `reopened` says that the erasure was ended later. May be repeated.
-    ///
-    /// # Errors
-    /// The database does not answer in time. Then it may be repeated.
     pub async fn replay(
         &self,
         owner: &OwnerId,

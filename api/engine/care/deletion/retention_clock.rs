@@ -16,7 +16,8 @@ use mongodb::bson::{Bson, DateTime, doc};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::mongo::majority::{Query, at_most};
+use crate::mongo::majority::at_most;
+use crate::mongo::values::in_millis;
 use crate::mongo::{Deadline, Result};
 use crate::store::collection::HistoryCollection;
 use crate::store::epoch::COLLECTION;
@@ -54,14 +55,7 @@ pub enum Doubt {
 
 /// The clock by which pages are retired, of all histories of a database.
 #[derive(Debug, Default)]
-pub(crate) struct RetentionClock(Mutex<Option<KnownTime>>);
-
-/// What an instance knows, and what the database remembers of it.
-#[derive(Debug)]
-struct KnownTime {
-    last: TrustedTime,
-    remembered: Option<RememberedTime>,
-}
+pub(crate) struct RetentionClock(Mutex<Option<TrustedTime>>);
 
 /// What the database remembers, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +72,8 @@ struct TrustedTime {
     millis: i64,
     at: Instant,
     leapt: Option<Leap>,
+    /// What the database remembers of it.
+    remembered: Option<RememberedTime>,
 }
 
 /// A leap of the time.
@@ -89,43 +85,33 @@ struct Leap {
     at: Option<Instant>,
 }
 
-/// What the clocks say.
-#[derive(Debug)]
-pub(crate) enum ClockReading {
-    /// The time, in milliseconds since 1970.
-    Certain(i64),
-    /// It is not certain.
-    InDoubt(Doubt),
-}
-
 impl RetentionClock {
-    /// The time by the server's clock and by that of this instance.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
-    pub(crate) async fn time(&self, source: &HistoryCollection, deadline: Deadline) -> Result<ClockReading> {
+    /// The time by the server's clock and by that of this instance, in milliseconds since 1970, if it is not
+    /// in doubt.
+    pub(crate) async fn time(
+        &self,
+        source: &HistoryCollection,
+        deadline: Deadline,
+    ) -> Result<Result<i64, Doubt>> {
         if self.0.lock().is_none() {
             let remembered = remembered(source, deadline).await?;
             let last = TrustedTime::begin(remembered, source.clock.now().millis(), Instant::now());
-            self.0.lock().get_or_insert(KnownTime { last, remembered });
+            self.0.lock().get_or_insert(last);
         }
         let server = source.server_time(deadline).await?;
         let (time, changed) = {
-            let mut known = self.0.lock();
-            let known = known.as_mut().expect("it is known from the first call on");
-            let time = known.last.next(server, source.clock.now().millis(), Instant::now());
-            let new = RememberedTime {
-                certain: known.last.millis,
-                leapt: known.last.leapt.map(|leap| leap.millis),
-            };
+            let mut last = self.0.lock();
+            let last = last.as_mut().expect("it is known from the first call on");
+            let time = last.next(server, source.clock.now().millis(), Instant::now());
+            let new = RememberedTime { certain: last.millis, leapt: last.leapt.map(|leap| leap.millis) };
             let is_known = !matches!(time, Err(Doubt::Ahead(_) | Doubt::Behind(_)));
-            (time, Some(new).filter(|new| is_known && new.is_news(known.remembered)))
+            (time, Some(new).filter(|new| is_known && new.is_news(last.remembered)))
         };
         if let Some(changed) = changed {
             remember(source, changed, deadline).await?;
-            self.0.lock().iter_mut().for_each(|known| known.remembered = Some(changed));
+            self.0.lock().iter_mut().for_each(|last| last.remembered = Some(changed));
         }
-        Ok(time.map_or_else(ClockReading::InDoubt, ClockReading::Certain))
+        Ok(time)
     }
 }
 
@@ -142,7 +128,7 @@ impl TrustedTime {
     fn begin(remembered: Option<RememberedTime>, own: i64, at: Instant) -> Self {
         let RememberedTime { certain, leapt } =
             remembered.unwrap_or(RememberedTime { certain: own, leapt: None });
-        Self { millis: certain, at, leapt: leapt.map(|millis| Leap { millis, at: None }) }
+        Self { millis: certain, at, leapt: leapt.map(|millis| Leap { millis, at: None }), remembered }
     }
 
     fn next(&mut self, server: i64, own: i64, at: Instant) -> Result<i64, Doubt> {
@@ -150,9 +136,9 @@ impl TrustedTime {
         if ahead.unsigned_abs() > TOLERANCE.as_millis() as u64 {
             return Err(if ahead > 0 { Doubt::Ahead(hours(ahead)) } else { Doubt::Behind(hours(-ahead)) });
         }
-        let elapsed = at.saturating_duration_since(self.at).as_millis() as i64;
+        let elapsed = in_millis(at.saturating_duration_since(self.at));
         let leap = millis.saturating_sub(self.millis.saturating_add(elapsed));
-        if leap > LEAP.as_millis() as i64 {
+        if leap > in_millis(LEAP) {
             // One to a later time was another one.
             let known = self.leapt.filter(|leapt| leapt.at.is_some() || leapt.millis <= millis);
             let leapt = *self.leapt.insert(known.unwrap_or(Leap { millis, at: Some(at) }));
@@ -164,7 +150,7 @@ impl TrustedTime {
                 return Err(Doubt::Leap(hours(leap)));
             }
         }
-        *self = Self { millis, at, leapt: None };
+        (self.millis, self.at, self.leapt) = (millis, at, None);
         Ok(millis)
     }
 }
@@ -176,7 +162,7 @@ async fn remembered(source: &HistoryCollection, deadline: Deadline) -> Result<Op
         let millis = |field| found.get_datetime(field).ok().map(DateTime::timestamp_millis);
         Ok(millis("certain").map(|certain| RememberedTime { certain, leapt: millis("leapt") }))
     };
-    Ok(source.reads.find(Query::new(command, deadline), read).await?.pop().flatten())
+    Ok(source.reads.find(command, deadline, read).await?.pop().flatten())
 }
 
 async fn remember(
@@ -212,12 +198,12 @@ mod tests {
     impl Rounds {
         fn new() -> Self {
             let at = Instant::now();
-            Self { last: TrustedTime { millis: BEGIN, at, leapt: None }, at, right: BEGIN }
+            Self { last: TrustedTime::begin(None, BEGIN, at), at, right: BEGIN }
         }
 
         fn next(&mut self, server_ahead: i64, own_ahead: i64) -> Result<i64, Doubt> {
             self.at += MINUTE;
-            self.right += MINUTE.as_millis() as i64;
+            self.right += in_millis(MINUTE);
             let time = self.last.next(self.right + server_ahead, self.right + own_ahead, self.at);
             time.map(|time| time - self.right)
         }

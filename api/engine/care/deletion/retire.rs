@@ -1,11 +1,10 @@
-//! Retirement: the oldest full pages of each history go.
+//! Retirement: the oldest full pages of each history go, a bounded number at a time
+//! ([`deletion`](super), "When pages are deleted").
 //!
-//! First the marker of the beginning takes the place of page 1. Its `firstPage` is the first page that stays.
-//! When it is older than [`Ages::marker`](crate::capacity::Ages::marker) by the server's clock, the pages
-//! before are deleted, a bounded number at a time. Until then an instance may still know one of them as the
-//! full tail: it would open its successor, which exists and refuses. Later the database refuses to open any
-//! of them ([`fence`]). `firstPage` is raised again only when all pages before it are deleted. The last page
-//! always stays.
+//! The marker of the beginning takes the place of page 1. Its `firstPage` is the first page that stays. Until
+//! the marker is aged, an instance may still know a page before as the full tail: it would open its
+//! successor, which exists and refuses. `firstPage` is raised again only when all pages before it are
+//! deleted. The last page always stays.
 //!
 //! Where tiles of summaries outlive their pages ([`kept`](crate::projections::summaries::kept)), these are
 //! stored before the marker is.
@@ -22,8 +21,8 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::domain::{Limit, OwnerId, PageNumber};
 use parking_lot::Mutex;
 
-use super::retention_clock::{ClockReading, Doubt, RetentionClock};
-use crate::mongo::majority::Query;
+use super::retention_clock::{Doubt, RetentionClock};
+use crate::mongo::values::int64;
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 use crate::projections::summaries::kept::has_kept_tiles;
 use crate::projections::summaries::make::TileMaker;
@@ -100,11 +99,9 @@ impl Retirement {
         let mut limits = (retention, None);
         if let Some(days) = retention.days {
             match self.clock.time(source, deadline).await? {
-                ClockReading::Certain(now) => limits.1 = Some(now - i64::from(days.get()) * 86_400_000),
+                Ok(now) => limits.1 = Some(now - i64::from(days.get()) * 86_400_000),
                 // Also where a number of pages is given: a page is kept if either keeps it.
-                ClockReading::InDoubt(doubt) => {
-                    (limits.0, retired.doubt) = (Retention::default(), Some(doubt));
-                }
+                Err(doubt) => (limits.0, retired.doubt) = (Retention::default(), Some(doubt)),
             }
         }
         let maker = TileMaker::of(&self.reader).filter(|_| retention.keep_summaries);
@@ -197,7 +194,7 @@ async fn beginnings(
     let marker = move |bucket: &RawDocument| {
         Ok(owner_in(bucket, &definition.owner).map(|owner| (owner, Marker::read(bucket))))
     };
-    let found = source.reads.find(Query::new(command, deadline), marker).await?;
+    let found = source.reads.find(command, deadline, marker).await?;
     Ok(found.into_iter().flatten().collect())
 }
 
@@ -264,7 +261,7 @@ async fn mark(of: OfOwner<'_>, first: PageNumber, tail: Tail) -> Result<()> {
         "count": 0,
         "history": [],
         "firstPage": { "$max": ["$firstPage", first] },
-        "second": { "$max": ["$second", tail.second as i64] },
+        "second": { "$max": ["$second", int64(tail.second)] },
         "since": fence::now(of.source.topology()),
     };
     let change = vec![doc! { "$set": set }, doc! { "$unset": "swept" }];

@@ -37,9 +37,6 @@ use crate::store::histories::{COLLECTION, KnownHistory, all, is_complete};
 
 /// The histories of `definitions` that the database does not have yet, or that grow, and those without a
 /// definition whose creation is not complete.
-///
-/// # Errors
-/// The database has another history of the same name, or does not answer.
 pub(crate) async fn pending(
     database: &Database,
     definitions: &Definitions,
@@ -76,9 +73,6 @@ pub(crate) fn pending_name(history: &Definition) -> String {
 
 /// Creates the histories that the database does not have yet. With `again`, creates what is missing of the
 /// others too. Returns the names of those that are new or have grown.
-///
-/// # Errors
-/// Same as [`pending`], or a command was refused.
 pub(crate) async fn create(
     database: &Database,
     definitions: &Definitions,
@@ -102,9 +96,6 @@ pub(crate) async fn create(
 }
 
 /// Remembers what an item of each history is now, and logs which histories have no definition.
-///
-/// # Errors
-/// The database does not answer.
 pub(crate) async fn note(database: &Database, definitions: &Definitions) -> Result<()> {
     let known = all(database).await?;
     for definition in definitions.iter() {
@@ -205,8 +196,6 @@ pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
         }
         OwnerType::Uuid => doc! { "bsonType": "string", "pattern": OwnerType::STORED_UUID },
     };
-    // What an item may hold is the service's business: a schema of items costs a third to twice the server's
-    // time of an append, and a stricter one would refuse every append to an open bucket.
     let item = doc! {
         "bsonType": "object",
         "required": [&*definition.date.name],

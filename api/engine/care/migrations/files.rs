@@ -56,9 +56,6 @@ pub struct MigrationCommand {
 
 impl Migration {
     /// Parses the text of a file, MongoDB Extended JSON.
-    ///
-    /// # Errors
-    /// [`MigrationError::Malformed`].
     pub fn parse(name: &'static str, text: &str) -> Result<Self, MigrationError> {
         let malformed = |detail: String| MigrationError::Malformed { name: name.to_owned(), detail };
         let number = name.split_once('_').filter(|(digits, _)| digits.len() == 4);

@@ -26,55 +26,45 @@ const POLL: Duration = Duration::from_millis(200);
 /// The name of the lock under which migrations are applied.
 const ID: &str = "lock";
 
-/// A lock that is held.
-#[derive(Debug)]
-pub(crate) struct Lock(Lease);
-
-impl Lock {
-    /// Waits for the lock of migrations and takes it.
-    pub(crate) async fn take(database: &Database) -> Result<Self, MigrationError> {
-        let deadline = Instant::now() + LONGEST_WAIT;
-        loop {
-            if let Some(lock) = Self::try_take(database, ID).await? {
-                return Ok(lock);
-            }
-            if Instant::now() > deadline {
-                return Err(MigrationError::Locked(LONGEST_WAIT.as_secs()));
-            }
-            sleep(POLL).await;
+/// Waits for the lock of migrations and takes it.
+pub(crate) async fn take(database: &Database) -> Result<Lease, MigrationError> {
+    let deadline = Instant::now() + LONGEST_WAIT;
+    loop {
+        if let Some(lock) = try_take(database, ID).await? {
+            return Ok(lock);
         }
-    }
-
-    /// Takes the lock of this name; `None` if another instance holds it.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub(crate) async fn try_take(database: &Database, id: &'static str) -> Result<Option<Self>> {
-        let (reads, owner) = (MonotonicReads::of(database.clone()), ObjectId::new());
-        let mine = doc! { "_id": id, "owner": owner };
-        let lease = Lease { reads, collection: COLLECTION, mine, length: LEASE };
-        let free = doc! { "$setOnInsert": { "owner": owner, "until": DateTime::from_millis(0) } };
-        let make = doc! { "q": { "_id": id }, "u": free, "upsert": true };
-        let make = doc! { "update": COLLECTION, "updates": [make] };
-        let take = async || {
-            lease.reads.write(make.clone(), Deadline::within(COMMAND)).await?;
-            lease.take(doc! { "owner": owner }, Deadline::within(COMMAND)).await
-        };
-        Ok(Deadline::within(NO_PRIMARY).retry(take).await?.map(|_| Self(lease)))
-    }
-
-    /// Does this while it is held, and releases it. If that fails, the lock becomes free when the lease ends.
-    pub(crate) async fn hold<T>(self, work: impl Future<Output = T>) -> T {
-        let Self(lease) = self;
-        let failed = |error| {
-            tracing::warn!(%error, lock = %lease.mine, "the lease of a lock was not renewed");
-            None
-        };
-        let done = lease.keeping(work, failed).await;
-        let release = doc! { "delete": COLLECTION, "deletes": [{ "q": lease.mine.clone(), "limit": 1 }] };
-        if let Err(error) = lease.reads.write(release, Deadline::within(COMMAND)).await {
-            tracing::warn!(%error, lock = %lease.mine, "a lock was not released; it becomes free when its lease ends");
+        if Instant::now() > deadline {
+            return Err(MigrationError::Locked(LONGEST_WAIT.as_secs()));
         }
-        done
+        sleep(POLL).await;
     }
+}
+
+/// Takes the lock of this name; `None` if another instance holds it.
+pub(crate) async fn try_take(database: &Database, id: &'static str) -> Result<Option<Lease>> {
+    let (reads, owner) = (MonotonicReads::of(database.clone()), ObjectId::new());
+    let mine = doc! { "_id": id, "owner": owner };
+    let lease = Lease { reads, collection: COLLECTION, mine, length: LEASE };
+    let free = doc! { "$setOnInsert": { "owner": owner, "until": DateTime::from_millis(0) } };
+    let make = doc! { "q": { "_id": id }, "u": free, "upsert": true };
+    let make = doc! { "update": COLLECTION, "updates": [make] };
+    let take = async || {
+        lease.reads.write(make.clone(), Deadline::within(COMMAND)).await?;
+        lease.take(doc! { "owner": owner }, Deadline::within(COMMAND)).await
+    };
+    Ok(Deadline::within(NO_PRIMARY).retry(take).await?.map(|_| lease))
+}
+
+/// Does this while the lock is held, and releases it. If that fails, it becomes free when the lease ends.
+pub(crate) async fn hold<T>(lease: Lease, work: impl Future<Output = T>) -> T {
+    let failed = |error| {
+        tracing::warn!(%error, lock = %lease.mine, "the lease of a lock was not renewed");
+        None
+    };
+    let done = lease.keeping(work, failed).await;
+    let release = doc! { "delete": COLLECTION, "deletes": [{ "q": lease.mine.clone(), "limit": 1 }] };
+    if let Err(error) = lease.reads.write(release, Deadline::within(COMMAND)).await {
+        tracing::warn!(%error, lock = %lease.mine, "a lock was not released; it becomes free when its lease ends");
+    }
+    done
 }

@@ -11,9 +11,6 @@ use crate::mongo::{Error, Result, indexes};
 const INDEX_OPTIONS_CONFLICT: i32 = 85;
 
 /// Runs a command of a migration. What an earlier attempt has created may exist.
-///
-/// # Errors
-/// The command was refused.
 pub(crate) async fn run(
     database: &Database,
     migration: &str,

@@ -30,7 +30,6 @@ pub struct Finding {
     pub what: String,
     /// Finds the bucket while it is as it was found.
     pub(crate) filter: Document,
-    /// How it can be repaired.
     pub(crate) mend: Mend,
     /// Whether it is about an item that stands twice.
     pub(crate) is_repeat: bool,
@@ -77,7 +76,6 @@ impl Mend {
     pub(crate) const RETIRED: Self = Self::No("the next retirement of pages of its owner deletes it");
 }
 
-/// The value of a field.
 pub(crate) fn value(document: &RawDocument, field: &str) -> Option<Bson> {
     document.get(field).ok().flatten().and_then(|value| Bson::try_from(value).ok())
 }

@@ -10,7 +10,7 @@ use super::bucket_check::Seen;
 use super::finding::{Finding, Mend, Rule};
 use super::key_share::{KeyShare, MOST_KEYS};
 use super::kind::DocumentKind;
-use crate::mongo::values::whole_number;
+use crate::mongo::values::{int64, whole_number};
 use crate::store::buckets::identity::ItemKey;
 
 /// Gaps of one owner that are remembered; more are counted as one.
@@ -25,7 +25,6 @@ pub(crate) struct Checker {
     /// The first page that stays, directly after a marker of the beginning: the pages before it are there
     /// until they are deleted.
     stays: Option<u64>,
-    /// The marker of the beginning.
     beginning: Option<Seen>,
     /// Pages before the first that stays, though the marker says that all of them are deleted.
     left_behind: Vec<Finding>,
@@ -179,9 +178,9 @@ impl Checker {
     /// The buckets without a number have the one that their place gives them.
     fn numbers_are_certain(&mut self) {
         for Unnumbered { finding, number, stored } in self.unnumbered.drain(..) {
-            let is_it = |stored: Bson| whole_number(&stored) == Some(number as i64);
+            let is_it = |stored: Bson| whole_number(&stored) == Some(int64(number));
             self.findings[finding].mend = match stored.is_none_or(is_it) {
-                true => Mend::Set(doc! { "page": number as i64 }),
+                true => Mend::Set(doc! { "page": int64(number) }),
                 false => Mend::NUMBER,
             };
         }

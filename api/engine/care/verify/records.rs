@@ -7,14 +7,13 @@ use pagebucket_model::domain::OwnerId;
 use super::finding::{Finding, Mend, Rule};
 use super::verifier::Verifier;
 use crate::append::keys::{RECORDS, read_record};
-use crate::mongo::majority::{Query, at_most};
+use crate::mongo::majority::at_most;
 use crate::mongo::values::binary;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::bucket_id::Tail;
 use crate::store::buckets::tails::Tails;
 use crate::store::collection::owner_in;
 
-/// Most records of one command.
 const MOST_RECORDS: usize = 1_000;
 
 /// A scan of the records of idempotency keys, from one command to the next.
@@ -38,9 +37,6 @@ impl Verifier {
     /// Reads the next records, at most 1,000, and finds those that name items which no history has: an answer
     /// named them, and they are lost (invariant 6). A record does not say of which history it is, only whose:
     /// it is enough if one of `histories` has the items.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub async fn lost(histories: &[Self], scan: &mut Records, deadline: Deadline) -> Result<Vec<Finding>> {
         let histories: Vec<_> = histories.iter().map(|history| &*history.reader.source).collect();
         let Some(first) = histories.first() else {
@@ -60,7 +56,7 @@ impl Verifier {
             Ok(Named { id, owners, last })
         };
         let reads = &first.reads;
-        let mut found = reads.find(Query::new(command, deadline.or_within(COMMAND)), read).await?;
+        let mut found = reads.find(command, deadline.or_within(COMMAND), read).await?;
         scan.ended = found.len() <= MOST_RECORDS;
         found.retain(|record| scan.after.as_ref() != Some(&record.id));
         scan.after = found.last().map(|record| record.id.clone()).or(scan.after.take());

@@ -13,7 +13,7 @@ use pagebucket_model::domain::OwnerId;
 
 use super::finding::Mended;
 use super::verifier::Verifier;
-use crate::mongo::majority::{Query, at_most};
+use crate::mongo::majority::at_most;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::projections::summaries::make::TileMaker;
 use crate::projections::summaries::tile_id::{self, TileNumber, after, prefix};
@@ -84,7 +84,7 @@ impl Verifier {
         let command = at_most(collection, range, MOST + 1, doc! { "_id": 1 });
         let whole = |tile: &RawDocument| Document::try_from(tile).map_err(Error::internal);
         let reads = &self.reader.source.reads;
-        let found = reads.find(Query::new(command, deadline.or_within(COMMAND)), whole).await?;
+        let found = reads.find(command, deadline.or_within(COMMAND), whole).await?;
         let is_last = found.len() <= MOST;
         let mut findings = Vec::new();
         for tile in found {
@@ -138,7 +138,7 @@ impl Verifier {
             return Ok(is_damaged.then_some(("does not count the items that its pages had", TileMend::No)));
         }
         match maker.compute(of, tile).await {
-            Ok(Some(made)) if made.document != *stored => {
+            Ok(Some((made, _))) if made != *stored => {
                 Ok(Some(("is not what its pages add up to", TileMend::Again(owner, tile))))
             }
             // Its pages are deleted meanwhile, or are findings by themselves.

@@ -6,7 +6,7 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc};
 
 use super::bucket_check::Seen;
-use crate::mongo::majority::{Query, at_most};
+use crate::mongo::majority::at_most;
 use crate::mongo::{COMMAND, Deadline, Result};
 use crate::store::reads::reader::HistoryReader;
 
@@ -30,6 +30,6 @@ impl Verifier {
         let read = move |document: &RawDocument| Ok(Seen::read(document, &definition));
         let mut command = at_most(source.collection(), filter, limit, doc! { "_id": 1 });
         command.insert("sort", doc! { "_id": order });
-        source.reads.find(Query::new(command, deadline.or_within(COMMAND)), read).await
+        source.reads.find(command, deadline.or_within(COMMAND), read).await
     }
 }

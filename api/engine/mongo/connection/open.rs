@@ -89,9 +89,6 @@ impl ConnectionSettings {
     }
 
     /// The same for a server of any version, from which is only read.
-    ///
-    /// # Errors
-    /// No server answers in time, or the connection string is invalid.
     pub async fn open_any(&self) -> Result<(Client, Topology), ConnectError> {
         let (client, topology, _) = self.open_since((0, 0)).await?;
         Ok((client, topology))
@@ -110,9 +107,6 @@ impl ConnectionSettings {
     }
 
     /// Waits for a server that may still be starting, for as long as a command may take.
-    ///
-    /// # Errors
-    /// No server answers in time, or the connection string is invalid.
     pub async fn await_start(&self) -> Result<(), ConnectError> {
         let options = self.options().await?;
         let hosts = host_list(&options);
@@ -124,9 +118,6 @@ impl ConnectionSettings {
 
     /// Makes the first host of the connection string a replica set of one node, and waits until it is
     /// primary. A server that already belongs to a set is left as it is.
-    ///
-    /// # Errors
-    /// The server does not answer, was not started with `--replSet`, or does not become primary in time.
     pub async fn initiate(&self) -> Result<(), ConnectError> {
         let mut options = self.options().await?;
         // The set does not exist yet, so only a direct connection to the member works.

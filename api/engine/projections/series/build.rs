@@ -6,7 +6,7 @@ use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, doc};
 use pagebucket_model::definition::TimeSeries;
 
-use super::control::{BuildName, BuildState, Builds, COLLECTION, Series, next_number, public_name};
+use super::control::{Build, BuildState, Builds, COLLECTION, Series, next_number, public_name};
 use super::feeder::Feeder;
 use super::generations;
 use super::unused_builds::{discard, drop_late, forget_generations, numbers};
@@ -16,29 +16,23 @@ use crate::store::collection::HistoryCollection;
 
 impl Series {
     /// Whether the database lacks the time series that a definition asks for.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub(crate) async fn is_missing(&self) -> Result<bool> {
         let source = &*self.source;
         if source.definition.time_series.is_none() {
             return Ok(false);
         }
         let Some(builds) = Builds::of(source, Deadline::within(COMMAND)).await? else { return Ok(true) };
-        Ok(builds.current(source).state(source, Deadline::within(COMMAND)).await?.is_none())
+        Ok(builds.current(source).state(Deadline::within(COMMAND)).await?.is_none())
     }
 
     /// How a time series that exists differs from what its definition asks for, where that cannot change in
     /// place: the member, what is there, and what is asked for.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub(crate) async fn difference(&self) -> Result<Option<(&'static str, String, String)>> {
         let source = &*self.source;
         let Some(series) = &source.definition.time_series else { return Ok(None) };
         let deadline = Deadline::within(COMMAND);
         let Some(builds) = Builds::of(source, deadline).await? else { return Ok(None) };
-        let Some(state) = builds.current(source).state(source, deadline).await? else { return Ok(None) };
+        let Some(state) = builds.current(source).state(deadline).await? else { return Ok(None) };
         if state.is_of(series) {
             return Ok(None);
         }
@@ -50,9 +44,6 @@ impl Series {
     }
 
     /// Creates what is missing of the time series of a definition, and lets measurements expire as it says.
-    ///
-    /// # Errors
-    /// A collection of another program has its name, or a command was refused.
     pub(crate) async fn ensure(&self) -> Result<()> {
         let source = &*self.source;
         let Some(series) = &source.definition.time_series else { return Ok(()) };
@@ -62,15 +53,16 @@ impl Series {
             None => begin(source).await?,
         };
         let build = builds.current(source);
-        let state = match build.state(source, deadline()).await? {
+        let state = match build.state(deadline()).await? {
             Some(state) => state,
-            None => create(source, &build, series).await?,
+            None => create(build, series).await?,
         };
         publish(source).await?;
         if state.expire_after_days != series.expire_after_days.map(i64::from) {
             let seconds = series.expire_after_days.map(seconds_of);
             let seconds = seconds.map_or_else(|| Bson::from("off"), Bson::from);
             source
+                .reads
                 .run(doc! { "collMod": build.collection(), "expireAfterSeconds": seconds }, deadline())
                 .await?;
             let days = match series.expire_after_days {
@@ -110,8 +102,8 @@ fn dropped() -> Error {
 
 /// Creates the collection of a build, and its document last: a feeder needs it. A collection that is there
 /// was made for this build, because its number is new.
-async fn create(source: &HistoryCollection, build: &BuildName, series: &TimeSeries) -> Result<BuildState> {
-    let name = build.collection();
+async fn create(build: Build<'_>, series: &TimeSeries) -> Result<BuildState> {
+    let (source, name) = (build.source, build.collection());
     let mut command = doc! {
         "create": &name,
         "timeseries": {
@@ -138,7 +130,7 @@ async fn create(source: &HistoryCollection, build: &BuildName, series: &TimeSeri
         insert.insert("expireAfterDays", i64::from(days));
     }
     upsert(source, &build.id(), doc! { "$setOnInsert": insert }).await?;
-    let state = build.state(source, Deadline::within(COMMAND)).await?;
+    let state = build.state(Deadline::within(COMMAND)).await?;
     state.ok_or_else(dropped)
 }
 
@@ -166,32 +158,26 @@ async fn refuse_foreign(source: &HistoryCollection) -> Result<()> {
 /// A time series that is rebuilt beside the one that is read.
 pub struct Rebuild {
     source: Arc<HistoryCollection>,
+    /// The last of them is this one.
     builds: Builds,
-    build: BuildName,
     feeder: Feeder,
 }
 
 impl Rebuild {
-    /// Feeds a part. Returns whether nearly all is fed.
-    ///
-    /// # Errors
-    /// The database does not answer. Then the rebuild must be begun again.
+    /// Feeds a part. Returns whether nearly all is fed. After an error the rebuild must be begun again.
     pub async fn go_on(&mut self) -> Result<bool> {
         self.feeder.go_on().await?;
         self.feeder.is_near().await
     }
 
-    /// Makes it the build that is read, and drops the one before.
-    ///
-    /// # Errors
-    /// The database does not answer. Then what is read is either one or the other, and the next rebuild drops
-    /// what is left.
+    /// Makes it the build that is read, and drops the one before. After an error what is read is either one
+    /// or the other, and the next rebuild drops what is left.
     pub async fn swap(self) -> Result<()> {
-        let Self { source, builds, build, feeder } = self;
+        let Self { source, builds: Builds { current, latest, .. }, feeder } = self;
         feeder.end().await?;
         let swap = doc! {
-            "q": { "_id": source.collection(), "building": build.number, "current": builds.current },
-            "u": { "$set": { "current": build.number }, "$unset": { "building": "" } },
+            "q": { "_id": source.collection(), "building": latest, "current": current },
+            "u": { "$set": { "current": latest }, "$unset": { "building": "" } },
         };
         if !source.update(COLLECTION, [swap], Deadline::within(COMMAND)).await? {
             return Err(Error::Overtaken("another rebuild has begun"));
@@ -203,9 +189,6 @@ impl Rebuild {
 impl Series {
     /// Begins to rebuild it beside the one that is read. An interrupted earlier one is given up. `None` if
     /// the definition asks for no time series.
-    ///
-    /// # Errors
-    /// The database does not answer, or refuses a command.
     pub async fn rebuild(&self) -> Result<Option<Rebuild>> {
         let source = Arc::clone(&self.source);
         let Some(series) = source.definition.time_series.clone() else { return Ok(None) };
@@ -219,18 +202,15 @@ impl Series {
         let begun = doc! { "q": { "_id": source.collection() }, "u": latest };
         source.update(COLLECTION, [begun], deadline()).await?;
         let builds = Builds::of(&source, deadline()).await?.ok_or_else(dropped)?;
-        let build = BuildName::of(&source, builds.latest);
-        create(&source, &build, &series).await?;
+        create(Build { source: &source, number: builds.latest }, &series).await?;
         drop_late(&source).await?;
-        let feeder = Feeder::take(Arc::clone(&source), build.clone(), ObjectId::new()).await?;
+        let feeder = Feeder::take(Arc::clone(&source), builds.latest, ObjectId::new()).await?;
         let feeder = feeder.ok_or_else(dropped)?;
-        Ok(Some(Rebuild { source, builds, build, feeder }))
+        Ok(Some(Rebuild { source, builds, feeder }))
     }
 
-    /// Drops the time series of a history, all builds of it. Returns whether there was one.
-    ///
-    /// # Errors
-    /// The database does not answer. Then it may be repeated.
+    /// Drops the time series of a history, all builds of it. Returns whether there was one. After an error it
+    /// may be repeated.
     pub async fn remove(&self) -> Result<bool> {
         let source = &*self.source;
         let deadline = || Deadline::within(COMMAND);
@@ -238,7 +218,7 @@ impl Series {
             return Ok(false);
         }
         for number in numbers(source).await? {
-            discard(source, &BuildName::of(source, number)).await?;
+            discard(Build { source, number }).await?;
         }
         forget_generations(source, source.collection()).await?;
         drop_collection(source, &public_name(source.collection())).await?;

@@ -25,7 +25,6 @@ use crate::store::reads::owners::owner_ids;
 /// How long a feeder may take until it has what was read.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
 const MILLIS_OF_DAY: i64 = 86_400_000;
@@ -94,9 +93,9 @@ impl Series {
             true
         };
         let long = Deadline::within(Duration::from_secs(3600));
-        snapshot.read(source, &shape, doc! {}, take, long).await?;
+        snapshot.read(&shape, doc! {}, take, long).await?;
         // Also of pages that were read before.
-        if !before.still_counts(source, Deadline::within(within)).await? {
+        if !before.still_counts(Deadline::within(within)).await? {
             let sentence = "owners were erased, or copied, while the time series was compared";
             return Err(Error::unavailable(sentence.to_owned()));
         }
@@ -148,7 +147,7 @@ impl ComparedPages {
 }
 
 /// Waits until the feeder has all that was acknowledged before.
-async fn until_fed(source: &HistoryCollection, within: Duration) -> Result<SeriesSnapshot> {
+async fn until_fed(source: &HistoryCollection, within: Duration) -> Result<SeriesSnapshot<'_>> {
     let now = source.server_time(Deadline::within(within)).await?;
     let patience = Deadline::within(PATIENCE);
     loop {

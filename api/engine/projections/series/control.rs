@@ -19,12 +19,10 @@ use pagebucket_model::domain::{OwnerId, OwnerType};
 
 use crate::mongo::lease::{Lease, until};
 use crate::mongo::log_place::LogPlace;
-use crate::mongo::majority::Query;
-use crate::mongo::values::whole_number;
+use crate::mongo::values::{int64, whole_number};
 use crate::mongo::{Corruption, Deadline, Error, Result};
 use crate::store::collection::{HistoryCollection, owner_bson};
 
-/// Name of the collection.
 pub(crate) const COLLECTION: &str = "series";
 
 /// How long a lease lasts. It decides only which instance feeds. Safety comes from the term.
@@ -47,10 +45,11 @@ pub(crate) struct Builds {
     pub(crate) building: Option<i64>,
 }
 
-/// A build of a history: one native time-series collection.
-#[derive(Debug, Clone)]
-pub(crate) struct BuildName {
-    pub(crate) history: String,
+/// A build of a history: one native time-series collection. What it knows of the generations of owners is in
+/// [`generations`](mod@super::generations).
+#[derive(Clone, Copy)]
+pub(crate) struct Build<'a> {
+    pub(crate) source: &'a HistoryCollection,
     pub(crate) number: i64,
 }
 
@@ -89,7 +88,6 @@ pub(crate) struct BuildState {
     /// It grows with each change of a generation, before anything is deleted because of it.
     pub(crate) raises: i64,
     pub(crate) progress: FeedProgress,
-    /// The last batch that was announced.
     pub(crate) batch: Vec<Announced>,
 }
 
@@ -109,68 +107,57 @@ impl Builds {
             Ok(number("current").map(|current| Self { current, latest, building: number("building") }))
         };
         let command = one(source.collection());
-        Ok(source.reads.find(Query::new(command, deadline), read).await?.pop().flatten())
+        Ok(source.reads.find(command, deadline, read).await?.pop().flatten())
     }
 
     /// The build that is read.
-    pub(crate) fn current(self, source: &HistoryCollection) -> BuildName {
-        BuildName::of(source, self.current)
+    pub(crate) fn current(self, source: &HistoryCollection) -> Build<'_> {
+        Build { source, number: self.current }
     }
 }
 
-impl BuildName {
-    pub(crate) fn of(source: &HistoryCollection, number: i64) -> Self {
-        Self { history: source.collection().to_owned(), number }
+impl<'a> Build<'a> {
+    pub(crate) fn history(self) -> &'a str {
+        self.source.collection()
     }
 
     /// The `_id` of its document.
-    pub(crate) fn id(&self) -> String {
-        format!("{}/{}", self.history, self.number)
+    pub(crate) fn id(self) -> String {
+        format!("{}/{}", self.history(), self.number)
     }
 
     /// The name of its collection. No history has a `_` in its name.
-    pub(crate) fn collection(&self) -> String {
+    pub(crate) fn collection(self) -> String {
         match self.is_public() {
-            true => public_name(&self.history),
-            false => format!("{}_{}", public_name(&self.history), self.number),
+            true => public_name(self.history()),
+            false => format!("{}_{}", public_name(self.history()), self.number),
         }
     }
 
     /// Whether its collection has the public name itself. The first builds of earlier versions have it.
-    pub(crate) fn is_public(&self) -> bool {
+    pub(crate) fn is_public(self) -> bool {
         self.number == 1
     }
 
-    /// Reads its document.
-    pub(crate) async fn state(
-        &self,
-        source: &HistoryCollection,
-        deadline: Deadline,
-    ) -> Result<Option<BuildState>> {
-        let kind = source.definition.owner.kind;
+    pub(crate) async fn state(self, deadline: Deadline) -> Result<Option<BuildState>> {
+        let kind = self.source.definition.owner.kind;
         let read = move |document: &RawDocument| BuildState::read(&owned(document)?, kind);
-        Ok(source.reads.find(Query::new(one(&self.id()), deadline), read).await?.pop())
+        Ok(self.source.reads.find(one(&self.id()), deadline, read).await?.pop())
     }
 
     /// Takes the lease, if it is free or this holder's, under a new term. A majority has the term then, so
     /// nothing more is announced under an earlier one.
-    pub(crate) async fn take(
-        &self,
-        source: &HistoryCollection,
-        holder: ObjectId,
-        deadline: Deadline,
-    ) -> Result<Option<BuildState>> {
+    pub(crate) async fn take(self, holder: ObjectId, deadline: Deadline) -> Result<Option<BuildState>> {
         let set = doc! { "holder": holder, "term": { "$add": ["$term", 1_i64] } };
-        let taken = self.lease(source, doc! { "holder": holder }).take(set, deadline).await?;
-        let kind = source.definition.owner.kind;
+        let taken = self.lease(doc! { "holder": holder }).take(set, deadline).await?;
+        let kind = self.source.definition.owner.kind;
         taken.map(|document| BuildState::read(&document, kind)).transpose()
     }
 
     /// Announces a batch, and notes that the one before is confirmed and how far the feeder has come. Renews
     /// the lease. Returns `raises`; `None` if the term is over.
     pub(crate) async fn announce(
-        &self,
-        source: &HistoryCollection,
+        self,
         term: i64,
         progress: &FeedProgress,
         batch: &[Announced],
@@ -195,57 +182,42 @@ impl BuildName {
             "fields": { "raises": 1 },
             "new": true,
         };
-        let reply = source.write(command, deadline).await?;
+        let reply = self.source.reads.write(command, deadline).await?;
         let raises = reply.get_document("value").ok().and_then(|value| value.get("raises"));
         Ok(raises.and_then(whole_number))
     }
 
     /// Says that a generation has changed: readers that have begun read again.
-    pub(crate) async fn note_raise(&self, source: &HistoryCollection, deadline: Deadline) -> Result<()> {
+    pub(crate) async fn note_raise(self, deadline: Deadline) -> Result<()> {
         let update = doc! { "q": { "_id": self.id() }, "u": { "$inc": { "raises": 1_i64 } } };
-        source.update(COLLECTION, [update], deadline).await.map(drop)
+        self.source.update(COLLECTION, [update], deadline).await.map(drop)
     }
 
     /// The lease of this build, for a holder or a term.
-    fn lease(&self, source: &HistoryCollection, mut mine: Document) -> Lease {
+    fn lease(self, mut mine: Document) -> Lease {
         mine.insert("_id", self.id());
-        Lease { reads: source.reads.clone(), collection: COLLECTION, mine, length: LEASE }
+        Lease { reads: self.source.reads.clone(), collection: COLLECTION, mine, length: LEASE }
     }
 
     /// Does what may take longer than a lease lasts, and renews it meanwhile.
-    ///
-    /// # Errors
-    /// The term is over, or the step has failed.
-    pub(crate) async fn keeping<T>(
-        &self,
-        source: &HistoryCollection,
-        term: i64,
-        step: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        self.lease(source, doc! { "term": term }).keeping(step, |error| Some(Err(error))).await
+    pub(crate) async fn keeping<T>(self, term: i64, step: impl Future<Output = Result<T>>) -> Result<T> {
+        self.lease(doc! { "term": term }).keeping(step, |error| Some(Err(error))).await
     }
 
-    /// The term is over.
     pub(crate) fn lost() -> Error {
         Error::Overtaken("another instance feeds the time series")
     }
 
-    /// Gives the lease back.
-    pub(crate) async fn release(
-        &self,
-        source: &HistoryCollection,
-        term: i64,
-        deadline: Deadline,
-    ) -> Result<()> {
+    pub(crate) async fn release(self, term: i64, deadline: Deadline) -> Result<()> {
         let update = doc! { "q": { "_id": self.id(), "term": term }, "u": { "$set": { "until": DateTime::from_millis(0) } } };
-        source.update(COLLECTION, [update], deadline).await.map(drop)
+        self.source.update(COLLECTION, [update], deadline).await.map(drop)
     }
 }
 
 impl Announced {
     fn bson(&self) -> Bson {
         let Self { owner, generation, from, to } = self;
-        Bson::from(doc! { "o": owner_bson(owner), "g": generation, "from": *from as i64, "to": *to as i64 })
+        Bson::from(doc! { "o": owner_bson(owner), "g": generation, "from": int64(*from), "to": int64(*to) })
     }
 
     fn read(value: &Bson, kind: OwnerType) -> Option<Self> {

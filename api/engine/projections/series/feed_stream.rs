@@ -34,10 +34,8 @@ const MANY_OWNERS: usize = 100;
 
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The most owners that are collected.
 const MOST_OWNERS: usize = 10_000;
 
-/// What a stream tells.
 #[derive(Debug, Default)]
 pub(crate) struct FeedNews {
     /// Owners that may have something new.
@@ -52,7 +50,6 @@ pub(crate) struct FeedNews {
     pub(crate) up_to: Option<i64>,
 }
 
-/// A stream that is read.
 pub(crate) struct FeedStream {
     news: mpsc::Receiver<Result<FeedNews>>,
     _task: AbortOnDropHandle<()>,
@@ -62,9 +59,6 @@ impl FeedStream {
     /// Opens a stream of the changes after a place, or of those from now on. What is read after this shows
     /// what the stream does not tell. Returns also whether it begins at the place. That may take long: each
     /// time that the database does not answer, the log waits longer.
-    ///
-    /// # Errors
-    /// The database refuses a change stream.
     pub(crate) async fn open(
         source: &Arc<HistoryCollection>,
         place: Option<&LogPlace>,

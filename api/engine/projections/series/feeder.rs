@@ -16,12 +16,12 @@ use pagebucket_model::metric::SERIES_LAG;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::control::{BuildName, BuildState, Builds, FeedProgress, LEASE, Series};
+use super::control::{Build, BuildState, Builds, FeedProgress, LEASE, Series};
 use super::feed_stream::{FeedNews, FeedStream};
-use super::generations::Generations;
 use super::round::{FedTo, Round, most_owners};
 use super::settle::settle;
 use super::unused_builds::drop_late;
+use crate::mongo::values::in_millis;
 use crate::mongo::{COMMAND, Deadline, NO_PRIMARY, Result, Topology};
 use crate::store::collection::HistoryCollection;
 use crate::store::reads::owners::owner_ids;
@@ -68,7 +68,7 @@ async fn feed_on(source: Arc<HistoryCollection>) {
         let began = Instant::now();
         let Err(error) = feed(&source, holder, &mut fed).await else { continue };
         tracing::warn!(history = source.collection(), %error, "the time series is not fed; this is tried again");
-        report_lag(&source, fed.elapsed().as_millis() as i64);
+        report_lag(&source, in_millis(fed.elapsed()));
         let passes = fed > began || error.passes();
         pause = if passes { AFTER_FAILURE } else { (pause * 2).min(AFTER_FAILURES) };
         sleep(pause).await;
@@ -82,9 +82,8 @@ async fn feed(source: &Arc<HistoryCollection>, holder: ObjectId, fed: &mut Insta
         sleep(LOOK).await;
         return Ok(());
     };
-    let build = builds.current(source);
-    let Some(mut feeder) = Feeder::take(Arc::clone(source), build.clone(), holder).await? else {
-        report_lag_of_another(source, &build).await?;
+    let Some(mut feeder) = Feeder::take(Arc::clone(source), builds.current, holder).await? else {
+        report_lag_of_another(builds.current(source)).await?;
         *fed = Instant::now();
         sleep(LOOK).await;
         return Ok(());
@@ -96,7 +95,7 @@ async fn feed(source: &Arc<HistoryCollection>, holder: ObjectId, fed: &mut Insta
         if feeder.is_idle() || looked.elapsed() >= LOOK {
             looked = Instant::now();
             let builds = Builds::of(source, Deadline::within(NO_PRIMARY)).await?;
-            if builds.is_none_or(|builds| builds.current != build.number) {
+            if builds.is_none_or(|builds| builds.current != feeder.number) {
                 return feeder.end().await;
             }
         }
@@ -104,12 +103,12 @@ async fn feed(source: &Arc<HistoryCollection>, holder: ObjectId, fed: &mut Insta
 }
 
 /// Of an instance that does not feed: none, as long as the one that feeds says how far it has come.
-async fn report_lag_of_another(source: &HistoryCollection, build: &BuildName) -> Result<()> {
-    let state = build.state(source, Deadline::within(NO_PRIMARY)).await?;
-    let now = source.server_time(Deadline::within(NO_PRIMARY)).await?;
+async fn report_lag_of_another(build: Build<'_>) -> Result<()> {
+    let state = build.state(Deadline::within(NO_PRIMARY)).await?;
+    let now = build.source.server_time(Deadline::within(NO_PRIMARY)).await?;
     let up_to = state.and_then(|state| state.progress.up_to);
     let lag = up_to.map_or(0, |up_to| now - up_to);
-    report_lag(source, if lag > LEASE.as_millis() as i64 { lag } else { 0 });
+    report_lag(build.source, if lag > in_millis(LEASE) { lag } else { 0 });
     Ok(())
 }
 
@@ -118,10 +117,10 @@ fn report_lag(source: &HistoryCollection, millis: i64) {
     metrics::gauge!(SERIES_LAG, "collection" => history).set(millis.max(0) as f64 / 1000.0);
 }
 
-/// The feeder of a build.
 pub(crate) struct Feeder {
     source: Arc<HistoryCollection>,
-    build: BuildName,
+    /// The number of its build.
+    number: i64,
     state: BuildState,
     stream: FeedStream,
     positions: HashMap<OwnerId, FedTo>,
@@ -140,37 +139,35 @@ impl Feeder {
     /// Takes the lease of a build; `None` if another instance has it.
     pub(crate) async fn take(
         source: Arc<HistoryCollection>,
-        build: BuildName,
+        number: i64,
         holder: ObjectId,
     ) -> Result<Option<Self>> {
-        let Some(state) = build.take(&source, holder, Deadline::within(COMMAND)).await? else {
-            return Ok(None);
-        };
-        build.keeping(&source, state.term, settle(&source, &build, state.term, &state.batch)).await?;
+        let build = Build { source: &source, number };
+        let Some(state) = build.take(holder, Deadline::within(COMMAND)).await? else { return Ok(None) };
+        build.keeping(state.term, settle(build, state.term, &state.batch)).await?;
         let mut progress = state.progress.clone();
         // To go on from a place far behind may take long.
         let now = source.server_time(Deadline::within(NO_PRIMARY)).await?;
         report_lag(&source, progress.up_to.map_or(0, |up_to| now - up_to));
         let opening = FeedStream::open(&source, progress.place.as_ref());
-        let (stream, resumed) = build.keeping(&source, state.term, opening).await?;
+        let (stream, resumed) = build.keeping(state.term, opening).await?;
         if !resumed {
             if progress.place.is_some() {
                 tracing::warn!(
-                    history = build.history,
+                    history = build.history(),
                     "a time series has lost its place in the changes: all owners are looked at"
                 );
             }
             (progress.place, progress.scanned, progress.scan_after) = (None, false, None);
         }
-        let generations = Generations { source: &source, build: &build, deadline: Deadline::within(COMMAND) };
-        let todo = generations.pending().await?.into_iter().collect();
+        let todo = build.pending(Deadline::within(COMMAND)).await?.into_iter().collect();
         // Soon after a batch was settled, and then as often as housekeeping looks for late pages.
         let sweep = Instant::now() + source.markers.ages.tail;
-        tracing::info!(history = build.history, term = state.term, "feeds the time series");
+        tracing::info!(history = build.history(), term = state.term, "feeds the time series");
         let now = Instant::now();
         let mut feeder = Self {
             source,
-            build,
+            number,
             state,
             stream,
             positions: HashMap::new(),
@@ -186,25 +183,24 @@ impl Feeder {
         Ok(Some(feeder))
     }
 
+    fn build(&self) -> Build<'_> {
+        Build { source: &self.source, number: self.number }
+    }
+
     /// Whether all is fed that there was when it looked last.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_idle
     }
 
     /// Whether nearly all is fed, also while others append.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub(crate) async fn is_near(&self) -> Result<bool> {
         let now = self.source.server_time(Deadline::within(NO_PRIMARY)).await?;
         let up_to = self.reached.up_to.filter(|_| self.reached.scanned);
         Ok(up_to.is_some_and(|up_to| now - up_to < NEAR_MILLIS))
     }
 
-    /// Feeds what there is, or waits for changes.
-    ///
-    /// # Errors
-    /// The database does not answer, or the lease is lost. Then the outcome of the last batch may be unknown.
+    /// Feeds what there is, or waits for changes. After an error the outcome of the last batch may be
+    /// unknown.
     pub(crate) async fn go_on(&mut self) -> Result<()> {
         let has_more = !self.todo.is_empty() || !self.progress.scanned;
         let news = if has_more { self.stream.now().transpose()? } else { Some(self.stream.next().await?) };
@@ -237,7 +233,7 @@ impl Feeder {
     /// Gives the lease back, when there is nothing to do.
     pub(crate) async fn end(mut self) -> Result<()> {
         self.say().await?;
-        self.build.release(&self.source, self.state.term, Deadline::within(NO_PRIMARY)).await
+        self.build().release(self.state.term, Deadline::within(NO_PRIMARY)).await
     }
 
     async fn report_lag(&self) -> Result<()> {
@@ -272,26 +268,22 @@ impl Feeder {
 
     /// Feeds some owners, a bounded part of what they have.
     async fn feed(&mut self, owners: &[OwnerId]) -> Result<()> {
-        let (source, build) = (&self.source, &self.build);
-        let mut round = Round { source, build, state: &self.state, positions: &mut self.positions };
-        let batch = build.keeping(source, self.state.term, round.read(owners)).await?;
+        let build = Build { source: &self.source, number: self.number };
+        let mut round = Round { build, state: &self.state, positions: &mut self.positions };
+        let batch = build.keeping(self.state.term, round.read(owners)).await?;
         let (unfinished, fed) = if batch.announced.is_empty() {
             (batch.unfinished, batch.fed)
         } else {
-            let term = self.state.term;
-            let raises = build
-                .announce(source, term, &self.reached, &batch.announced, Deadline::within(COMMAND))
-                .await?;
+            let (term, deadline) = (self.state.term, Deadline::within(COMMAND));
+            let raises = build.announce(term, &self.reached, &batch.announced, deadline).await?;
             self.said = Instant::now();
-            let raises = raises.ok_or_else(BuildName::lost)?;
+            let raises = raises.ok_or_else(Build::lost)?;
             let (unfinished, fed) = round.insert(batch).await?;
             self.look_at_raises(raises).await?;
             (unfinished, fed)
         };
         for (owner, generation) in fed {
-            let deadline = Deadline::within(COMMAND);
-            let generations = Generations { source: &self.source, build: &self.build, deadline };
-            generations.fed(&owner, generation).await?;
+            self.build().fed(&owner, generation, Deadline::within(COMMAND)).await?;
         }
         let unfinished: BTreeSet<_> = unfinished.into_iter().collect();
         owners.iter().filter(|owner| !unfinished.contains(*owner)).for_each(|owner| {
@@ -303,17 +295,16 @@ impl Feeder {
     /// Says how far it has come, and that the last batch is confirmed.
     async fn say(&mut self) -> Result<()> {
         let deadline = Deadline::within(COMMAND);
-        let raises = self.build.announce(&self.source, self.state.term, &self.reached, &[], deadline).await?;
+        let raises = self.build().announce(self.state.term, &self.reached, &[], deadline).await?;
         self.said = Instant::now();
-        self.look_at_raises(raises.ok_or_else(BuildName::lost)?).await
+        self.look_at_raises(raises.ok_or_else(Build::lost)?).await
     }
 
     /// Learns of owners that were forgotten.
     async fn look_at_raises(&mut self, raises: i64) -> Result<()> {
         if raises != self.state.raises {
-            let deadline = Deadline::within(COMMAND);
-            let generations = Generations { source: &self.source, build: &self.build, deadline };
-            self.todo.extend(generations.pending().await?);
+            let pending = self.build().pending(Deadline::within(COMMAND)).await?;
+            self.todo.extend(pending);
             self.state.raises = raises;
             // What was read before may have come since.
             self.sweep = self.sweep.min(Instant::now() + self.source.markers.ages.tail);
@@ -326,20 +317,19 @@ impl Feeder {
         if Instant::now() < self.sweep {
             return Ok(());
         }
-        let generations =
-            || Generations { source: &self.source, build: &self.build, deadline: Deadline::within(COMMAND) };
-        let all = generations().changed().await?.into_iter();
+        let (build, step) = (self.build(), || Deadline::within(COMMAND));
+        let all = build.changed(step()).await?.into_iter();
         let changed: Vec<_> = all.map(|(owner, generation)| (owner, generation.current)).collect();
         let delete = async {
             for part in changed.chunks(100) {
-                generations().delete_older(part).await?;
+                build.delete_older(part, step()).await?;
             }
             Ok(())
         };
-        self.build.keeping(&self.source, self.state.term, delete).await?;
+        build.keeping(self.state.term, delete).await?;
         drop_late(&self.source).await?;
         // Also if the erasure could not write that it had raised them.
-        let pending = generations().pending().await?;
+        let pending = build.pending(step()).await?;
         self.todo.extend(pending);
         self.sweep = Instant::now() + self.source.markers.ages.late;
         Ok(())

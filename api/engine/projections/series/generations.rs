@@ -11,13 +11,11 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::domain::{OwnerId, OwnerType};
 
-use super::control::{BuildName, owned, owner};
-use crate::mongo::majority::Query;
+use super::control::{Build, owned, owner};
 use crate::mongo::values::whole_number;
 use crate::mongo::{Deadline, Error, Result};
-use crate::store::collection::{HistoryCollection, owner_bson};
+use crate::store::collection::owner_bson;
 
-/// Name of the collection.
 pub(crate) const COLLECTION: &str = "series_generations";
 
 /// What is known of the generations of an owner.
@@ -33,88 +31,100 @@ pub(crate) struct OwnerGeneration {
     pub(crate) forgotten: Option<DateTime>,
 }
 
-/// The generations of owners in one build.
-#[derive(Clone, Copy)]
-pub(crate) struct Generations<'a> {
-    pub(crate) source: &'a HistoryCollection,
-    pub(crate) build: &'a BuildName,
-    pub(crate) deadline: Deadline,
-}
-
-impl Generations<'_> {
-    fn id(self, owner: &OwnerId) -> String {
-        format!("{}/{owner}", self.build.id())
+impl Build<'_> {
+    fn generation_id(self, owner: &OwnerId) -> String {
+        format!("{}/{owner}", self.id())
     }
 
     /// The generations of these owners, of each that has a document.
-    pub(crate) async fn of(self, owners: &[OwnerId]) -> Result<HashMap<OwnerId, OwnerGeneration>> {
-        let ids: Vec<_> = owners.iter().map(|owner| self.id(owner)).collect();
-        self.find(doc! { "_id": { "$in": ids } }).await
+    pub(crate) async fn generations(
+        self,
+        owners: &[OwnerId],
+        deadline: Deadline,
+    ) -> Result<HashMap<OwnerId, OwnerGeneration>> {
+        let ids: Vec<_> = owners.iter().map(|owner| self.generation_id(owner)).collect();
+        self.find_generations(doc! { "_id": { "$in": ids } }, deadline).await
     }
 
     /// All generations other than 0, by owner.
-    pub(crate) async fn changed(self) -> Result<HashMap<OwnerId, OwnerGeneration>> {
+    pub(crate) async fn changed(self, deadline: Deadline) -> Result<HashMap<OwnerId, OwnerGeneration>> {
         let mut filter = self.range();
         filter.insert("current", doc! { "$gt": 0_i64 });
-        self.find(filter).await
+        self.find_generations(filter, deadline).await
     }
 
     /// Owners that were forgotten, and are to be fed again.
-    pub(crate) async fn pending(self) -> Result<Vec<OwnerId>> {
+    pub(crate) async fn pending(self, deadline: Deadline) -> Result<Vec<OwnerId>> {
         let mut filter = self.range();
         filter.insert("pending", true);
-        Ok(self.find(filter).await?.into_keys().collect())
+        Ok(self.find_generations(filter, deadline).await?.into_keys().collect())
     }
 
     /// `0` follows `/` in ASCII.
     fn range(self) -> Document {
-        doc! { "_id": { "$gte": format!("{}/", self.build.id()), "$lt": format!("{}0", self.build.id()) } }
+        doc! { "_id": { "$gte": format!("{}/", self.id()), "$lt": format!("{}0", self.id()) } }
     }
 
-    async fn find(self, filter: Document) -> Result<HashMap<OwnerId, OwnerGeneration>> {
+    async fn find_generations(
+        self,
+        filter: Document,
+        deadline: Deadline,
+    ) -> Result<HashMap<OwnerId, OwnerGeneration>> {
         let command = doc! { "find": COLLECTION, "filter": filter, "batchSize": i32::MAX };
         let kind = self.source.definition.owner.kind;
         let read = move |document: &RawDocument| Ok(OwnerGeneration::read(&owned(document)?, kind));
-        let found = self.source.reads.find(Query::new(command, self.deadline), read).await?;
+        let found = self.source.reads.find(command, deadline, read).await?;
         Ok(found.into_iter().flatten().collect())
     }
 
     /// Makes the documents of these owners, and gives them to a term: under an earlier one nothing changes
     /// any more.
-    pub(crate) async fn claim_for(self, term: i64, owners: impl Iterator<Item = &OwnerId>) -> Result<()> {
+    pub(crate) async fn claim_for(self, term: i64, owners: &[OwnerId], deadline: Deadline) -> Result<()> {
         let update = |owner: &OwnerId| {
             let insert = doc! { "owner": owner_bson(owner), "current": 0_i64, "next": 0_i64 };
             doc! {
-                "q": { "_id": self.id(owner) },
+                "q": { "_id": self.generation_id(owner) },
                 "u": { "$setOnInsert": insert, "$max": { "term": term } },
                 "upsert": true,
             }
         };
-        self.source.update(COLLECTION, owners.map(update), self.deadline).await.map(drop)
+        self.source.update(COLLECTION, owners.iter().map(update), deadline).await.map(drop)
     }
 
     /// Gives out a number for a copy of an owner whose generation is `current`. `None` if the generation has
     /// changed, or the term is over.
-    pub(crate) async fn give_out(self, owner: &OwnerId, current: i64, term: i64) -> Result<Option<i64>> {
-        let query = doc! { "_id": self.id(owner), "current": current, "term": term };
+    pub(crate) async fn give_out(
+        self,
+        owner: &OwnerId,
+        current: i64,
+        term: i64,
+        deadline: Deadline,
+    ) -> Result<Option<i64>> {
+        let query = doc! { "_id": self.generation_id(owner), "current": current, "term": term };
         let next = doc! { "$inc": { "next": 1_i64 } };
-        let given = self.source.reads.find_and_update(COLLECTION, query, next, self.deadline).await?;
+        let given = self.source.reads.find_and_update(COLLECTION, query, next, deadline).await?;
         Ok(given.and_then(|given| given.get("next").and_then(whole_number)))
     }
 
     /// Lets another generation count. Returns whether it does: the generation may have changed, or the term
     /// may be over.
-    pub(crate) async fn switch(self, owner: &OwnerId, from: i64, to: i64, term: i64) -> Result<bool> {
+    pub(crate) async fn switch(
+        self,
+        owner: &OwnerId,
+        (from, to): (i64, i64),
+        term: i64,
+        deadline: Deadline,
+    ) -> Result<bool> {
         let update = doc! {
-            "q": { "_id": self.id(owner), "current": from, "term": term },
+            "q": { "_id": self.generation_id(owner), "current": from, "term": term },
             "u": { "$set": { "current": to } },
         };
-        self.source.update(COLLECTION, [update], self.deadline).await
+        self.source.update(COLLECTION, [update], deadline).await
     }
 
     /// Makes an unused generation the current one, so that the owner has no measurements, and has the owner
     /// fed again. Returns its number.
-    pub(crate) async fn raise(self, owner: &OwnerId) -> Result<i64> {
+    pub(crate) async fn raise(self, owner: &OwnerId, deadline: Deadline) -> Result<i64> {
         let next = doc! { "$add": [{ "$ifNull": ["$next", 0_i64] }, 1_i64] };
         let set = doc! {
             "owner": { "$literal": owner_bson(owner) }, "current": &next, "next": next, "pending": true,
@@ -122,12 +132,12 @@ impl Generations<'_> {
         };
         let command = doc! {
             "findAndModify": COLLECTION,
-            "query": { "_id": self.id(owner) },
+            "query": { "_id": self.generation_id(owner) },
             "update": [{ "$set": set }],
             "upsert": true,
             "new": true,
         };
-        let reply = self.source.write(command, self.deadline).await?;
+        let reply = self.source.reads.write(command, deadline).await?;
         let current = reply.get_document("value").ok().and_then(|value| value.get("current"));
         current
             .and_then(whole_number)
@@ -135,21 +145,21 @@ impl Generations<'_> {
     }
 
     /// Says for which tombstone the generation of an owner was raised.
-    pub(crate) async fn forgotten(self, owner: &OwnerId, since: DateTime) -> Result<()> {
-        let update = doc! { "q": { "_id": self.id(owner) }, "u": { "$set": { "forgotten": since } } };
-        self.source.update(COLLECTION, [update], self.deadline).await.map(drop)
+    pub(crate) async fn forgotten(self, owner: &OwnerId, since: DateTime, deadline: Deadline) -> Result<()> {
+        let update =
+            doc! { "q": { "_id": self.generation_id(owner) }, "u": { "$set": { "forgotten": since } } };
+        self.source.update(COLLECTION, [update], deadline).await.map(drop)
     }
 
     /// Says that an owner is fed again, unless its generation has changed.
-    pub(crate) async fn fed(self, owner: &OwnerId, current: i64) -> Result<()> {
-        let update =
-            doc! { "q": { "_id": self.id(owner), "current": current }, "u": { "$unset": { "pending": "" } } };
-        self.source.update(COLLECTION, [update], self.deadline).await.map(drop)
+    pub(crate) async fn fed(self, owner: &OwnerId, current: i64, deadline: Deadline) -> Result<()> {
+        let update = doc! { "q": { "_id": self.generation_id(owner), "current": current }, "u": { "$unset": { "pending": "" } } };
+        self.source.update(COLLECTION, [update], deadline).await.map(drop)
     }
 
     /// Deletes the measurements of these owners that do not count any more. A copy that is being made has a
     /// greater generation, and stays.
-    pub(crate) async fn delete_older(self, owners: &[(OwnerId, i64)]) -> Result<()> {
+    pub(crate) async fn delete_older(self, owners: &[(OwnerId, i64)], deadline: Deadline) -> Result<()> {
         if owners.is_empty() {
             return Ok(());
         }
@@ -160,8 +170,8 @@ impl Generations<'_> {
             Bson::from(doc! { "q": older, "limit": 0 })
         };
         let deletes: Vec<_> = owners.iter().map(delete).collect();
-        let command = doc! { "delete": self.build.collection(), "deletes": deletes };
-        self.source.write(command, self.deadline).await.map(drop)
+        let command = doc! { "delete": self.collection(), "deletes": deletes };
+        self.source.reads.write(command, deadline).await.map(drop)
     }
 }
 

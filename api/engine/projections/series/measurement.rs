@@ -5,9 +5,9 @@ use mongodb::bson::{DateTime, RawDocumentBuf};
 use pagebucket_model::definition::{Definition, TimeSeries};
 use pagebucket_model::domain::OwnerId;
 
+use crate::mongo::values::int64;
 use crate::store::buckets::document::StoredItem;
 
-/// Writes the measurements of one owner.
 pub(crate) struct MeasurementWriter<'a> {
     pub(crate) definition: &'a Definition,
     /// The properties that the metaField has beside the owner.
@@ -17,13 +17,12 @@ pub(crate) struct MeasurementWriter<'a> {
 }
 
 impl MeasurementWriter<'_> {
-    /// The measurement of an item.
     pub(crate) fn measurement(&self, item: StoredItem<'_>) -> RawDocumentBuf {
         let (date, key) = (&*self.definition.date.name, self.definition.key_field());
         let mut measurement = RawDocumentBuf::new();
         measurement.append(name(date), RawBson::DateTime(DateTime::from_millis(item.date().millis())));
         measurement.append(cstr!("meta"), RawBson::Document(self.meta_field(item)));
-        measurement.append(cstr!("seq"), RawBson::Int64(item.seq.get() as i64));
+        measurement.append(cstr!("seq"), RawBson::Int64(int64(item.seq.get())));
         for (field, value) in item.document().iter().flatten() {
             let text: &str = field.as_ref();
             let is_ours = [date, key, TimeSeries::META_FIELD, "seq", "_id"].contains(&text);
@@ -39,7 +38,7 @@ impl MeasurementWriter<'_> {
     fn meta_field(&self, item: StoredItem<'_>) -> RawDocumentBuf {
         let mut meta = RawDocumentBuf::new();
         let owner = match self.owner {
-            OwnerId::Integer(id) => RawBson::Int64(*id as i64),
+            OwnerId::Integer(id) => RawBson::Int64(int64(*id)),
             OwnerId::Text(id) => RawBson::String(id.to_string()),
         };
         meta.append(cstr!("owner"), owner);

@@ -1,9 +1,7 @@
 //! Summaries over all owners, from a native time series.
 //!
 //! Its measurements are added up here: the sums of the database round. They are read in windows of time, so
-//! that a request may end after any of them. Only the current generation of each owner counts. If one changes
-//! while measurements are read, they are read again: what did not count any more may have been deleted under
-//! way.
+//! that a request may end after any of them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,8 +16,7 @@ use pagebucket_model::summary::{
 };
 use parking_lot::Mutex;
 
-use super::control::{BuildName, Builds, Series};
-use super::generations::Generations;
+use super::control::{Build, Builds, Series};
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::collection::{HistoryCollection, owner_of};
 
@@ -79,8 +76,8 @@ pub enum SeriesError {
 
 /// What is read of a build, as it was at one moment.
 #[derive(Clone)]
-pub(crate) struct SeriesSnapshot {
-    build: BuildName,
+pub(crate) struct SeriesSnapshot<'a> {
+    build: Build<'a>,
     raises: i64,
     pub(crate) up_to: Option<i64>,
     pub(crate) expire_after_days: Option<i64>,
@@ -88,14 +85,14 @@ pub(crate) struct SeriesSnapshot {
     generations: Arc<Mutex<HashMap<OwnerId, i64>>>,
 }
 
-impl SeriesSnapshot {
+impl<'a> SeriesSnapshot<'a> {
     /// What counts now.
-    pub(crate) async fn take(source: &HistoryCollection, deadline: Deadline) -> Result<Self> {
+    pub(crate) async fn take(source: &'a HistoryCollection, deadline: Deadline) -> Result<Self> {
         let missing = || Error::unavailable("the time series of the history is not made yet");
         let builds = Builds::of(source, deadline).await?.ok_or_else(missing)?;
         let build = builds.current(source);
         // First: a change after this is noticed.
-        let state = build.state(source, deadline).await?.ok_or_else(missing)?;
+        let state = build.state(deadline).await?.ok_or_else(missing)?;
         if !source.definition.time_series.as_ref().is_some_and(|series| state.is_of(series)) {
             return Err(Error::unavailable("the time series is of another definition"));
         }
@@ -105,12 +102,12 @@ impl SeriesSnapshot {
     }
 
     /// Whether what counted then still counts.
-    pub(crate) async fn still_counts(&self, source: &HistoryCollection, deadline: Deadline) -> Result<bool> {
-        let builds = Builds::of(source, deadline).await?;
+    pub(crate) async fn still_counts(&self, deadline: Deadline) -> Result<bool> {
+        let builds = Builds::of(self.build.source, deadline).await?;
         if builds.is_none_or(|builds| builds.current != self.build.number) {
             return Ok(false);
         }
-        let state = self.build.state(source, deadline).await?;
+        let state = self.build.state(deadline).await?;
         Ok(state.is_some_and(|state| state.raises == self.raises))
     }
 
@@ -118,13 +115,13 @@ impl SeriesSnapshot {
     /// measurement is given as an item.
     pub(crate) async fn read(
         &self,
-        source: &HistoryCollection,
         shape: &SummaryShape,
         filter: Document,
         mut take: impl FnMut(OwnerId, Seq, Instant, &RawDocument) -> bool + Send + 'static,
         deadline: Deadline,
     ) -> Result<()> {
-        let command = self.command(source, shape, filter, deadline);
+        let source = self.build.source;
+        let command = self.command(shape, filter, deadline);
         let database = source.reads.database.clone();
         let begun = async move { Ok(database.run_cursor_command(command).batch().await?) };
         let mut cursor = deadline.read(begun).await?;
@@ -143,7 +140,7 @@ impl SeriesSnapshot {
                     document.as_document().and_then(|document| StoredMeasurement::read(document, source)),
                 );
             }
-            self.learn_generations(source, &measured, deadline).await?;
+            self.learn_generations(&measured, deadline).await?;
             let generations = self.generations.lock();
             for StoredMeasurement { owner, generation, seq, date, document } in measured {
                 if generations.get(&owner) == Some(&generation) && !take(owner, seq, date, document) {
@@ -155,12 +152,7 @@ impl SeriesSnapshot {
 
     /// Reads the generations of the owners of these measurements, as far as they are not known. One that
     /// changes later is noticed by [`SeriesSnapshot::still_counts`]: until then all that counted is there.
-    async fn learn_generations(
-        &self,
-        source: &HistoryCollection,
-        measured: &[StoredMeasurement<'_>],
-        deadline: Deadline,
-    ) -> Result<()> {
+    async fn learn_generations(&self, measured: &[StoredMeasurement<'_>], deadline: Deadline) -> Result<()> {
         let owners: HashSet<_> = {
             let known = self.generations.lock();
             measured
@@ -173,7 +165,7 @@ impl SeriesSnapshot {
             return Ok(());
         }
         let owners: Vec<_> = owners.into_iter().cloned().collect();
-        let found = Generations { source, build: &self.build, deadline }.of(&owners).await?;
+        let found = self.build.generations(&owners, deadline).await?;
         let current = |owner: OwnerId| {
             let current = found.get(&owner).map_or(0, |known| known.current);
             (owner, current)
@@ -182,13 +174,8 @@ impl SeriesSnapshot {
         Ok(())
     }
 
-    fn command(
-        &self,
-        source: &HistoryCollection,
-        shape: &SummaryShape,
-        filter: Document,
-        deadline: Deadline,
-    ) -> Document {
+    fn command(&self, shape: &SummaryShape, filter: Document, deadline: Deadline) -> Document {
+        let source = self.build.source;
         let mut fields = doc! {
             "_id": 0, &*source.definition.date.name: 1, "seq": 1,
             // No property begins with a `_`.
@@ -239,9 +226,6 @@ impl<'a> StoredMeasurement<'a> {
 
 impl Series {
     /// Summarises the items of all owners.
-    ///
-    /// # Errors
-    /// See [`SeriesError`].
     pub async fn summarise(
         &self,
         query: &SeriesQuery,
@@ -250,9 +234,9 @@ impl Series {
         let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
         for _ in 0..ATTEMPTS {
             let snapshot = SeriesSnapshot::take(source, deadline).await?;
-            let page = read_windows(source, query, &snapshot, deadline).await;
+            let page = read_windows(query, &snapshot, deadline).await;
             // A refusal may be wrong, too: items that were counted twice can be too many.
-            if snapshot.still_counts(source, deadline).await? {
+            if snapshot.still_counts(deadline).await? {
                 return page;
             }
         }
@@ -261,9 +245,8 @@ impl Series {
 }
 
 async fn read_windows(
-    source: &HistoryCollection,
     query: &SeriesQuery,
-    snapshot: &SeriesSnapshot,
+    snapshot: &SeriesSnapshot<'_>,
     deadline: Deadline,
 ) -> Result<SeriesPage, SeriesError> {
     let SeriesQuery { shape, ends: [from, to], limit, order, .. } = query;
@@ -282,7 +265,7 @@ async fn read_windows(
         };
         let next = if is_ascending { end } else { begin };
         let mut filter = doc! {
-            &*source.definition.date.name: { "$gte": DateTime::from_millis(begin), "$lt": DateTime::from_millis(end) },
+            &*snapshot.build.source.definition.date.name: { "$gte": DateTime::from_millis(begin), "$lt": DateTime::from_millis(end) },
         };
         for (name, values) in &query.filters {
             filter.insert(format!("meta.{name}"), doc! { "$in": values });
@@ -295,7 +278,7 @@ async fn read_windows(
             reading.is_full = reading.read >= MOST_READ || reading.summary.points() >= most_held;
             !reading.is_full
         };
-        snapshot.read(source, shape, filter, take, deadline).await?;
+        snapshot.read(shape, filter, take, deadline).await?;
         let reading = reading.lock();
         if reading.is_full {
             // This window is not complete. The next request begins with it.

@@ -7,11 +7,10 @@ use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq};
 use pagebucket_model::metric::SERIES_ITEMS;
 
-use super::control::{Announced, BuildName, BuildState, owned, owner};
-use super::generations::{Generations, is_of};
+use super::control::{Announced, Build, BuildState, owned, owner};
+use super::generations::is_of;
 use super::measurement::MeasurementWriter;
-use crate::mongo::majority::{Query, at_most};
-use crate::mongo::values::whole_number;
+use crate::mongo::values::{int64, whole_number};
 use crate::mongo::{COMMAND, Deadline, Error, Result, durable};
 use crate::store::buckets::bucket_id::Tail;
 use crate::store::buckets::document::Bucket;
@@ -24,7 +23,6 @@ const MOST_OWNERS: usize = 500;
 /// The number of owners whose positions one command reads. It examines each of their buckets.
 const POSITIONS_AT_ONCE: usize = 25;
 
-/// The most pages that a round reads.
 const MOST_PAGES: usize = 2_000;
 
 /// The most documents of an insert: a server refuses more than 100,000.
@@ -52,8 +50,7 @@ pub(crate) struct FedTo {
 
 /// What a round is about.
 pub(crate) struct Round<'a> {
-    pub(crate) source: &'a HistoryCollection,
-    pub(crate) build: &'a BuildName,
+    pub(crate) build: Build<'a>,
     pub(crate) state: &'a BuildState,
     pub(crate) positions: &'a mut HashMap<OwnerId, FedTo>,
 }
@@ -76,16 +73,13 @@ impl Round<'_> {
     }
 
     /// Reads what these owners have after their positions, a bounded part of it.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub(crate) async fn read(&mut self, owners: &[OwnerId]) -> Result<FeedBatch> {
-        let (source, deadline) = (self.source, Deadline::within(COMMAND));
+        let (source, deadline) = (self.build.source, Deadline::within(COMMAND));
         if self.positions.len() > MOST_POSITIONS {
             self.positions.clear();
         }
         // First: what is read after this under a generation that is raised meanwhile does not count.
-        let generations = Generations { source, build: self.build, deadline }.of(owners).await?;
+        let generations = self.build.generations(owners, deadline).await?;
         let generation = |owner: &OwnerId| generations.get(owner).copied().unwrap_or_default();
         let unknown: Vec<_> = owners
             .iter()
@@ -150,7 +144,7 @@ impl Round<'_> {
     /// Adds what these pages have after the position of the owner. Returns the last `seq`.
     fn add(&self, batch: &mut FeedBatch, owner: &OwnerId, generation: i64, buckets: &[Bucket]) -> u64 {
         let position = self.position(owner);
-        let (definition, meta) = (&self.source.definition, &self.state.meta);
+        let (definition, meta) = (&self.build.source.definition, &self.state.meta);
         let writer = MeasurementWriter { definition, meta, owner, generation };
         let (mut from, mut to) = (None, position);
         for (place, bucket) in buckets.iter().enumerate() {
@@ -187,7 +181,8 @@ impl Round<'_> {
             ],
             "cursor": { "batchSize": i32::MAX },
         };
-        let kind = self.source.definition.owner.kind;
+        let source = self.build.source;
+        let kind = source.definition.owner.kind;
         let read = move |group: &RawDocument| {
             let group = owned(group)?;
             let meta = group.get_document("_id").ok();
@@ -196,7 +191,7 @@ impl Round<'_> {
             let last = group.get("last").and_then(whole_number).and_then(|last| u64::try_from(last).ok());
             Ok(owner.zip(last).map(|(owner, last)| (owner, generation, last)))
         };
-        let found = self.source.reads.find(Query::new(command, deadline), read).await?;
+        let found = source.reads.find(command, deadline, read).await?;
         let unfed = |current: &i64| FedTo { generation: *current, last: 0 };
         self.positions.extend(owners.iter().map(|(owner, current)| (owner.clone(), unfed(current))));
         for (owner, generation, last) in found.into_iter().flatten() {
@@ -217,27 +212,25 @@ impl Round<'_> {
         if wanted.is_empty() {
             return Ok(HashMap::new());
         }
+        let source = self.build.source;
         let condition = |(owner, first, tail): &(OwnerId, PageNumber, Tail)| {
             let last = (first.get() + most - 1).min(tail.page.get());
-            let mut condition = self.source.owned_by(owner);
-            condition.insert("page", doc! { "$gte": first, "$lte": last as i64 });
-            condition.insert("since", doc! { "$exists": false });
-            Bson::from(condition)
+            let pages =
+                doc! { "page": { "$gte": first, "$lte": int64(last) }, "since": { "$exists": false } };
+            Bson::from(source.of(owner, deadline).filter(pages))
         };
         let conditions: Vec<_> = wanted.iter().map(condition).collect();
         let command = doc! {
-            "find": self.source.collection(), "filter": { "$or": conditions }, "hint": self.source.by_page(),
+            "find": source.collection(), "filter": { "$or": conditions }, "hint": source.by_page(),
             "batchSize": i32::MAX,
         };
-        let definition = self.source.definition.clone();
+        let definition = source.definition.clone();
         let read = move |document: &RawDocument| {
             let owner = owner_in(document, &definition.owner);
             Ok(owner.map(|owner| (Bucket::read(document, &owner, &definition), page_of(document), owner)))
         };
         let (mut found, mut damaged) = (HashMap::<OwnerId, Vec<Bucket>>::new(), HashMap::new());
-        for (bucket, page, owner) in
-            self.source.reads.find(Query::new(command, deadline), read).await?.into_iter().flatten()
-        {
+        for (bucket, page, owner) in source.reads.find(command, deadline, read).await?.into_iter().flatten() {
             match bucket {
                 Ok(bucket) => found.entry(owner).or_default().push(bucket),
                 Err(error) => {
@@ -262,23 +255,17 @@ impl Round<'_> {
         from: PageNumber,
         deadline: Deadline,
     ) -> Result<Option<PageNumber>> {
-        let mut filter = self.source.owned_by(owner);
-        filter.insert("page", doc! { "$gte": from });
-        filter.insert("since", doc! { "$exists": false });
-        let mut command = at_most(self.source.collection(), filter, 1, self.source.by_page());
+        let of = self.build.source.of(owner, deadline);
+        let mut command = of.at_most(doc! { "page": { "$gte": from }, "since": { "$exists": false } }, 1);
         command.insert("projection", doc! { "page": 1 });
-        let read = |bucket: &RawDocument| Ok(page_of(bucket));
-        Ok(self.source.reads.find(Query::new(command, deadline), read).await?.pop().flatten())
+        Ok(of.find(command, |bucket| Ok(page_of(bucket))).await?.pop().flatten())
     }
 
-    /// Inserts a batch that is announced, once.
-    ///
-    /// # Errors
-    /// The outcome is unknown, or a part was refused.
+    /// Inserts a batch that is announced, once. After an error the outcome is unknown, or a part was refused.
     pub(crate) async fn insert(&mut self, batch: FeedBatch) -> Result<(Vec<OwnerId>, Vec<(OwnerId, i64)>)> {
         let count = batch.measurements.len() as u64;
-        insert(self.source, self.build, batch.measurements).await?;
-        metrics::counter!(SERIES_ITEMS, "collection" => self.build.history.clone()).increment(count);
+        insert(self.build, batch.measurements).await?;
+        metrics::counter!(SERIES_ITEMS, "collection" => self.build.history().to_owned()).increment(count);
         for Announced { owner, generation, to, .. } in batch.announced {
             self.positions.insert(owner, FedTo { generation, last: to });
         }
@@ -286,45 +273,33 @@ impl Round<'_> {
     }
 }
 
-/// Inserts measurements, each once.
-///
-/// # Errors
-/// The outcome is unknown, or a part was refused.
-pub(crate) async fn insert(
-    source: &HistoryCollection,
-    build: &BuildName,
-    measurements: Vec<RawDocumentBuf>,
-) -> Result<()> {
+/// Inserts measurements, each once. After an error the outcome is unknown, or a part was refused.
+pub(crate) async fn insert(build: Build<'_>, measurements: Vec<RawDocumentBuf>) -> Result<()> {
     let (mut documents, mut count, mut bytes) = (RawArrayBuf::new(), 0, 0);
     for measurement in measurements {
         bytes += measurement.as_bytes().len();
         documents.push(RawBson::Document(measurement));
         count += 1;
         if bytes >= MOST_BYTES || count >= MOST_DOCUMENTS {
-            insert_once(source, build, std::mem::take(&mut documents), std::mem::take(&mut count)).await?;
+            insert_once(build, std::mem::take(&mut documents), std::mem::take(&mut count)).await?;
             bytes = 0;
         }
     }
     if count > 0 {
-        insert_once(source, build, documents, count).await?;
+        insert_once(build, documents, count).await?;
     }
     Ok(())
 }
 
-async fn insert_once(
-    source: &HistoryCollection,
-    build: &BuildName,
-    documents: RawArrayBuf,
-    count: i64,
-) -> Result<()> {
+async fn insert_once(build: Build<'_>, documents: RawArrayBuf, count: i64) -> Result<()> {
     let deadline = Deadline::within(COMMAND);
     let head = doc! { "insert": build.collection(), "ordered": false, "writeConcern": durable(deadline) };
     let mut command = RawDocumentBuf::try_from(&head).map_err(Error::internal)?;
     command.append(cstr!("documents"), documents);
-    let database = source.reads.database.clone();
+    let database = build.source.reads.database.clone();
     // The driver does not repeat such a command.
     let reply = deadline.read(async move { Ok(database.run_raw_command(command).await?) }).await?;
-    confirm(source, &reply, count)
+    confirm(build.source, &reply, count)
 }
 
 /// Whether an answer says that all is stored, at a majority.

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
 
-use super::control::{BuildName, Builds, COLLECTION, public_name};
+use super::control::{Build, Builds, COLLECTION, public_name};
 use super::generations;
 use super::view::{drop_collection, names, publish};
-use crate::mongo::majority::Query;
 use crate::mongo::{COMMAND, Deadline, Result};
 use crate::store::collection::HistoryCollection;
 
@@ -21,7 +20,7 @@ pub(crate) async fn drop_late(source: &HistoryCollection) -> Result<()> {
     for number in numbers(source).await? {
         // A later one has begun meanwhile.
         if number < builds.latest && builds.all().all(|used| used != number) {
-            discard(source, &BuildName::of(source, number)).await?;
+            discard(Build { source, number }).await?;
         }
     }
     Ok(())
@@ -35,13 +34,14 @@ pub(crate) async fn numbers(source: &HistoryCollection) -> Result<BTreeSet<i64>>
     let (first, end) = (format!("{}/", source.collection()), format!("{}0", source.collection()));
     let command = doc! { "find": COLLECTION, "filter": { "_id": { "$gte": &first, "$lt": end } }, "projection": { "_id": 1 } };
     let id = move |build: &RawDocument| Ok(number(build.get_str("_id").unwrap_or_default(), &first));
-    let remembered = source.reads.find(Query::new(command, Deadline::within(COMMAND)), id).await?;
+    let remembered = source.reads.find(command, Deadline::within(COMMAND), id).await?;
     all.extend(remembered.into_iter().flatten());
     Ok(all)
 }
 
 /// Drops a build, and what is remembered of it.
-pub(crate) async fn discard(source: &HistoryCollection, build: &BuildName) -> Result<()> {
+pub(crate) async fn discard(build: Build<'_>) -> Result<()> {
+    let source = build.source;
     // First: its feeder stops.
     source.delete(COLLECTION, [doc! { "_id": build.id() }], Deadline::within(COMMAND)).await?;
     forget_generations(source, &build.id()).await?;

@@ -11,8 +11,8 @@ use mongodb::bson::{Bson, Document, doc};
 use pagebucket_model::definition::TimeSeries;
 use pagebucket_model::domain::OwnerId;
 
-use super::control::{BuildName, Builds, public_name};
-use super::generations::{self, Generations, OwnerGeneration};
+use super::control::{Build, Builds, public_name};
+use super::generations::{self, OwnerGeneration};
 use crate::mongo::error::{NAMESPACE_EXISTS, NAMESPACE_NOT_FOUND, code};
 use crate::mongo::{COMMAND, Deadline, Result};
 use crate::store::collection::{HistoryCollection, owner_bson};
@@ -65,7 +65,7 @@ pub(crate) async fn names(source: &HistoryCollection) -> Result<Vec<String>> {
 
 async fn list(source: &HistoryCollection, filter: Document) -> Result<Vec<Document>> {
     let command = doc! { "listCollections": 1, "filter": filter };
-    let reply = source.run(command, Deadline::within(COMMAND)).await?;
+    let reply = source.reads.run(command, Deadline::within(COMMAND)).await?;
     let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
     let batch = batch.ok().into_iter().flatten();
     Ok(batch.filter_map(|found| found.as_document().cloned()).collect())
@@ -73,9 +73,9 @@ async fn list(source: &HistoryCollection, filter: Document) -> Result<Vec<Docume
 
 /// Says that a generation of a build has changed: readers that have begun read again, and the view shows what
 /// counts now. To be called before what does not count any more is deleted.
-pub(crate) async fn tell_readers(source: &HistoryCollection, build: &BuildName) -> Result<()> {
-    build.note_raise(source, Deadline::within(COMMAND)).await?;
-    publish(source).await
+pub(crate) async fn tell_readers(build: Build<'_>) -> Result<()> {
+    build.note_raise(Deadline::within(COMMAND)).await?;
+    publish(build.source).await
 }
 
 /// Lets the public name show what counts in the build that is read. A collection that has the name is
@@ -89,13 +89,13 @@ pub(crate) async fn publish(source: &HistoryCollection) -> Result<()> {
         if build.is_public() {
             return Ok(());
         }
-        let changed = Generations { source, build: &build, deadline: deadline() }.changed().await?;
-        let (target, counting) = (build.collection(), what_counts(&build, &changed));
+        let changed = build.changed(deadline()).await?;
+        let (target, counting) = (build.collection(), what_counts(build, &changed));
         match listed(source).await? {
             Some(Listed::View { on, pipeline }) if on == target && pipeline == counting => return Ok(()),
             Some(Listed::View { .. }) => {
                 let change = doc! { "collMod": &name, "viewOn": target, "pipeline": counting };
-                source.write(change, deadline()).await?;
+                source.reads.write(change, deadline()).await?;
             }
             Some(Listed::Collection) => drop_collection(source, &name).await?,
             None => make(source, doc! { "create": &name, "viewOn": target, "pipeline": counting }).await?,
@@ -104,7 +104,7 @@ pub(crate) async fn publish(source: &HistoryCollection) -> Result<()> {
 }
 
 /// What a view reads of a build, if these owners have other generations than 0.
-fn what_counts(build: &BuildName, changed: &HashMap<OwnerId, OwnerGeneration>) -> Vec<Bson> {
+fn what_counts(build: Build<'_>, changed: &HashMap<OwnerId, OwnerGeneration>) -> Vec<Bson> {
     let mut of_generations: BTreeMap<i64, BTreeSet<&OwnerId>> = BTreeMap::new();
     for (owner, generation) in changed {
         of_generations.entry(generation.current).or_default().insert(owner);

@@ -1,11 +1,9 @@
-//! Which tiles and pages a summary is read from.
+//! Which tiles and pages a summary is read from ([`summaries`](super), "Reading").
 //!
 //! A tile is read instead of its pages if all of its pages count, and its groups say which items are wanted.
-//! The other pages are chosen by their dates. If they are few, they are found by their numbers; otherwise by
-//! the index over dates, in the order of their least dates. That examines the keys of all pages whose last
-//! date is not before the span of time, as [`date_scan`](crate::store::reads::date_scan) does; but tiles
-//! that are not read, such as stubs, have dates, too: where they say how late the pages can be that a request
-//! reads, no later keys are examined.
+//! The index over dates examines the keys of all pages whose last date is not before the span of time, as
+//! [`date_scan`](crate::store::reads::date_scan) does, unless tiles say how late the pages can be that a
+//! request reads.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -23,7 +21,6 @@ use crate::store::collection::{NO_PAGE, OfOwner, page_of};
 use crate::store::reads::matching::{FilterValues, MOST_EXAMINED};
 use crate::store::reads::reader::History;
 
-/// The most pages that a command chooses.
 const MOST_CHOSEN: usize = 65_536;
 
 /// The most tiles that a request looks for: the first ones, and the last ones of those that are kept. Other
@@ -79,10 +76,8 @@ impl History {
     ) -> Result<ChosenStretches> {
         let first = self.first_page();
         let of = self.source().of(self.owner(), deadline.or_within(COMMAND));
-        let range = tiles.and_then(|tiles| {
-            let range = TileNumber::within(first, tiles.whole)?;
-            Some((tiles, range))
-        });
+        let range =
+            tiles.and_then(|tiles| TileNumber::within(first, tiles.whole).map(|range| (tiles, range)));
         let mut choice = ChosenStretches::default();
         // Tiles whose pages are read: they are missing, or do not have the answer.
         let mut open = BTreeSet::new();
@@ -136,7 +131,7 @@ impl History {
                 Some((tiled, bound)) => search.first_pages((first, last), tiled, bound, is_open).await?,
                 None => None,
             };
-            let FoundPages { pages: chosen, horizon } = match found {
+            let (chosen, horizon) = match found {
                 Some(found) => found,
                 None => search.pages(None).await?,
             };
@@ -219,13 +214,9 @@ fn earliest(mut tiles: Vec<(i64, i64)>) -> Option<DateBound> {
     Some(DateBound { until, last: last(&tiles[..near])? })
 }
 
-/// Pages that a search has found.
-struct FoundPages {
-    /// Their keys and numbers.
-    pages: Vec<(i64, PageNumber)>,
-    /// The least key that others may have, if there may be others.
-    horizon: Option<i64>,
-}
+/// The keys and numbers of pages that a search has found, and the least key that others may have, if there
+/// may be others.
+type FoundPages = (Vec<(i64, PageNumber)>, Option<i64>);
 
 /// A search for pages that may have items of these dates, in the order of their keys.
 #[derive(Clone, Copy)]
@@ -243,8 +234,7 @@ impl DateSearch<'_> {
     async fn pages(self, latest: Option<i64>) -> Result<FoundPages> {
         let Self { of, dates, order, pages: (low, high), most } = self;
         let source = of.source;
-        let mut filter = source.owned_by(of.owner);
-        filter.insert("count", source.page_size());
+        let mut filter = of.filter(doc! { "count": source.page_size() });
         filter.extend(condition(dates, latest));
         filter.insert("page", doc! { "$gte": low, "$lte": high });
         let sort = match order {
@@ -264,7 +254,7 @@ impl DateSearch<'_> {
         };
         let found = of.find(command, place(of, order)).await?;
         let horizon = horizon(&found, most);
-        Ok(FoundPages { pages: found, horizon })
+        Ok((found, horizon))
     }
 
     /// Finds the first pages within a bound that the tiles set. The pages from `first` to `last` that are in
@@ -283,7 +273,7 @@ impl DateSearch<'_> {
         if ends.len() > MOST_EXAMINED {
             return Ok(None);
         }
-        let FoundPages { pages: mut found, horizon } = self.pages(Some(bound.last)).await?;
+        let (mut found, horizon) = self.pages(Some(bound.last)).await?;
         let is_tiled = |page: PageNumber| (before..=after).contains(&page) && is_other(page);
         found.retain(|(first, page)| *first <= bound.until && is_tiled(*page));
         if found.len() <= MOST_EXAMINED {
@@ -292,7 +282,7 @@ impl DateSearch<'_> {
         found.extend(pages_by_number(self.of, self.dates, self.order, &ends).await?);
         // Of later pages not all are found.
         let horizon = horizon.unwrap_or(i64::MAX).min(bound.until + 1);
-        Ok(Some(FoundPages { pages: found, horizon: Some(horizon) }))
+        Ok(Some((found, Some(horizon))))
     }
 }
 
@@ -309,8 +299,7 @@ async fn pages_by_number(
     pages: &[PageNumber],
 ) -> Result<Vec<(i64, PageNumber)>> {
     let mut filter = condition(dates, None);
-    let numbers: Vec<_> = pages.to_vec();
-    filter.insert("page", doc! { "$in": numbers });
+    filter.insert("page", doc! { "$in": pages.to_vec() });
     let mut command = of.at_most(filter, pages.len());
     command.insert("projection", doc! { "_id": 0, "page": 1, "first": 1, "last": 1 });
     of.find(command, place(of, order)).await

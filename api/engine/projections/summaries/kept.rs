@@ -1,11 +1,6 @@
 //! Kept tiles: what retired pages add up to, so that the days of a history outlive its pages
 //! (`--keep-summaries`).
 //!
-//! A kept tile is stored before the marker says that its pages are retired, with the fence of every tile
-//! ([`make`](super::make)), and is read only when the marker says so of all of its pages
-//! ([`summaries`](mod@crate::projections::summaries)). A retirement that ends between the two is repeated
-//! with the same tile.
-//!
 //! Nothing can make a kept tile again. So kept tiles have a collection of their own, because all that may be
 //! done to other tiles would lose them: deleting those of other definitions, of retired pages, or all. Kept
 //! tiles of another definition stay, and are read when their definition is back. Only an erasure deletes
@@ -25,9 +20,6 @@ use crate::store::collection::{HistoryCollection, OfOwner};
 impl TileMaker {
     /// Keeps what the pages from `first` on add up to, as far as whole tiles of them end before `end`, until
     /// the time is up. Returns the first page that is in none of these tiles, if it is later than `first`.
-    ///
-    /// # Errors
-    /// See [`TileMaker::make`].
     pub(crate) async fn keep_before(
         &self,
         of: OfOwner<'_>,
@@ -48,9 +40,6 @@ impl TileMaker {
 }
 
 /// Whether a history has kept tiles, of any owner and definition.
-///
-/// # Errors
-/// The database does not answer in time.
 pub(crate) async fn has_kept_tiles(source: &HistoryCollection, deadline: Deadline) -> Result<bool> {
     let all = prefix(source.collection(), None);
     let range = doc! { "_id": { "$gte": &all, "$lte": after(&all) } };
@@ -59,9 +48,6 @@ pub(crate) async fn has_kept_tiles(source: &HistoryCollection, deadline: Deadlin
 
 /// Deletes the kept tiles of a history whose pages are not all retired, because the database was restored:
 /// its pages may become others. Also those of erased owners.
-///
-/// # Errors
-/// The database does not answer, or a marker is damaged.
 pub(crate) async fn forget_unretired(source: &HistoryCollection) -> Result<()> {
     const MOST: usize = 1_000;
     let all = prefix(source.collection(), None);

@@ -26,7 +26,6 @@ pub(crate) struct KnownTiles(Mutex<Places>);
 struct Places {
     /// Of each owner tiles that follow each other.
     of: LruCache<OwnerId, Vec<TilePlace>>,
-    /// How many they are.
     count: usize,
 }
 
@@ -39,9 +38,6 @@ impl Default for KnownTiles {
 impl KnownTiles {
     /// Where the tiles from `first` to `last` stand, those that there are, in their order. Only those that
     /// are not known are read.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub(crate) async fn places(
         &self,
         set: &TileSet,

@@ -21,7 +21,7 @@ use pagebucket_model::summary::{PartialSummary, write_tile};
 
 use super::tile_id::{self, TileNumber};
 use super::tiles::{COLLECTION, KEPT, TileSet};
-use crate::mongo::values::{binary, date};
+use crate::mongo::values::{binary, date, in_millis};
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::document::Bucket;
 use crate::store::buckets::marker;
@@ -29,7 +29,6 @@ use crate::store::collection::fence::{Fence, ReadTime};
 use crate::store::collection::{OfOwner, owner_bson};
 use crate::store::reads::reader::HistoryReader;
 
-/// The most bytes of a tile.
 const MOST_BYTES: usize = 1 << 20;
 
 /// The most bytes of a kept tile: a document has at most 16 MiB.
@@ -45,21 +44,11 @@ pub(crate) struct TileMaker {
     pub(crate) tiles: TileSet,
 }
 
-/// The tile of some pages, and what must be known to store it.
-#[derive(Debug)]
-pub(crate) struct MadeTile {
-    /// The document.
-    pub(crate) document: Document,
-    collection: &'static str,
-    read: ReadTime,
-}
-
 /// What pages of a tile add up to.
 struct AddedPages {
     summary: PartialSummary,
     /// Bytes of the pages.
     bytes: usize,
-    /// The least and the greatest date.
     dates: [Instant; 2],
     read: ReadTime,
 }
@@ -72,44 +61,41 @@ impl TileMaker {
 
     /// Makes a tile and stores it. Its pages must be full. Returns whether they are there: they may be
     /// deleted.
-    ///
-    /// # Errors
-    /// The database does not answer in time, it refuses the tile because it is late, or a page is corrupt.
     pub(crate) async fn make(&self, owner: &OwnerId, tile: TileNumber, deadline: Deadline) -> Result<bool> {
         let of = self.reader.source.of(owner, deadline.or_within(COMMAND));
-        let Some(made) = self.compute(of, tile).await? else { return Ok(false) };
-        let result = if made.document.contains_key("points") { "made" } else { "stub" };
-        self.store(of, made).await?;
+        let Some((document, read)) = self.compute(of, tile).await? else { return Ok(false) };
+        let result = if document.contains_key("points") { "made" } else { "stub" };
+        store(of, COLLECTION, document, read).await?;
         metrics::counter!(TILES, "result" => result).increment(1);
         Ok(true)
     }
 
     /// Makes the kept tile of pages that are about to be retired, those of a tile from `first` on, and stores
     /// it. They must be full. Returns whether they are there: the owner may be erased.
-    ///
-    /// # Errors
-    /// See [`TileMaker::make`].
     pub(crate) async fn keep(&self, of: OfOwner<'_>, tile: TileNumber, first: PageNumber) -> Result<bool> {
         let Some(added) = self.add_up(of, tile, first).await? else { return Ok(false) };
-        let mut made = self.tile(KEPT, of, tile, added, MOST_KEPT_BYTES);
-        if !made.document.contains_key("points") {
+        let read = added.read;
+        let mut document = self.tile(KEPT, of, tile, added, MOST_KEPT_BYTES);
+        if !document.contains_key("points") {
             let (history, owner) = (of.source.collection(), of.owner);
             tracing::warn!(history, %owner, %tile, "pages are retired whose summary is too long to be kept");
         }
-        made.document.insert("firstPage", first);
-        self.store(of, made).await?;
+        document.insert("firstPage", first);
+        store(of, KEPT, document, read).await?;
         metrics::counter!(TILES, "result" => "kept").increment(1);
         Ok(true)
     }
 
-    /// Reads the pages of a tile and adds them up. `None` if one of them is deleted.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a page is corrupt.
-    pub(crate) async fn compute(&self, of: OfOwner<'_>, tile: TileNumber) -> Result<Option<MadeTile>> {
+    /// Reads the pages of a tile and adds them up. Returns the tile, and a time before that read. `None` if
+    /// one of the pages is deleted.
+    pub(crate) async fn compute(
+        &self,
+        of: OfOwner<'_>,
+        tile: TileNumber,
+    ) -> Result<Option<(Document, ReadTime)>> {
         let Some(added) = self.add_up(of, tile, tile.first_page()).await? else { return Ok(None) };
-        let most = MOST_BYTES.min(added.bytes / SHORTER);
-        Ok(Some(self.tile(COLLECTION, of, tile, added, most)))
+        let (most, read) = (MOST_BYTES.min(added.bytes / SHORTER), added.read);
+        Ok(Some((self.tile(COLLECTION, of, tile, added, most), read)))
     }
 
     /// The document of a tile of less than `most` bytes. With more it is one without groups; if that has more
@@ -121,8 +107,8 @@ impl TileMaker {
         tile: TileNumber,
         added: AddedPages,
         most: usize,
-    ) -> MadeTile {
-        let AddedPages { summary, dates: [first, last], read, .. } = added;
+    ) -> Document {
+        let AddedPages { summary, dates: [first, last], .. } = added;
         let mut document = doc! {
             "_id": tile_id::id(&self.tiles.prefix(of), tile),
             of.source.owner_field(): owner_bson(of.owner),
@@ -146,7 +132,7 @@ impl TileMaker {
         if let Some(points) = points {
             document.insert("points", binary(points));
         }
-        MadeTile { document, collection, read }
+        document
     }
 
     /// Adds up the pages of a tile from `begin` on. `None` if one of them is deleted.
@@ -180,25 +166,22 @@ impl TileMaker {
         let Some((first, last)) = dates else { return Ok(None) };
         Ok(Some(AddedPages { summary, bytes, dates: [first, last], read }))
     }
+}
 
-    /// Stores a tile, in the place of one that is there.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or refuses the tile because it is late.
-    pub(crate) async fn store(&self, of: OfOwner<'_>, made: MadeTile) -> Result<()> {
-        let (source, MadeTile { document, collection, read }) = (of.source, made);
-        let until = read.server.saturating_add(source.markers.ages.tail.as_millis() as i64);
-        let this = doc! { "_id": document.get("_id") };
-        // Late, the command fails: an `_id` is no number. That needs no validator, and no other document in
-        // its place.
-        let late = doc! { "$toInt": "$_id" };
-        let tile = doc! { "$cond": [Fence::until(source.topology(), until).is_open(), { "$literal": document }, late] };
-        let update =
-            doc! { "q": this, "u": [{ "$replaceWith": tile }], "upsert": true, "hint": { "_id": 1 } };
-        // The clock of a command stands still while it runs.
-        let limit = of.deadline.or_within(source.markers.ages.command).remaining_millis();
-        let command = doc! { "update": collection, "updates": [update], "maxTimeMS": limit };
-        let written = source.write(command, of.deadline).await;
-        written.inspect_err(|_| source.server_clock.doubt()).map(drop)
-    }
+/// Stores a tile of pages that were read at `read`, in the place of one that is there.
+async fn store(of: OfOwner<'_>, collection: &'static str, document: Document, read: ReadTime) -> Result<()> {
+    let source = of.source;
+    let until = read.server.saturating_add(in_millis(source.markers.ages.tail));
+    let this = doc! { "_id": document.get("_id") };
+    // Late, the command fails: an `_id` is no number. That needs no validator, and no other document in
+    // its place.
+    let late = doc! { "$toInt": "$_id" };
+    let tile =
+        doc! { "$cond": [Fence::until(source.topology(), until).is_open(), { "$literal": document }, late] };
+    let update = doc! { "q": this, "u": [{ "$replaceWith": tile }], "upsert": true, "hint": { "_id": 1 } };
+    // The clock of a command stands still while it runs.
+    let limit = of.deadline.or_within(source.markers.ages.command).remaining_millis();
+    let command = doc! { "update": collection, "updates": [update], "maxTimeMS": limit };
+    let written = source.reads.write(command, of.deadline).await;
+    written.inspect_err(|_| source.server_clock.doubt()).map(drop)
 }

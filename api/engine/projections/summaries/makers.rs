@@ -74,9 +74,6 @@ impl TiledSummaries {
 
     /// Goes on with a walk over all owners: deletes tiles of other definitions, and makes those that are
     /// missing. The next call goes on where the deadline has ended this one.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn make_tiles(&self, until: Deadline) -> Result<()> {
         while self.go_on(until).await? && !until.passed() {}
         Ok(())
@@ -112,7 +109,6 @@ fn next(waiting: &Mutex<WaitingOwners>) -> Option<OwnerId> {
 /// What an attempt to make the tiles of an owner has come to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
-    /// Whether a tile was made.
     made: bool,
     /// Whether tiles may be left.
     more: bool,
@@ -181,10 +177,7 @@ struct WalkState {
 impl TiledSummaries {
     /// One step of a walk: deletes tiles of other definitions, or makes the missing tiles of the next owners.
     /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the
-    /// one before.
-    ///
-    /// # Errors
-    /// The database does not answer in time. The walk goes on where it was.
+    /// one before. After an error the walk goes on where it was.
     async fn go_on(&self, until: Deadline) -> Result<bool> {
         let (source, deadline) = (&self.reader.source, Deadline::within(COMMAND));
         let mut walk = self.state.walk.lock().clone();

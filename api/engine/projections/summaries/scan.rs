@@ -110,9 +110,6 @@ pub enum SummaryError {
 
 impl TiledSummaries {
     /// Chooses the tiles and pages of a summary of a history.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn of(self, history: History, query: SummaryQuery, deadline: Deadline) -> Result<SummaryScan> {
         history.summary(query, &self.state.known, deadline).await
     }
@@ -205,9 +202,6 @@ impl SummaryScan {
     }
 
     /// Reads the tiles and pages, as many as are needed.
-    ///
-    /// # Errors
-    /// See [`SummaryError`].
     pub async fn read(self, deadline: Deadline) -> Result<SummaryPage, SummaryError> {
         let before = (self.query.fill == Fill::Previous)
             .then(|| (self.history.clone(), self.query.clone(), Arc::clone(&self.known)));
@@ -353,7 +347,6 @@ impl SummaryReading {
         self.summary.points() >= MOST_HELD / self.summary.shape().values.len().max(1)
     }
 
-    /// Reads the next tiles and pages.
     async fn read_batch(&mut self, deadline: Deadline) -> Result<()> {
         let SummaryScan { history, choice, .. } = &mut self.scan;
         let most = BATCH.min(history.source().most_buckets()).min(MOST_EXAMINED - self.read);

@@ -23,12 +23,10 @@ pub(crate) const PAGES: u64 = 64;
 pub(crate) struct TileNumber(u64);
 
 impl TileNumber {
-    /// The tile of a page.
     pub(crate) fn of(page: PageNumber) -> Self {
         Self((page.get() - 1) / PAGES)
     }
 
-    /// The tile after this one.
     pub(crate) fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -50,17 +48,14 @@ impl TileNumber {
         PageNumber::new(self.0.saturating_mul(PAGES) + 1).unwrap_or(PageNumber::FIRST)
     }
 
-    /// Its last page.
     pub(crate) fn last_page(self) -> PageNumber {
         PageNumber::new(self.first_page().get() + PAGES - 1).unwrap_or(PageNumber::FIRST)
     }
 
-    /// All its pages.
     pub(crate) fn pages(self) -> Vec<PageNumber> {
         self.first_page().up_to(self.last_page()).collect()
     }
 
-    /// Its first item.
     pub(crate) fn first_seq(self, size: PageSize) -> Seq {
         size.first_seq(self.first_page())
     }

@@ -20,7 +20,7 @@ use pagebucket_model::domain::{PageNumber, SeqRange};
 use pagebucket_model::summary::{PartialSummary, SummaryShape, read_tile, tile_shape};
 
 use super::tile_id::{self, TileNumber, after, prefix};
-use crate::mongo::majority::{Query, at_most};
+use crate::mongo::majority::at_most;
 use crate::mongo::{COMMAND, Deadline, Result};
 use crate::store::collection::{HistoryCollection, OfOwner};
 
@@ -92,9 +92,6 @@ impl TileSet {
     }
 
     /// Where the tiles from `first` to `last` stand, those that there are, in their order.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub(crate) async fn places(
         &self,
         of: OfOwner<'_>,
@@ -123,9 +120,6 @@ impl TileSet {
     }
 
     /// The points of these tiles. Tiles that are not there any more are missing.
-    ///
-    /// # Errors
-    /// The database does not answer in time.
     pub(crate) async fn read(
         &self,
         of: OfOwner<'_>,
@@ -230,17 +224,11 @@ fn has_groups(tile: &RawDocument) -> bool {
 
 /// Deletes the tiles of an owner whose pages are there, those that have a page before `end`, of all
 /// definitions.
-///
-/// # Errors
-/// The database does not answer in time.
 pub(crate) async fn forget(of: OfOwner<'_>, end: PageNumber) -> Result<()> {
     forget_in(COLLECTION, of, end).await
 }
 
 /// Deletes the tiles of an erased owner that have a page before `end`, also kept ones.
-///
-/// # Errors
-/// The database does not answer in time.
 pub(crate) async fn forget_erased(of: OfOwner<'_>, end: PageNumber) -> Result<()> {
     forget_in(COLLECTION, of, end).await?;
     forget_in(KEPT, of, end).await
@@ -258,9 +246,6 @@ async fn forget_in(collection: &'static str, of: OfOwner<'_>, end: PageNumber) -
 
 /// Deletes tiles of a history that no definition of this instance has, a bounded number of them. Returns
 /// whether it may have left some.
-///
-/// # Errors
-/// The database does not answer in time.
 pub(crate) async fn forget_others(source: &HistoryCollection, deadline: Deadline) -> Result<bool> {
     const MOST: usize = 1_000;
     let present = tile_id::hash(&source.definition);
@@ -278,9 +263,6 @@ pub(crate) async fn forget_others(source: &HistoryCollection, deadline: Deadline
 
 /// Deletes all tiles of all histories whose pages are there, because the database was restored: they may be
 /// of other pages.
-///
-/// # Errors
-/// The database does not answer.
 pub(crate) async fn forget_all(database: &mongodb::Database) -> Result<()> {
     database.collection::<Document>(COLLECTION).delete_many(doc! {}).await?;
     Ok(())
@@ -305,9 +287,6 @@ async fn hashes(
 }
 
 /// The `_id`s of the first tiles of these, in their order.
-///
-/// # Errors
-/// The database does not answer in time.
 pub(crate) async fn ids(
     collection: &'static str,
     source: &HistoryCollection,
@@ -318,13 +297,10 @@ pub(crate) async fn ids(
     let mut command = at_most(collection, filter, most, doc! { "_id": 1 });
     command.insert("projection", doc! { "_id": 1 });
     let id = |tile: &RawDocument| Ok(tile.get_str("_id").unwrap_or_default().to_owned());
-    source.reads.find(Query::new(command, deadline.or_within(COMMAND)), id).await
+    source.reads.find(command, deadline.or_within(COMMAND), id).await
 }
 
 /// Deletes the tiles whose `_id` meets a condition.
-///
-/// # Errors
-/// The database does not answer in time.
 pub(crate) async fn delete(
     collection: &'static str,
     source: &HistoryCollection,

@@ -16,9 +16,6 @@ use crate::store::collection::{NO_PAGE, owner_in, page_of};
 
 impl Tail {
     /// Reads what a bucket with this `_id` is, without its items.
-    ///
-    /// # Errors
-    /// A field has a value that the invariants forbid; the error names the field.
     pub(crate) fn read(
         id: &str,
         bucket: &RawDocument,
@@ -180,8 +177,6 @@ impl Bucket {
             .then(|| Self(Arc::new(Inner { definition, owner, tail, history: grown })))
     }
 
-    /// # Errors
-    /// A field has a value that the invariants forbid; the error names the field.
     pub(crate) fn read(
         document: &RawDocument,
         owner: &OwnerId,

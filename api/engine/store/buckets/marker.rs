@@ -41,15 +41,11 @@ pub(crate) struct Marker {
     pub(crate) swept: bool,
     /// When it was written, by the database's clock ([`fence`](crate::store::collection::fence)).
     pub(crate) since: Option<DateTime>,
-    /// When the owner was erased.
     pub(crate) erased_at: Option<DateTime>,
 }
 
 impl Marker {
     /// Reads a bucket, or a part of one. `None` if it is not a marker.
-    ///
-    /// # Errors
-    /// It is a damaged marker.
     pub(crate) fn read(bucket: &RawDocument) -> Result<Option<Self>, Corruption> {
         if !matches!(bucket.get_i32("count"), Ok(0)) {
             return Ok(None);
@@ -99,9 +95,6 @@ pub(crate) fn fields() -> Document {
 }
 
 /// Reads the markers of an owner: a tombstone before a marker of the beginning.
-///
-/// # Errors
-/// The database does not answer in time, or a marker is damaged.
 pub(crate) async fn find(of: OfOwner<'_>) -> Result<Option<Marker>> {
     let mut command = of.at_most(doc! { "page": { "$in": [1_i64, TOMBSTONE] } }, 2);
     command.extend(doc! { "sort": { "page": -1 }, "projection": fields() });
@@ -112,9 +105,6 @@ pub(crate) async fn find(of: OfOwner<'_>) -> Result<Option<Marker>> {
 }
 
 /// Reads the tombstone, if the owner is erased. No other bucket is read: it may be damaged.
-///
-/// # Errors
-/// The database does not answer in time, or the tombstone is damaged.
 pub(crate) async fn tombstone(of: OfOwner<'_>) -> Result<Option<Marker>> {
     let mut command = of.at_most(doc! { "page": TOMBSTONE }, 1);
     command.insert("projection", fields());
@@ -127,9 +117,6 @@ pub(crate) async fn tombstone(of: OfOwner<'_>) -> Result<Option<Marker>> {
 }
 
 /// Why a page that was not found is not there: `Ok` if it never was.
-///
-/// # Errors
-/// The page is deleted, or the same as [`find`].
 pub(crate) async fn check(of: OfOwner<'_>, page: PageNumber) -> Result<()> {
     match find(of).await? {
         Some(marker) if marker.lacks(page) => {
@@ -141,9 +128,6 @@ pub(crate) async fn check(of: OfOwner<'_>, page: PageNumber) -> Result<()> {
 }
 
 /// The same as [`check`], if there may be markers.
-///
-/// # Errors
-/// Those of [`check`].
 pub(crate) async fn check_if_any(of: OfOwner<'_>, page: PageNumber) -> Result<()> {
     if of.source.markers.any(&of.source.clock) { check(of, page).await } else { Ok(()) }
 }

@@ -40,9 +40,6 @@ impl Tails {
 
     /// Reads the last buckets of many owners at majority, [`AT_ONCE`] with one command, and hands each one to
     /// `take`.
-    ///
-    /// # Errors
-    /// The first error of `take`.
     pub(crate) async fn read_each(
         source: &HistoryCollection,
         owners: &[OwnerId],
@@ -107,15 +104,12 @@ impl Tails {
             "hint": source.by_page(),
             "cursor": { "batchSize": most },
         };
-        let found = source.reads.find(terms(query), tail).await;
+        let found = source.reads.query(terms(query), tail).await;
         Self(found.map(|found| found.into_iter().flatten().collect()))
     }
 
     /// The tail of one of the owners; `None` if its history is empty. If its last bucket is a marker of the
     /// beginning, the tail is that which the next append follows.
-    ///
-    /// # Errors
-    /// The database did not answer in time, the owner is erased, or the bucket is corrupt.
     pub(crate) fn of(&self, owner: &OwnerId) -> Result<Option<Tail>> {
         let found = self.0.as_ref().map_err(Error::clone)?;
         found.get(owner).cloned().unwrap_or(Ok(None))

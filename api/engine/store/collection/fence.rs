@@ -33,6 +33,7 @@
 //! [`deletion`](mod@crate::care::deletion) adds up the times.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
@@ -53,23 +54,19 @@ pub(crate) struct ReadTime {
 
 /// What the database's clock has shown. In a replica set only times of majority reads, in whole seconds.
 #[derive(Debug, Default)]
-pub(crate) struct ServerClock(Mutex<Shown>);
-
-#[derive(Debug, Default)]
-struct Shown {
+pub(crate) struct ServerClock {
     /// Times, each with the moment after which it was shown, in their order.
-    times: VecDeque<(i64, Moment)>,
+    times: Mutex<VecDeque<(i64, Moment)>>,
     /// Whether the latest time is not to be relied on.
-    doubted: bool,
+    doubted: AtomicBool,
 }
 
 impl ServerClock {
     /// Learns a time, in milliseconds since 1970, from an answer that has just arrived. Times that are older
     /// than another one that is `settled` are forgotten.
     pub(crate) fn learn(&self, server: i64, now: Moment, settled: Duration) {
-        let mut shown = self.0.lock();
-        shown.doubted = false;
-        let times = &mut shown.times;
+        let mut times = self.times.lock();
+        self.doubted.store(false, Ordering::Relaxed);
         times.push_back((server, now));
         while times.get(1).is_some_and(|(_, at)| at.has_run(settled)) {
             times.pop_front();
@@ -78,23 +75,23 @@ impl ServerClock {
 
     /// The latest time, as that of a read that is asked now; `None` if it is older than `limit`.
     pub(crate) fn before_now(&self, limit: Duration, clock: &Clock) -> Option<ReadTime> {
-        let shown = self.0.lock();
-        let (server, at) = *shown.times.back().filter(|_| !shown.doubted)?;
+        let times = self.times.lock();
+        let (server, at) = *times.back().filter(|_| !self.doubted.load(Ordering::Relaxed))?;
         at.is_within(limit, clock).then(|| ReadTime { moment: Moment::now(clock), server })
     }
 
     /// Makes the next read ask for the time, because the database has refused to open a page: its clock may
     /// be far ahead of the latest time.
     pub(crate) fn doubt(&self) {
-        self.0.lock().doubted = true;
+        self.doubted.store(true, Ordering::Relaxed);
     }
 
     /// A time that the database's clock had shown when all commands began that may still run: each runs for
     /// at most `command`. `None` if it has not been observed for as long as that. A clock that jumps ahead
     /// only makes it later.
     pub(crate) fn settled(&self, command: Duration) -> Option<i64> {
-        let shown = self.0.lock();
-        shown.times.iter().rev().find(|(_, at)| at.has_run(command)).map(|(server, _)| *server)
+        let times = self.times.lock();
+        times.iter().rev().find(|(_, at)| at.has_run(command)).map(|(server, _)| *server)
     }
 }
 
@@ -159,7 +156,7 @@ mod tests {
         assert_eq!(clock.settled(COMMAND), Some(2_000), "a jump ahead waits like every other time");
         assert_eq!(clock.settled(Duration::from_secs(19)), Some(125_000));
         clock.learn(126_000, ago(0), COMMAND);
-        assert_eq!(clock.0.lock().times.len(), 3, "what is older than a settled time is forgotten");
+        assert_eq!(clock.times.lock().len(), 3, "what is older than a settled time is forgotten");
     }
 
     #[test]

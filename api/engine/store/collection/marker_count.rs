@@ -25,6 +25,7 @@ use tokio::sync::watch;
 
 use super::fence::ReadTime;
 use crate::capacity::Ages;
+use crate::mongo::values::in_millis;
 
 /// Before the first answer, while the number is damaged, and after a read has met a marker that is not
 /// counted here yet.
@@ -92,7 +93,7 @@ impl Markers {
     /// by appends that were acknowledged: in milliseconds since 1970, by the database's clock. `None` if that
     /// is past by the clocks of this machine. Then the page, and its successor, may have been deleted since.
     pub(crate) fn open_until(&self, read: ReadTime, clock: &Clock) -> Option<i64> {
-        let age = self.ages.tail.as_millis() as i64;
+        let age = in_millis(self.ages.tail);
         let until = |read: ReadTime| {
             read.moment.is_within(self.ages.tail, clock).then(|| read.server.saturating_add(age))
         };
@@ -104,7 +105,7 @@ impl Markers {
     /// since 1970 by the database's clock. `settled` is that clock's settled time.
     pub(crate) fn is_aged(&self, since: i64, settled: Option<i64>) -> bool {
         let Ages { marker, command, .. } = self.ages;
-        let age = marker.saturating_sub(command).as_millis() as i64;
+        let age = in_millis(marker.saturating_sub(command));
         settled.is_some_and(|settled| settled - since >= age)
     }
 }

@@ -13,7 +13,6 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// The present.
     pub(crate) fn now(clock: &Clock) -> Self {
         Self { monotonic: Monotonic::now(), clock: clock.now() }
     }

@@ -16,7 +16,6 @@ use pagebucket_model::domain::{Cursor, DateRange, OwnerId, PageNumber};
 
 use super::cursor_search::SearchResult;
 use super::reader::History;
-use crate::mongo::majority::Query;
 use crate::mongo::values::date;
 use crate::mongo::{COMMAND, Corruption, Deadline, Result};
 use crate::store::buckets::document::Bucket;
@@ -117,7 +116,7 @@ impl DateScan {
             page_of(page).ok_or_else(|| Corruption::new(&last, "page of one before it", NO_PAGE).into())
         };
         let command = self.command(source, &history.owner, low, high);
-        let pages = source.reads.find(Query::new(command, deadline.or_within(COMMAND)), number).await?;
+        let pages = source.reads.find(command, deadline.or_within(COMMAND), number).await?;
         let reached = pages.last().filter(|_| pages.len() == self.choice);
         self.left = reached.and_then(|reached| match self.backwards {
             true => reached.previous().map(|high| (low, high)),

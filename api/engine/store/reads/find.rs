@@ -89,7 +89,7 @@ pub(crate) async fn find(
         .as_ref()
         .filter(|_| source.markers.any(&source.clock))
         .and_then(|_| source.reads.time.newest());
-    let found = source.reads.find(Query { server, after, ..Query::new(command, deadline) }, bucket).await;
+    let found = source.reads.query(Query { server, after, ..Query::new(command, deadline) }, bucket).await;
     if let Err(Error::Gone(_)) = found {
         source.markers.met();
     }

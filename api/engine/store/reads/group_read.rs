@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::find::{self, find, find_page};
-use crate::mongo::majority::{Query, at_most};
+use crate::mongo::majority::at_most;
 use crate::mongo::{Corruption, Deadline, Error, Result, Topology};
 use crate::store::buckets::bucket_id::Tail;
 use crate::store::buckets::document::Bucket;
@@ -202,7 +202,7 @@ impl GroupReads {
             let bucket = find::bucket(document, &owner, &definition);
             Ok(((owner, by_page.then_some(page)), bucket))
         };
-        let found = self.source.reads.find(Query::new(command, deadline), read).await?;
+        let found = self.source.reads.find(command, deadline, read).await?;
         if found.iter().any(|(_, bucket)| matches!(bucket, Err(Error::Gone(_)))) {
             self.source.markers.met();
         }

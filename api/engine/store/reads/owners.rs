@@ -15,7 +15,7 @@ use mongodb::bson::{Bson, Document, doc};
 use pagebucket_model::domain::{Limit, OwnerId, OwnerType, Totals};
 
 use super::reader::HistoryReader;
-use crate::mongo::majority::{Query, at_most};
+use crate::mongo::majority::at_most;
 use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 use crate::store::buckets::tails::Tails;
 use crate::store::collection::{HistoryCollection, owner_bson, owner_in};
@@ -111,7 +111,7 @@ pub(crate) async fn owners_with(
     // Of first pages this is a covered query: the index holds every field.
     command.insert("projection", doc! { "_id": 0, field: 1 });
     let id = move |key: &RawDocument| Ok(owner_in(key, &definition.owner));
-    let mut found = source.reads.find(Query::new(command, deadline), id).await?;
+    let mut found = source.reads.find(command, deadline, id).await?;
     let more = found.len() > most;
     found.truncate(most);
     Ok((found, more))

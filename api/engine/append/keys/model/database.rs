@@ -11,7 +11,6 @@ pub(crate) const RETENTION: u8 = 2;
 /// A stored item: its index in the request, or `None` if it belongs to another writer.
 pub(crate) type ModelItem = Option<u8>;
 
-/// What a node stores.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Contents {
     /// The item with `seq` s has index s - 1.

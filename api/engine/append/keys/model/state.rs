@@ -10,7 +10,6 @@ use crate::append::expectation::Expectation;
 use crate::append::keys::KeySearch;
 use crate::store::buckets::identity::ItemKey;
 
-/// The number of items in the request.
 pub(crate) const TRADES: u8 = 3;
 
 /// The client's first attempt and its repeats.
@@ -108,10 +107,7 @@ impl State {
         contents
     }
 
-    /// Checks the state.
-    ///
-    /// # Errors
-    /// What is wrong.
+    /// Says what is wrong with the state.
     pub(crate) fn judge(&self) -> Result<(), &'static str> {
         let shown = self.shown(self.local.len());
         let own = shown.history.iter().flatten();

@@ -239,7 +239,6 @@ impl<F: FnMut(&'static str, usize, State)> Steps<'_, F> {
     }
 }
 
-/// Examines the next stored item.
 fn look(search: &mut KeySearch, stored: ModelItem) {
     search.look(stored.map(key), |_, _| unreachable!("the request is no upload"));
 }

@@ -1,8 +1,5 @@
-//! A reader of all owners: it learns which owners have something new, from a place in the database's log on.
-//!
-//! What happens from now on is in the bulletin that all readers share ([`bulletin`](mod@super::bulletin)).
-//! What happened before, since the place that a reader resumes from, is read by a change stream of its own,
-//! which ends where the bulletin begins.
+//! A reader of all owners: it learns which owners have something new, from a place in the database's log on
+//! ([`live`](mod@crate::live), "All owners").
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,9 +10,9 @@ use pagebucket_model::domain::{OwnerId, Totals};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
-use super::bulletin::{self, Bulletin, SharedBulletin, totals_of};
 use super::changed_owners::ChangeSource;
 use super::changes::{owner_change, scope, time};
+use super::latest_totals::{self, LatestTotals, SharedTotals, totals_of};
 use super::room::Rooms;
 use super::watched::{LiveHistory, WatchedAll};
 use crate::mongo::change_log::{ChangeLog, LogNews, LogStart};
@@ -23,6 +20,7 @@ use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result};
 use crate::store::collection::HistoryCollection;
 use crate::store::reads::reader::HistoryReader;
+use crate::tasks;
 
 /// The most owners that a reader gets at once.
 const MOST: usize = 100;
@@ -65,7 +63,7 @@ pub struct OwnersNews {
 /// A reader of all owners of one history.
 #[derive(Debug)]
 pub struct OwnersReader {
-    bulletin: watch::Receiver<Bulletin>,
+    latest: watch::Receiver<LatestTotals>,
     /// The number of the last change that it has.
     at: u64,
     misses: u64,
@@ -80,36 +78,25 @@ pub struct OwnersReader {
 pub struct Live {
     pub(crate) reader: HistoryReader,
     pub(crate) rooms: Rooms,
-    pub(crate) followers: Followers,
-}
-
-/// The readers of all owners of one history. Clones share it.
-#[derive(Debug, Clone)]
-pub(crate) struct Followers {
-    history: LiveHistory,
-    bulletin: SharedBulletin,
-    missed: Arc<Semaphore>,
-}
-
-impl Followers {
-    pub(crate) fn new(history: LiveHistory) -> Self {
-        let missed = Arc::new(Semaphore::new(MOST_MISSED));
-        Self { history, bulletin: SharedBulletin::default(), missed }
-    }
+    pub(crate) latest: SharedTotals,
+    /// The turns of those that read the log for what they have missed.
+    pub(crate) turns: Arc<Semaphore>,
 }
 
 impl Live {
+    pub(crate) fn new(reader: HistoryReader, history: LiveHistory) -> Self {
+        let turns = Arc::new(Semaphore::new(MOST_MISSED));
+        Self { reader, rooms: Rooms::new(history), latest: SharedTotals::default(), turns }
+    }
+
     /// Begins to read live which owners have new items, after a place in the database's log, or from now on.
     /// The last place of such a reader, also of one of another process, resumes it.
-    ///
-    /// # Errors
-    /// See [`FollowError`].
     pub async fn follow_owners(
         self,
         after: Option<LogPlace>,
         deadline: Deadline,
     ) -> Result<OwnersReader, FollowError> {
-        let Followers { history, bulletin, missed } = self.followers;
+        let Self { rooms: Rooms { history, .. }, latest, turns, .. } = self;
         // In this order nothing is missed: what happens from then on is noted.
         let watched = history.watched.watch_all();
         history.watched.until_fed(deadline).await?;
@@ -120,13 +107,13 @@ impl Live {
                 return Err(Error::unavailable("there is no change stream now").into());
             }
         }
-        // Between a bulletin of earlier readers and what is noted now, changes may be missing.
+        // Between the totals for earlier readers and what is noted now, changes may be missing.
         let since = history.watched.changed.misses();
-        let mut bulletin = bulletin.subscribe(&history);
+        let mut latest = latest.subscribe(&history);
         let begun = async {
-            let is_begun = |bulletin: &Bulletin| bulletin.reached.is_some() && bulletin.misses >= since;
-            let begun = bulletin.wait_for(is_begun).await;
-            begun.map(|bulletin| (bulletin.last, bulletin.misses, bulletin.reached.clone()))
+            let is_begun = |latest: &LatestTotals| latest.reached.is_some() && latest.misses >= since;
+            let begun = latest.wait_for(is_begun).await;
+            begun.map(|latest| (latest.last, latest.misses, latest.reached.clone()))
         };
         let begun = deadline.wait_for(begun).await.and_then(Result::ok);
         let (at, misses, reached) = begun.ok_or_else(Error::no_answer)?;
@@ -134,11 +121,11 @@ impl Live {
             // If the reader followed another process before, it may have some of these changes, and gets them
             // twice.
             (Some(after), Some(reached)) if *after < reached => {
-                Some(Missed::read(&history.source, after, reached, missed, deadline).await?)
+                Some(Missed::read(&history.source, after, reached, turns, deadline).await?)
             }
             _ => None,
         };
-        Ok(OwnersReader { bulletin, at, misses, sent: after, missed, _watched: watched })
+        Ok(OwnersReader { latest, at, misses, sent: after, missed, _watched: watched })
     }
 }
 
@@ -159,7 +146,7 @@ impl OwnersReader {
             if let Some(news) = self.news().ok_or_else(lost)? {
                 return Ok(news);
             }
-            match timeout(QUIET, self.bulletin.changed()).await {
+            match timeout(QUIET, self.latest.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Err(lost()),
                 Err(_elapsed) => self.sent = None,
@@ -167,18 +154,18 @@ impl OwnersReader {
         }
     }
 
-    /// What the bulletin has for this reader, if anything. `None` if something was missed.
+    /// What there is for this reader, if anything. `None` if something was missed.
     fn news(&mut self) -> Option<Option<OwnersNews>> {
-        let bulletin = self.bulletin.borrow_and_update();
-        if bulletin.misses != self.misses {
+        let latest = self.latest.borrow_and_update();
+        if latest.misses != self.misses {
             return None;
         }
-        let (owners, at) = bulletin.after(self.at, MOST)?;
-        if owners.is_empty() && (self.sent.is_some() || bulletin.reached.is_none()) {
+        let (owners, at) = latest.after(self.at, MOST)?;
+        if owners.is_empty() && (self.sent.is_some() || latest.reached.is_none()) {
             return Some(None);
         }
         self.at = at;
-        let place = bulletin.reached.clone().filter(|_| at == bulletin.last);
+        let place = latest.reached.clone().filter(|_| at == latest.last);
         if place.is_some() {
             self.sent.clone_from(&place);
         }
@@ -186,7 +173,7 @@ impl OwnersReader {
     }
 }
 
-/// What a reader has missed, which a task reads. The last part has the place where the bulletin begins.
+/// What a reader has missed, which a task reads. The last part has the place where the shared totals begin.
 #[derive(Debug)]
 struct Missed {
     parts: mpsc::Receiver<Result<OwnersNews>>,
@@ -194,15 +181,15 @@ struct Missed {
 }
 
 impl Missed {
-    /// Reads what has happened between two places. `places` are for those that read the log at the same time.
+    /// Reads what has happened between two places, by turns with others that read the log.
     async fn read(
         source: &Arc<HistoryCollection>,
         after: &LogPlace,
         until: LogPlace,
-        places: Arc<Semaphore>,
+        turns: Arc<Semaphore>,
         deadline: Deadline,
     ) -> Result<Self, FollowError> {
-        let permit = deadline.wait_for(Arc::clone(&places).acquire_owned()).await;
+        let permit = deadline.wait_for(Arc::clone(&turns).acquire_owned()).await;
         let permit = permit.and_then(Result::ok).ok_or_else(Error::no_answer)?;
         // Not by the token: it may be of a change in the collection of another history, which this stream
         // does not have, and servers that filter early do not find it (280). Of what happened at the same
@@ -216,9 +203,9 @@ impl Missed {
             .ok_or_else(Error::no_answer)?;
         let first = first?;
         let (sender, parts) = mpsc::channel(1);
-        let missed = MissedLog { source: Arc::clone(source), log, until: until.clone(), sender, places };
+        let missed = MissedLog { source: Arc::clone(source), log, until: until.clone(), sender, turns };
         // It ends by itself when the reader is gone.
-        tokio::spawn(missed.send(first));
+        tasks::start("live-owners", missed.send(first));
         Ok(Self { parts, until })
     }
 }
@@ -250,7 +237,7 @@ struct MissedLog {
     log: ChangeLog,
     until: LogPlace,
     sender: mpsc::Sender<Result<OwnersNews>>,
-    places: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
 }
 
 impl MissedLog {
@@ -262,9 +249,9 @@ impl MissedLog {
     }
 
     /// Sends which owners these changes and the later ones are of. Each owner comes once, unless there are
-    /// more than a bulletin has.
+    /// more than the shared totals have.
     async fn send_owners(self, mut changes: Vec<RawDocumentBuf>) -> Result<()> {
-        let Self { source, mut log, until, sender, places } = self;
+        let Self { source, mut log, until, sender, turns } = self;
         let (kind, mut owners) = (source.definition.owner.kind, HashSet::new());
         while !sender.is_closed() {
             for change in &changes {
@@ -277,12 +264,12 @@ impl MissedLog {
                     drop(log);
                     return send(&source, owners, &until, &sender).await;
                 }
-                if owners.len() >= bulletin::MOST {
+                if owners.len() >= latest_totals::MOST {
                     send(&source, std::mem::take(&mut owners), &place, &sender).await?;
                 }
             }
             // Others read the log while this client takes its part, however slowly.
-            let _permit = places.acquire().await;
+            let _permit = turns.acquire().await;
             changes = match log.next().await? {
                 LogNews::Changes(changes) => changes,
                 LogNews::Quiet | LogNews::Opened { .. } => Vec::new(),

@@ -1,9 +1,7 @@
-//! What the readers of all owners of a history share: which owners have something new, and how much they
-//! have.
+//! What the readers of all owners of a history share: the latest totals of the owners that have changed.
 //!
 //! The feed notes which owners have changed. Once a second the tails of these owners are read, a thousand
-//! with one command, and published. A bulletin has only the latest of each owner, so a reader that is slow
-//! misses nothing but states in between.
+//! with one command, and published. A reader that is slow misses nothing but totals in between.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -25,33 +23,33 @@ use crate::tasks;
 /// How often what has changed is published.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// The most owners that a bulletin has. A reader that is further behind has to resume.
+/// The most owners whose totals are remembered. A reader that is further behind has to resume.
 pub(crate) const MOST: usize = 10_000;
 
-/// Which owners have something new. Each change of one has a number.
+/// The latest totals of owners, in the order of their changes. Each change has a number.
 #[derive(Debug, Default)]
-pub(crate) struct Bulletin {
-    latest: BTreeMap<u64, (OwnerId, Totals)>,
+pub(crate) struct LatestTotals {
+    by_number: BTreeMap<u64, (OwnerId, Totals)>,
     numbers: HashMap<OwnerId, u64>,
     /// The last number.
     pub(crate) last: u64,
     /// Changes up to this number may have been dropped.
     dropped: u64,
-    /// The place in the log up to which it has all changes, once it is known.
+    /// The place in the log up to which all changes are here, once it is known.
     pub(crate) reached: Option<LogPlace>,
     /// How often changes were missed.
     pub(crate) misses: u64,
 }
 
-impl Bulletin {
+impl LatestTotals {
     fn add(&mut self, owner: OwnerId, totals: Totals) {
         self.last += 1;
         if let Some(before) = self.numbers.insert(owner.clone(), self.last) {
-            self.latest.remove(&before);
+            self.by_number.remove(&before);
         }
-        self.latest.insert(self.last, (owner, totals));
-        while self.latest.len() > MOST
-            && let Some((number, (owner, _))) = self.latest.pop_first()
+        self.by_number.insert(self.last, (owner, totals));
+        while self.by_number.len() > MOST
+            && let Some((number, (owner, _))) = self.by_number.pop_first()
         {
             self.numbers.remove(&owner);
             self.dropped = number;
@@ -61,7 +59,7 @@ impl Bulletin {
     /// The next changes after this number, at most `most`, and the number of the last of them. `None` if some
     /// of them were dropped.
     pub(crate) fn after(&self, number: u64, most: usize) -> Option<(Vec<(OwnerId, Totals)>, u64)> {
-        let next = self.latest.range(number + 1..).take(most);
+        let next = self.by_number.range(number + 1..).take(most);
         let last = next.clone().last().map_or(number, |(number, _)| *number);
         (number >= self.dropped).then(|| (next.map(|(_, change)| change.clone()).collect(), last))
     }
@@ -78,31 +76,31 @@ impl Bulletin {
     }
 }
 
-/// The bulletin of the histories of one definition, while it has readers. Clones share it.
+/// The latest totals of the histories of one definition, while there are readers. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SharedBulletin(Arc<Mutex<Option<watch::Sender<Bulletin>>>>);
+pub(crate) struct SharedTotals(Arc<Mutex<Option<watch::Sender<LatestTotals>>>>);
 
-impl SharedBulletin {
-    /// Begins to read the bulletin, and begins it for the first reader.
-    pub(crate) fn subscribe(&self, history: &LiveHistory) -> watch::Receiver<Bulletin> {
+impl SharedTotals {
+    /// Begins to read them. The first reader starts what publishes them.
+    pub(crate) fn subscribe(&self, history: &LiveHistory) -> watch::Receiver<LatestTotals> {
         let mut shared = self.0.lock();
-        if let Some(bulletin) = &*shared {
-            return bulletin.subscribe();
+        if let Some(latest) = &*shared {
+            return latest.subscribe();
         }
-        let bulletin = watch::Sender::new(Bulletin::default());
-        let reader = bulletin.subscribe();
-        *shared = Some(bulletin.clone());
-        let publisher = Publisher { shared: self.clone(), bulletin };
+        let latest = watch::Sender::new(LatestTotals::default());
+        let reader = latest.subscribe();
+        *shared = Some(latest.clone());
+        let publisher = Publisher { shared: self.clone(), latest };
         tasks::start("live-owners", publisher.run(history.clone()));
         reader
     }
 }
 
-/// What publishes a bulletin. When it is dropped, also by a panic, its readers end with an error, and the
-/// next reader begins another bulletin.
+/// What publishes totals. When it is dropped, also by a panic, its readers end with an error, and the next
+/// reader begins another one.
 struct Publisher {
-    shared: SharedBulletin,
-    bulletin: watch::Sender<Bulletin>,
+    shared: SharedTotals,
+    latest: watch::Sender<LatestTotals>,
 }
 
 impl Publisher {
@@ -110,18 +108,18 @@ impl Publisher {
     async fn run(self, history: LiveHistory) {
         loop {
             // Soon for the first reader, which waits for a place.
-            let begins = self.bulletin.borrow().reached.is_none();
+            let begins = self.latest.borrow().reached.is_none();
             tokio::select! {
-                () = self.bulletin.closed() => {
+                () = self.latest.closed() => {
                     let mut shared = self.shared.0.lock();
                     // Another reader may have come meanwhile.
-                    if self.bulletin.receiver_count() == 0 {
+                    if self.latest.receiver_count() == 0 {
                         *shared = None;
                         return;
                     }
                 }
                 () = sleep(if begins { ROUND / 10 } else { ROUND }) => {
-                    publish_round(&history, &self.bulletin).await;
+                    publish_round(&history, &self.latest).await;
                 }
             }
         }
@@ -130,14 +128,14 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        // After its end there may be another bulletin.
-        self.shared.0.lock().take_if(|bulletin| bulletin.same_channel(&self.bulletin));
+        // After its end there may be another publisher.
+        self.shared.0.lock().take_if(|latest| latest.same_channel(&self.latest));
     }
 }
 
 /// Reads what was noted, and publishes it part by part, so that readers go on meanwhile. The place up to
-/// which the bulletin has all changes comes with the last part.
-async fn publish_round(history: &LiveHistory, bulletin: &watch::Sender<Bulletin>) {
+/// which all changes are published comes with the last part.
+async fn publish_round(history: &LiveHistory, latest: &watch::Sender<LatestTotals>) {
     let NotedChanges { owners, reached, misses } = history.watched.changed.take();
     let owners: Vec<_> = owners.into_iter().collect();
     let mut rest = &*owners;
@@ -150,12 +148,12 @@ async fn publish_round(history: &LiveHistory, bulletin: &watch::Sender<Bulletin>
                 return history.watched.changed.give_back(rest.iter().cloned());
             }
         };
-        bulletin.send_if_modified(|bulletin| {
+        latest.send_if_modified(|latest| {
             let (reached, misses) = match others {
                 [] => (reached.clone(), misses),
-                _ => (bulletin.reached.clone(), bulletin.misses),
+                _ => (latest.reached.clone(), latest.misses),
             };
-            bulletin.publish(found, reached, misses)
+            latest.publish(found, reached, misses)
         });
         if others.is_empty() {
             return;
@@ -196,38 +194,38 @@ mod tests {
 
     #[test]
     fn a_slow_reader_gets_the_latest_only() {
-        let mut bulletin = Bulletin::default();
-        assert!(!bulletin.publish(vec![], None, 0));
-        assert!(bulletin.publish(vec![change(1, 1), change(2, 1)], None, 0));
-        assert_eq!(bulletin.after(0, 1), Some((vec![change(1, 1)], 1)));
-        assert!(bulletin.publish(vec![change(1, 2)], None, 0));
-        assert_eq!(bulletin.after(0, 9), Some((vec![change(2, 1), change(1, 2)], 3)));
-        assert_eq!(bulletin.after(2, 9), Some((vec![change(1, 2)], 3)));
-        assert_eq!(bulletin.after(3, 9), Some((vec![], 3)));
-        assert!(bulletin.publish(vec![], None, 1), "what was missed is news");
+        let mut latest = LatestTotals::default();
+        assert!(!latest.publish(vec![], None, 0));
+        assert!(latest.publish(vec![change(1, 1), change(2, 1)], None, 0));
+        assert_eq!(latest.after(0, 1), Some((vec![change(1, 1)], 1)));
+        assert!(latest.publish(vec![change(1, 2)], None, 0));
+        assert_eq!(latest.after(0, 9), Some((vec![change(2, 1), change(1, 2)], 3)));
+        assert_eq!(latest.after(2, 9), Some((vec![change(1, 2)], 3)));
+        assert_eq!(latest.after(3, 9), Some((vec![], 3)));
+        assert!(latest.publish(vec![], None, 1), "what was missed is news");
     }
 
     #[test]
     fn a_reader_that_is_too_slow_is_told() {
-        let mut bulletin = Bulletin::default();
-        bulletin.publish((1..=MOST as u64 + 1).map(|owner| change(owner, 1)).collect(), None, 0);
-        assert_eq!(bulletin.after(0, 1), None);
-        assert_eq!(bulletin.after(1, 1), Some((vec![change(2, 1)], 2)));
-        assert_eq!(bulletin.numbers.len(), MOST);
+        let mut latest = LatestTotals::default();
+        latest.publish((1..=MOST as u64 + 1).map(|owner| change(owner, 1)).collect(), None, 0);
+        assert_eq!(latest.after(0, 1), None);
+        assert_eq!(latest.after(1, 1), Some((vec![change(2, 1)], 2)));
+        assert_eq!(latest.numbers.len(), MOST);
     }
 
     #[tokio::test]
     async fn a_task_that_panics_ends_its_readers() {
-        let (shared, bulletin) = (SharedBulletin::default(), watch::Sender::new(Bulletin::default()));
-        let mut reader = bulletin.subscribe();
-        *shared.0.lock() = Some(bulletin.clone());
-        let publisher = Publisher { shared: shared.clone(), bulletin };
+        let (shared, latest) = (SharedTotals::default(), watch::Sender::new(LatestTotals::default()));
+        let mut reader = latest.subscribe();
+        *shared.0.lock() = Some(latest.clone());
+        let publisher = Publisher { shared: shared.clone(), latest };
         tasks::start("live-owners", async move {
             let _publisher = publisher;
             panic!("as a bug would");
         });
         let told = timeout(Duration::from_secs(60), reader.changed()).await.expect("an end");
         assert!(told.is_err(), "they are told");
-        assert!(shared.0.lock().is_none(), "the next one begins another bulletin");
+        assert!(shared.0.lock().is_none(), "the next one begins another publisher");
     }
 }
