@@ -5,5 +5,6 @@ pub(crate) mod log;
 pub(crate) mod logged;
 pub(crate) mod measures;
 pub(crate) mod memory;
+pub(crate) mod notes;
 pub(crate) mod render;
 pub(crate) mod request_id;

@@ -7,7 +7,7 @@
 //! what the OpenAPI document says.
 //!
 //! A client is a *principal*: a name, scopes, owners by collection, and a time after which it is no longer
-//! valid. Handlers find it in the context of the request, and the log in the extensions of the answer. A
+//! valid. Handlers find it in the context of the request, and the log in the notes of the answer. A
 //! token is verified by the algorithms of its key, once: verified tokens are remembered until they expire or
 //! their key is withdrawn, in 16 MiB at most. Tokens and keys whose client is not known yet have permits by
 //! address; those that wait for the issuer have other permits than those that wait for the database.

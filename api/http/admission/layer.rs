@@ -28,8 +28,8 @@ use super::permits::{LongPermit, Permit, Permits};
 use super::rate::{Class, ClientQuota};
 use super::under_way::{Gauges, UnderWay};
 use super::watch;
-use crate::answer::measures::Untimed;
 use crate::answer::memory::WithPermit;
+use crate::answer::notes::AnswerNotes;
 use crate::problem::{Problem, ProblemKind};
 use crate::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
 
@@ -198,7 +198,7 @@ impl RouteAdmission {
             });
             let mut answer = with_quota(&quota, answer);
             if waits {
-                answer.extensions_mut().insert(Untimed);
+                AnswerNotes::of_mut(answer.extensions_mut()).untimed = true;
                 return Ok(held(WithPermit::of_poll((permit, under_way)), answer));
             }
             // An export has a permit of its own, because it may take long.
@@ -246,13 +246,13 @@ impl RouteAdmission {
 
 /// The answer, which keeps the permit of its request.
 fn held(permit: WithPermit, mut answer: Response) -> Response {
-    answer.extensions_mut().insert(permit);
+    AnswerNotes::of_mut(answer.extensions_mut()).permit = Some(permit);
     answer
 }
 
 /// The answer, until whose end its request is under way.
 fn counted(under_way: UnderWay, mut answer: Response) -> Response {
-    answer.extensions_mut().insert(Arc::new(under_way));
+    AnswerNotes::of_mut(answer.extensions_mut()).under_way = Some(Arc::new(under_way));
     answer
 }
 

@@ -1,4 +1,4 @@
-//! Compresses answers, except those that are marked as [`Whole`].
+//! Compresses answers, except those that are noted to stay whole.
 //!
 //! A compressor takes far more memory than most answers: that of zstd more than a MiB. So an answer that is
 //! in memory, or is made without waiting, is compressed at once, and only the result waits for the client.
@@ -15,19 +15,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 
 use super::memory::AnswerMemory;
-
-/// Marks an answer that must not be compressed.
-#[derive(Clone, Copy)]
-pub(crate) struct Whole;
-
-/// Marks an answer of unknown length that is made without waiting.
-#[derive(Clone, Copy)]
-pub(crate) struct AtOnce;
-
-/// The `Content-Range` of an answer. The layer compresses no answer that already has this header, and takes
-/// `Accept-Ranges` away from those that it compresses. Our unit is not bytes, so both are added afterwards.
-#[derive(Clone)]
-pub(crate) struct ContentRange(pub HeaderValue);
+use super::notes::AnswerNotes;
 
 /// Memory of a compressor, in bytes.
 const COMPRESSOR: usize = 3 * 512 * 1024;
@@ -38,15 +26,16 @@ const LONGEST_AT_ONCE: usize = 1024 * 1024;
 /// The layer. [`finish`] does the rest.
 pub(crate) fn layer() -> CompressionLayer<impl Predicate> {
     let wanted = |_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions| {
-        extensions.get::<Whole>().is_none()
-            && room_of_compressor(extensions).is_none_or(|room| room.hold(COMPRESSOR))
+        AnswerNotes::of(extensions).is_none_or(|notes| {
+            !notes.whole && room_of_compressor(notes).is_none_or(|room| room.hold(COMPRESSOR))
+        })
     };
     CompressionLayer::new().compress_when(DefaultPredicate::new().and(wanted))
 }
 
 /// The room of an answer that keeps its compressor until it ends.
-fn room_of_compressor(extensions: &Extensions) -> Option<&Arc<AnswerMemory>> {
-    let room = extensions.get::<Arc<AnswerMemory>>().filter(|_| extensions.get::<AtOnce>().is_none())?;
+fn room_of_compressor(notes: &AnswerNotes) -> Option<&Arc<AnswerMemory>> {
+    let room = notes.memory.as_ref().filter(|_| !notes.at_once)?;
     room.length().is_none_or(|length| length > LONGEST_AT_ONCE).then_some(room)
 }
 
@@ -58,12 +47,13 @@ where
 {
     let (mut head, body) = response.into_parts();
     let is_compressed = head.headers.contains_key(header::CONTENT_ENCODING);
-    let is_made_whole = is_compressed || needs_length && head.extensions.get::<AtOnce>().is_some();
-    let body = match (is_made_whole, room_of_compressor(&head.extensions)) {
+    let notes = AnswerNotes::of_mut(&mut head.extensions);
+    let is_made_whole = is_compressed || needs_length && notes.at_once;
+    let body = match (is_made_whole, room_of_compressor(notes)) {
         (true, None) => {
             // Nothing fails in memory.
             let whole = body.collect().await.map_or_else(|_| Bytes::new(), Collected::to_bytes);
-            if let Some(room) = head.extensions.get::<Arc<AnswerMemory>>() {
+            if let Some(room) = &notes.memory {
                 room.keep(whole.len());
             }
             Body::from(whole)
@@ -75,7 +65,7 @@ where
         }
         _ => Body::new(body),
     };
-    if let Some(ContentRange(range)) = head.extensions.remove() {
+    if let Some(range) = notes.content_range.take() {
         head.headers.insert(header::CONTENT_RANGE, range);
         head.headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("items"));
     }

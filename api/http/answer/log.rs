@@ -19,6 +19,7 @@ use pagebucket_model::domain::Principal;
 use tracing::Level;
 
 use super::logged;
+use super::notes::{AnswerNotes, ItemCount, RefusedFor};
 use super::request_id::RequestId;
 use crate::problem::ProblemKind;
 pub(crate) use refusals::RefusalCounts;
@@ -26,49 +27,10 @@ pub(crate) use refusals::RefusalCounts;
 /// Most bytes of a method: those that are standard are shorter.
 const MOST_OF_METHOD: usize = 32;
 
-/// Marks the answer of a probe.
-#[derive(Debug, Clone, Copy)]
-struct OfProbe;
-
-/// The answer of a probe, whose line has the level `DEBUG`, because probes come every few seconds.
+/// Notes that an answer is that of a probe.
 pub(crate) async fn of_probe(mut answer: Response<Body>) -> Response<Body> {
-    answer.extensions_mut().insert(OfProbe);
+    AnswerNotes::of_mut(answer.extensions_mut()).of_probe = true;
     answer
-}
-
-/// Why a client may not send a request, as an extension of the answer: its line is one of the audit log.
-#[derive(Debug, Clone)]
-pub(crate) struct RefusedFor {
-    /// The reason, as metrics have it.
-    pub reason: &'static str,
-    /// Whose token or key it has, if that is known.
-    pub name: Option<Arc<str>>,
-}
-
-/// The client of an answered request, as an extension of the answer: for the log.
-#[derive(Debug, Clone)]
-pub(crate) struct SentBy(pub Arc<Principal>);
-
-/// The number of items that an answer has, or that its request has stored: an extension of the answer. A
-/// stream adds to it until it ends.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ItemCount(Arc<AtomicU64>);
-
-impl ItemCount {
-    /// Of these items.
-    pub(crate) fn of(items: usize) -> Self {
-        Self(Arc::new(AtomicU64::new(items as u64)))
-    }
-
-    /// Adds items.
-    pub(crate) fn add(&self, items: u64) {
-        // The counter guards no other memory: no order is needed.
-        self.0.fetch_add(items, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 /// The line of a request. It is written when this is dropped.
@@ -89,7 +51,7 @@ pub(crate) struct AccessLine {
 /// What the line says of the answer.
 struct LoggedAnswer {
     status: StatusCode,
-    principal: Option<SentBy>,
+    principal: Option<Arc<Principal>>,
     refused: Option<RefusedFor>,
     problem: Option<ProblemKind>,
     items: Option<ItemCount>,
@@ -127,15 +89,34 @@ impl AccessLine {
     }
 
     /// The answer, with whose end the line is written.
-    pub(crate) fn end_with(mut self, response: Response<Body>) -> Response<Body> {
-        let extensions = response.extensions();
+    pub(crate) fn end_with(mut self, mut response: Response<Body>) -> Response<Body> {
+        let status = response.status();
+        let AnswerNotes {
+            problem_kind,
+            principal,
+            refused,
+            items,
+            of_probe,
+            // Rendered by now.
+            problem: _,
+            // Of the layers inside.
+            untimed: _,
+            still_read: _,
+            whole: _,
+            at_once: _,
+            content_range: _,
+            // Held until the client has taken the answer.
+            permit: _,
+            under_way: _,
+            memory: _,
+        } = AnswerNotes::of_mut(response.extensions_mut());
         self.answer = Some(LoggedAnswer {
-            status: response.status(),
-            principal: extensions.get().cloned(),
-            refused: extensions.get().cloned(),
-            problem: extensions.get().copied(),
-            items: extensions.get().cloned(),
-            of_probe: extensions.get::<OfProbe>().is_some(),
+            status,
+            principal: principal.take(),
+            refused: refused.take(),
+            problem: *problem_kind,
+            items: items.take(),
+            of_probe: *of_probe,
             sent: 0,
         });
         if response.body().is_end_stream() {
@@ -180,7 +161,7 @@ impl Drop for AccessLine {
             return;
         }
         let refused = answer.and_then(|answer| answer.refused.as_ref());
-        let sender = answer.and_then(|answer| answer.principal.as_ref()).map(|SentBy(sender)| &sender.name);
+        let sender = answer.and_then(|answer| answer.principal.as_ref()).map(|sender| &sender.name);
         let principal =
             refused.map_or(sender, |refused| refused.name.as_ref()).map(|name| logged::one_word(name));
         // Each level has its own place in the code, because the filter of the log remembers its decision

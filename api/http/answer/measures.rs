@@ -10,11 +10,6 @@ use axum::http::StatusCode;
 use pagebucket_model::metric::{CLIENT_REQUESTS, REQUEST_SECONDS, REQUESTS};
 use parking_lot::RwLock;
 
-/// Marks an answer whose time says nothing, as that of a live stream or a long poll: the histogram of
-/// durations does not have it.
-#[derive(Clone, Copy)]
-pub(crate) struct Untimed;
-
 /// What the metrics say of a request, except its answer. The number of routes and methods is fixed, whatever
 /// clients send.
 pub(crate) struct Measured {

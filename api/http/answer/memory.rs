@@ -31,8 +31,8 @@ const OF_CONNECTION: usize = POOL / 4;
 /// When the pool is full, the time of clients that hold some of it is divided by this.
 const HASTE: u32 = 12;
 
-/// The permit of a request, as an extension of its answer, which keeps it until its client has taken it.
-#[derive(Clone)]
+/// The permit of a request, which its answer keeps until its client has taken it.
+#[derive(Debug, Clone)]
 pub(crate) struct WithPermit {
     #[expect(dead_code, reason = "it is taken until this is dropped")]
     permit: Arc<dyn Any + Send + Sync>,
@@ -67,8 +67,7 @@ pub struct Account {
     held: Arc<AtomicUsize>,
 }
 
-/// What one answer holds, until this is dropped. An answer has it as an extension if it is longer than its
-/// own bytes, or if its length is not known: then it is made as its client takes it.
+/// What one answer holds, until this is dropped.
 #[derive(Debug)]
 pub struct AnswerMemory {
     account: Account,

@@ -16,10 +16,6 @@ use parking_lot::Mutex;
 
 use crate::admission::limits::Limits;
 
-/// Marks an answer that continues to read the body.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StillRead;
-
 /// Most bytes that are read and dropped, as a multiple of the longest body. A client that sends more is cut
 /// off.
 const MOST: usize = 16;

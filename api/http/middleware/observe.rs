@@ -11,13 +11,14 @@ use axum::http::{HeaderValue, Response, Version, header};
 use tower_service::Service;
 use tracing::Instrument;
 
-use super::drain_body::{self, StillRead};
+use super::drain_body;
 use crate::admission::client::Proxies;
 use crate::admission::context::{RequestConnection, RequestContext};
 use crate::admission::limits::Limits;
 use crate::answer::compression;
-use crate::answer::log::{AccessLine, RefusalCounts, SentBy};
-use crate::answer::measures::{Measured, Meters, Untimed};
+use crate::answer::log::{AccessLine, RefusalCounts};
+use crate::answer::measures::{Measured, Meters};
+use crate::answer::notes::AnswerNotes;
 use crate::answer::request_id::{self, RequestId};
 use crate::caching::etag;
 use crate::service::{Middleware, ResponseFuture};
@@ -62,7 +63,7 @@ where
         let answer = async move {
             let Ok(response) = answer.await;
             if let Some(rest) = rest
-                && response.extensions().get::<StillRead>().is_none()
+                && !AnswerNotes::of(response.extensions()).is_some_and(|notes| notes.still_read)
             {
                 rest.await;
             }
@@ -79,9 +80,9 @@ where
                 headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
             }
             headers.insert(request_id::HEADER, id.0.clone());
-            let is_timed = response.extensions().get::<Untimed>().is_none();
-            meters.count(&measured, status, is_timed.then(|| line.elapsed()));
-            if let Some(SentBy(principal)) = response.extensions().get::<SentBy>() {
+            let notes = AnswerNotes::of_mut(response.extensions_mut());
+            meters.count(&measured, status, (!notes.untimed).then(|| line.elapsed()));
+            if let Some(principal) = &notes.principal {
                 meters.count_of(&principal.name);
             }
             Ok(line.end_with(response))

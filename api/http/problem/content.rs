@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use pagebucket_model::domain::{DraftError, Fault, Faults};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
@@ -158,8 +158,6 @@ impl Problem {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
         *answer.body_mut() = Body::from(body);
-        // For the log.
-        answer.extensions_mut().insert(self.kind);
     }
 
     /// The JSON of the problem, with these members of the request.
@@ -171,8 +169,7 @@ impl Problem {
 /// Why a problem is always JSON.
 const JSON: &str = "a problem holds only texts, numbers and JSON";
 
-/// The JSON of a problem. It is written straight into the answer: each problem is rendered twice, because the
-/// layer that knows the request adds its members.
+/// The JSON of a problem, which is written straight into the answer.
 struct ProblemBody<'a> {
     problem: &'a Problem,
     /// Members that say which request it was.
@@ -195,34 +192,5 @@ impl Serialize for ProblemBody<'_> {
             body.serialize_entry(name, value)?;
         }
         body.end()
-    }
-}
-
-impl IntoResponse for Problem {
-    /// A whole answer. [`crate::middleware`] logs it, and adds the address and the id of the request to its
-    /// body.
-    fn into_response(self) -> Response {
-        let mut answer = Response::default();
-        self.render(&mut answer, &[]);
-        answer.extensions_mut().insert(self);
-        answer
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::body::HttpBody;
-
-    use super::*;
-
-    #[test]
-    fn an_answer_has_its_body_before_the_layers_see_it() {
-        let problem = Problem::new(ProblemKind::Overloaded, "Too much at once.");
-        let body = problem.in_line().to_string();
-        let answer = problem.into_response();
-        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(answer.headers()[header::CONTENT_TYPE], MEDIA_TYPE);
-        assert!(answer.headers().contains_key(header::RETRY_AFTER));
-        assert_eq!(answer.body().size_hint().exact(), Some(body.len() as u64));
     }
 }

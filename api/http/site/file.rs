@@ -12,7 +12,7 @@ use flate2::read::{GzDecoder, GzEncoder};
 use sha2::{Digest, Sha256};
 
 use crate::admission::accept;
-use crate::answer::compression::Whole;
+use crate::answer::notes::AnswerNotes;
 use crate::caching::control::EntityTag;
 use crate::caching::etag::IfNoneMatch;
 
@@ -101,7 +101,8 @@ impl File {
         };
         let kept = self.is_immutable.then_some([(header::CACHE_CONTROL, IMMUTABLE)]);
         let policy = [(header::CONTENT_SECURITY_POLICY, self.policy.clone())];
-        (HEADERS, policy, kept, Extension(Whole), response).into_response()
+        let notes = AnswerNotes { whole: true, ..AnswerNotes::default() };
+        (HEADERS, policy, kept, Extension(notes), response).into_response()
     }
 
     fn bytes(&self, gzip: bool) -> Bytes {

@@ -11,8 +11,8 @@ use axum::http::{Extensions, HeaderName, Request};
 use pagebucket_engine::internal::{COMMAND, NUMBERED};
 use pagebucket_engine::{Deadline, Store};
 use pagebucket_http::{
-    AnswerMemory, Api, Gate, Hosts, KeptBy, Limits, Pages, Permits, Proxies, RateLimits, ReadTerms,
-    RequestConnection, Unsent, Uploads, decode_unreserved,
+    Api, Gate, Hosts, KeptBy, Limits, Pages, Permits, Proxies, RateLimits, ReadTerms,
+    RequestConnection, Unsent, Uploads, decode_unreserved, patience_for,
 };
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
@@ -181,7 +181,7 @@ impl ConnectionService for Connection {
     }
 
     fn patience_for(&self, answer: &Extensions, limit: Duration) -> Duration {
-        answer.get::<Arc<AnswerMemory>>().map_or(limit, |memory| memory.patience(limit))
+        patience_for(answer, limit)
     }
 }
 

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use pagebucket_model::domain::{Principal, Scope};
 use pagebucket_model::metric::REFUSALS;
 
-use crate::answer::log::{RefusedFor, SentBy};
+use crate::answer::notes::{AnswerNotes, RefusedFor};
 use crate::auth::Refusal;
 use crate::problem::{Problem, ProblemKind};
 
@@ -70,7 +70,7 @@ impl IntoResponse for RefusedRequest {
             answer.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }
         if let Some(reason) = self.reason {
-            answer.extensions_mut().insert(reason);
+            AnswerNotes::of_mut(answer.extensions_mut()).refused = Some(reason);
         }
         answer_to(self.principal, answer)
     }
@@ -79,9 +79,7 @@ impl IntoResponse for RefusedRequest {
 /// The answer of a guarded route to this client, whom the log finds in it.
 pub(crate) fn answer_to(principal: Option<Arc<Principal>>, mut answer: Response) -> Response {
     answer.headers_mut().append(header::VARY, AUTHORIZATION);
-    if let Some(principal) = principal {
-        answer.extensions_mut().insert(SentBy(principal));
-    }
+    AnswerNotes::of_mut(answer.extensions_mut()).principal = principal;
     answer
 }
 

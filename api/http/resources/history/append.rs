@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use pagebucket_engine::Engine;
 use pagebucket_engine::appends::{Append, AppendTerms, Once};
 use pagebucket_model::domain::{
@@ -18,7 +18,7 @@ use utoipa::openapi::path::Parameter;
 
 use crate::admission::accept::JSON;
 use crate::admission::context::Granted;
-use crate::answer::log::ItemCount;
+use crate::answer::notes::ItemCount;
 use crate::pages::item_schemas::{ItemBatch, ItemInput, MOST_ITEMS};
 use crate::problem::{AppendProblems, Problem, ProblemKind};
 use crate::request::body::{expect, read, upload_below, upload_beside};
@@ -209,6 +209,6 @@ async fn append_body(
         total_pages: totals.pages(),
         date,
     };
-    let items = Extension(ItemCount::of(count));
+    let items = ItemCount::of(count);
     Ok((StatusCode::CREATED, location, replayed, items, Json(view)).into_response())
 }

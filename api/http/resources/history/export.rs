@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
@@ -31,8 +30,8 @@ use crate::admission::context::Granted;
 use crate::admission::lifetime::Lifetime;
 use crate::admission::permits::Permit;
 use crate::admission::rate::{Class, ClientQuota};
-use crate::answer::log::ItemCount;
 use crate::answer::memory::{Account, AnswerMemory, OWN};
+use crate::answer::notes::ItemCount;
 use crate::pages::item_schemas::ExportedItem;
 use crate::problem::{ExportProblems, Problem, ProblemKind};
 use crate::request::params::{Address, ParameterReader, Params, dates, in_query};
@@ -164,7 +163,7 @@ async fn export(
     let page_bytes = engine.definition().page_size.get() * engine.definition().max_item_bytes;
     let most = (FIRST / page_bytes).max(1);
     let items = ItemCount::default();
-    let answered = Extension(items.clone());
+    let answered = items.clone();
     let rows = UnsentRows {
         owner,
         writer,

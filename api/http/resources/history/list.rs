@@ -27,10 +27,10 @@ mod poll;
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use pagebucket_engine::Bucket;
 use pagebucket_model::domain::{Order, OwnerId, OwnerMember, PageNumber, Position, Seq, Totals};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -38,7 +38,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::admission::rate::of_search;
-use crate::answer::log::ItemCount;
+use crate::answer::notes::ItemCount;
 use crate::caching::reading::Reading;
 use crate::pages::item_schemas::Item;
 use crate::pages::item_view::ItemView;
@@ -242,7 +242,7 @@ fn render(
     }
     let is_part = plan.selection.part().is_some();
     let status = if is_part { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
-    let (header, count) = (links.header(), Extension(ItemCount::of(items.len())));
+    let (header, count) = (links.header(), ItemCount::of(items.len()));
     let view = ListingView {
         owner: OwnerMember::new(&definition.owner.field, listing.owner),
         order,

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq};
 
-use crate::answer::log::ItemCount;
+use crate::answer::notes::ItemCount;
 use crate::caching::control::Caching;
 use crate::caching::reading::Reading;
 use crate::pages::item_schemas::PlacedItem;
@@ -99,5 +98,5 @@ pub(crate) async fn item(
 
 /// An answer of JSON with this number of items.
 fn json(bytes: Bytes, items: usize) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], Extension(ItemCount::of(items)), bytes)
+    ([(header::CONTENT_TYPE, "application/json")], ItemCount::of(items), bytes)
 }

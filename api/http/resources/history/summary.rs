@@ -12,10 +12,10 @@ mod view;
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use axum::{Extension, Json};
 use pagebucket_engine::summaries::{SummaryError, SummaryPage, SummaryQuery, SummaryScan};
 use pagebucket_engine::{Engine, Error, Gone, History};
 use pagebucket_model::definition::Summaries;
@@ -28,7 +28,7 @@ use self::view::{SummaryPageView, SummaryPointView, not_declared};
 use crate::admission::address::decoded;
 use crate::admission::client::Client;
 use crate::admission::rate::of_search;
-use crate::answer::log::ItemCount;
+use crate::answer::notes::ItemCount;
 use crate::caching::control::Caching;
 use crate::caching::etag::weaken;
 use crate::caching::reading::Reading;
@@ -187,7 +187,7 @@ impl Asked<'_> {
         let point = |point| SummaryPointView::new(point, &params.shape, now);
         let points: Vec<_> = page.points.iter().map(point).collect();
         let next = page.next.map(|next| next_query(uri, params.order, within_years(next)));
-        let (links, count) = (Links::to_points(uri, next), Extension(ItemCount::of(points.len())));
+        let (links, count) = (Links::to_points(uri, next), ItemCount::of(points.len()));
         let owner = OwnerMember::new(&self.engine.definition().owner.field, self.owner);
         let (header, spans) = (links.header(), &params.shape.spans);
         let view = SummaryPageView {

@@ -23,7 +23,7 @@ use crate::admission::accept::JSON;
 use crate::admission::client::Client;
 use crate::admission::permits::Permit;
 use crate::admission::rate::of_search;
-use crate::answer::compression::AtOnce;
+use crate::answer::notes::AnswerNotes;
 use crate::caching::reading::Reading;
 use crate::problem::{BucketProblems, Problem, ProblemKind, ReadProblems};
 use crate::schemas::{instant, page_path, resolution, schema};
@@ -77,7 +77,8 @@ pub(crate) async fn series(
         points: Vec::new(),
     };
     let body = Body::from_stream(stream::iter(pieces(series, span, views)));
-    Ok(reading.untagged(([(header::CONTENT_TYPE, JSON)], Extension(AtOnce), body)))
+    let notes = AnswerNotes { at_once: true, ..AnswerNotes::default() };
+    Ok(reading.untagged(([(header::CONTENT_TYPE, JSON)], Extension(notes), body)))
 }
 
 /// The JSON of a series with these points, piece by piece: all of it is many times as long as the counters.

@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use pagebucket_model::domain::{Invalid, Limit, Order, Position, SeqRange, Totals};
 
-use crate::answer::compression::ContentRange;
+use crate::answer::notes::AnswerNotes;
 use crate::middleware::cors::TOTAL_COUNT;
 
 /// At most `limit` items after the first `offset` in the order.
@@ -57,7 +57,7 @@ pub(crate) fn with_headers(
     });
     let range = format!("items {}/{total}", offsets.as_deref().unwrap_or("*"));
     let range = HeaderValue::try_from(range).expect("words and numbers");
-    response.extensions_mut().insert(ContentRange(range));
+    AnswerNotes::of_mut(response.extensions_mut()).content_range = Some(range);
     let headers = response.headers_mut();
     headers.insert(TOTAL_COUNT, total.into());
     headers.append(VARY, HeaderValue::from_static("range"));

@@ -14,8 +14,7 @@ use super::stream::LiveStream;
 use crate::admission::accept::EVENTS;
 use crate::admission::context::RequestContext;
 use crate::admission::permits::LongPermit;
-use crate::answer::compression::Whole;
-use crate::answer::measures::Untimed;
+use crate::answer::notes::AnswerNotes;
 
 /// nginx passes an answer with this header on as it comes.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -37,7 +36,8 @@ pub(crate) fn answer(stream: LiveStream, resumed: bool) -> Response {
     if resumed {
         metrics::counter!(LIVE_RESUMES).increment(1);
     }
-    let answered = (Extension(stream.items.clone()), Extension(Whole), Extension(Untimed));
+    let items = Some(stream.items.clone());
+    let notes = AnswerNotes { items, whole: true, untimed: true, ..AnswerNotes::default() };
     let head = [(header::CONTENT_TYPE, EVENTS), (header::CACHE_CONTROL, "no-store"), (ACCEL_BUFFERING, "no")];
-    (head, answered, Body::from_stream(stream.events())).into_response()
+    (head, Extension(notes), Body::from_stream(stream.events())).into_response()
 }

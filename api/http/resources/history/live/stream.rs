@@ -28,8 +28,8 @@ use super::ids::EventIds;
 use crate::admission::lifetime::Lifetime;
 use crate::admission::permits::LongPermit;
 use crate::admission::rate::{Class, ClientQuota};
-use crate::answer::log::ItemCount;
 use crate::answer::memory::{Account, AnswerMemory, OWN_WITHOUT_PERMIT};
+use crate::answer::notes::ItemCount;
 use crate::problem::Problem;
 use crate::state::Api;
 

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use axum::{Extension, Json};
 use pagebucket_engine::Engine;
 use pagebucket_engine::series::{SeriesError, SeriesPage, SeriesQuery};
 use pagebucket_model::domain::{Instant, Invalid, Order};
@@ -23,7 +23,7 @@ use super::view::{SummaryPointView, not_declared};
 use super::{next_query, too_many_points};
 use crate::admission::client::Client;
 use crate::admission::rate::of_search;
-use crate::answer::log::ItemCount;
+use crate::answer::notes::ItemCount;
 use crate::caching::reading::Reading;
 use crate::problem::{AllSeriesProblems, Problem, ProblemKind};
 use crate::request::params::{Address, ParameterReader, Params, in_query, instant};
@@ -212,7 +212,7 @@ pub(crate) async fn of_all(
     let points: Vec<_> =
         page.points.iter().map(|point| SummaryPointView::of_all(point, &query.shape, now)).collect();
     let next = page.next.map(|next| next_query(&uri, query.order, within_years(next)));
-    let (links, count) = (Links::to_points(&uri, next), Extension(ItemCount::of(points.len())));
+    let (links, count) = (Links::to_points(&uri, next), ItemCount::of(points.len()));
     let Spans { length, zone } = &query.shape.spans;
     let (by, tz) = (length.to_string(), zone.name().to_owned());
     let (header, view) = (links.header(), AllSummaryView { by, tz, up_to, points, links });

@@ -6,7 +6,7 @@ use pagebucket_streams::ingest::{End, NotTaken, Report, RowOutcome, StreamEvent,
 use ::metrics::Counter;
 
 use super::read::{BadLine, Unsettled};
-use crate::answer::log::ItemCount;
+use crate::answer::notes::ItemCount;
 
 /// Counts an upload and its lines, and passes every event on. The upload is under way until this is dropped.
 pub(crate) struct MeasuredUpload<'a, W> {

@@ -30,10 +30,8 @@ use crate::admission::lifetime::Lifetime;
 use crate::admission::permits::LongPermit;
 use crate::admission::rate::ClientQuota;
 use crate::admission::uploads::WAITING_OF_MANY;
-use crate::answer::compression::Whole;
-use crate::answer::log::ItemCount;
 use crate::answer::memory::WithPermit;
-use crate::middleware::drain_body::StillRead;
+use crate::answer::notes::{AnswerNotes, ItemCount};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::body::expect;
 use crate::request::params::{Address, KeyHeader, ParameterReader, Params};
@@ -114,7 +112,7 @@ impl Upload {
     /// Stores the lines, and answers with a summary.
     pub(crate) async fn answer(self) -> Response {
         let items = ItemCount::default();
-        let answered = Extension(items.clone());
+        let answered = items.clone();
         // A task, because the handler is cancelled when its client disconnects.
         let stored = tokio::spawn(async move {
             let definition = Arc::clone(self.engine.definition());
@@ -127,7 +125,7 @@ impl Upload {
         match stored.await {
             Ok((summary, permit)) => {
                 let mut answer = (answered, summary.map(Json)).into_response();
-                answer.extensions_mut().insert(WithPermit::new(permit));
+                AnswerNotes::of_mut(answer.extensions_mut()).permit = Some(WithPermit::new(permit));
                 answer
             }
             Err(_panicked) => Problem::new(ProblemKind::Internal, "The upload failed.").into_response(),
@@ -138,7 +136,13 @@ impl Upload {
     pub(crate) fn answer_by_line(self) -> Response {
         let (send, receive) = mpsc::channel(1);
         let items = ItemCount::default();
-        let answered = Extension(items.clone());
+        // A compressor would hold lines back until it has enough of them.
+        let notes = AnswerNotes {
+            items: Some(items.clone()),
+            whole: true,
+            still_read: true,
+            ..AnswerNotes::default()
+        };
         tokio::spawn(async move {
             let definition = Arc::clone(self.engine.definition());
             let (owner, limit, stop) =
@@ -168,10 +172,7 @@ impl Upload {
                 None => Some((Err("the answer is not complete"), None)),
             }
         });
-        let media_type = [(header::CONTENT_TYPE, NDJSON)];
-        // A compressor would hold lines back until it has enough of them.
-        (media_type, Extension(StillRead), Extension(Whole), answered, Body::from_stream(lines))
-            .into_response()
+        ([(header::CONTENT_TYPE, NDJSON)], Extension(notes), Body::from_stream(lines)).into_response()
     }
 
     /// Stores the lines, and counts the items that are stored. Returns also the rest of the body, and the
