@@ -3,6 +3,7 @@
 pub(crate) mod accept;
 pub(crate) mod address;
 pub(crate) mod client;
+pub(crate) mod clients;
 pub(crate) mod context;
 pub(crate) mod deadline;
 pub(crate) mod gate;

@@ -40,9 +40,10 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 
 pub use admission::client::Proxies;
+pub use admission::clients::Clients;
 pub use admission::context::RequestConnection;
 pub use admission::deadline::REQUEST;
-pub use admission::gate::{ExplorerClient, Gate, OpenParts};
+pub use admission::gate::{Gate, OpenParts};
 pub use admission::limits::Limits;
 pub use admission::permits::Permits;
 pub use admission::rate::RateLimits;
@@ -76,16 +77,16 @@ pub fn router(api: Api) -> Router {
         uploads: api.uploads.permits.clone(),
         live: Permits::new(api.limits.live, "live streams and long polls"),
         gate: api.gate.clone(),
+        clients: api.clients.clone(),
         times: Times::default(),
         under_way: Gauges::default(),
     });
-    let counted = (admission.requests.clone(), api.gate.clone());
+    let counted = (admission.requests.clone(), api.clients.clone());
     let documentation = if api.gate.open.docs { Access::Everyone } else { Access::Authenticated };
-    let site = site::router(api.store.definitions(), &api.gate, api.explorer)
-        .layer(Guard::layer(&api.gate, documentation));
+    let site = site::router(&api).layer(Guard::layer(&api.gate, &api.clients, documentation));
     let explorer = if api.explorer { site::explorer(&api.gate) } else { Router::new() };
     let all = routes::v1(&api.store, &admission)
-        .merge(routes::operators(&api.gate))
+        .merge(routes::operators(&api.gate, &api.clients))
         .merge(
             site.merge(site::metadata(&api.gate))
                 .merge(site::icons())
@@ -93,7 +94,8 @@ pub fn router(api: Api) -> Router {
                 .layer(from_fn_with_state(counted, layer::under_way)),
         )
         .fallback(site::nothing_here);
-    let (origins, hosts, proxies) = (api.origins.clone(), api.hosts.clone(), Arc::clone(&api.gate.proxies));
+    let (origins, hosts, proxies) =
+        (api.origins.clone(), api.hosts.clone(), Arc::clone(&api.clients.proxies));
     middleware::surround(all, api.limits, origins, hosts, proxies).with_state(Arc::new(api))
 }
 
@@ -108,10 +110,11 @@ pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
         live: requests.clone(),
         requests,
         gate: Gate::unguarded(),
+        clients: Clients::new(Proxies::none(), None),
         times: Times::default(),
         under_way: Gauges::default(),
     });
-    let proxies = Arc::clone(&admission.gate.proxies);
+    let proxies = Arc::clone(&admission.clients.proxies);
     middleware::surround(
         routes.layer(admission.layer(Policy::Json, Access::Everyone, None)),
         limits,

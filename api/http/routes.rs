@@ -14,6 +14,7 @@ use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
 
 use super::admission::accept::{CSV, JSON, NDJSON};
+use super::admission::clients::Clients;
 use super::admission::gate::Access::{self, Erasing, Everyone, OfAllOwners, OfOwner, OfWatched, With};
 use super::admission::gate::Gate;
 use super::admission::guard::Guard;
@@ -92,9 +93,9 @@ pub(crate) fn probes() -> Vec<RouteRow> {
 }
 
 /// The routes for operators, each behind this gate.
-pub(crate) fn operators(gate: &Gate) -> Router<Arc<Api>> {
+pub(crate) fn operators(gate: &Gate, clients: &Clients) -> Router<Arc<Api>> {
     probes().into_iter().fold(Router::new(), |router, ((_, paths, methods), access)| {
-        let guard = Guard::layer(gate, gate.open.access(access));
+        let guard = Guard::layer(gate, clients, gate.open.access(access));
         measures::begin(methods_of(&paths), address(&paths));
         router.route(address(&paths), methods.layer((map_response(log::of_probe), guard)))
     })

@@ -37,8 +37,9 @@ const SWAGGER_UI: [(&str, &str, &str); 3] = [
 type MakeFile = fn(&Definitions, Features) -> Arc<File>;
 
 /// A route for each file that tells of the server. Without the explorer `/` is one of them.
-pub(crate) fn router(definitions: &Definitions, gate: &Gate, explorer: bool) -> Router<Arc<Api>> {
-    let features = Features::of(gate);
+pub(crate) fn router(api: &Api) -> Router<Arc<Api>> {
+    let definitions = api.store.definitions();
+    let features = Features::of(&api.gate, api.clients.rates.is_some());
     let home: (&'static str, MakeFile) =
         ("/", |definitions, _| File::new("/", HTML, home_page(definitions).into(), false));
     // Those of the histories are made when they are first asked for: few clients do, and a start waits for
@@ -52,7 +53,7 @@ pub(crate) fn router(definitions: &Definitions, gate: &Gate, explorer: bool) -> 
             document("/openapi-3.0.json", definitions, Version::V3_0, features)
         }),
     ];
-    let of_histories = documents.into_iter().chain((!explorer).then_some(home));
+    let of_histories = documents.into_iter().chain((!api.explorer).then_some(home));
     let to_docs = Router::new().route("/docs", get(async || Redirect::to("/docs/")));
     let each = definitions.iter().fold(to_docs.merge(served(&FILES)), |router, definition| {
         let made = Arc::new((Arc::clone(definition), OnceLock::<Arc<File>>::new()));
@@ -90,7 +91,7 @@ pub(crate) fn icons() -> Router<Arc<Api>> {
 /// The explorer. It needs no token either: a browser sends none with an address. It is the same on every
 /// server, and asks for a token itself. Its page may ask the issuer for one, if its users sign in there.
 pub(crate) fn explorer(gate: &Gate) -> Router<Arc<Api>> {
-    let jwt = gate.jwt().filter(|_| gate.explorer_client.is_some());
+    let jwt = gate.jwt().filter(|jwt| jwt.explorer_client.is_some());
     served(&explorer::files(jwt.and_then(|jwt| origin_of(&jwt.settings.issuer)).as_deref()))
 }
 
@@ -122,7 +123,7 @@ pub(crate) fn metadata(gate: &Gate) -> Router<Arc<Api>> {
         "bearer_methods_supported": ["header"],
         "resource_name": "pagebucket",
     });
-    if let Some(client) = &gate.explorer_client {
+    if let Some(client) = &jwt.explorer_client {
         metadata["explorer_client_id"] = json!(client.id);
         metadata["explorer_scopes"] = json!(client.scopes);
     }

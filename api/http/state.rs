@@ -12,6 +12,7 @@ use pagebucket_page_views::PageViews;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::client::Client;
+use super::admission::clients::Clients;
 use super::admission::gate::Gate;
 use super::admission::lifetime::Lifetime;
 use super::admission::limits::Limits;
@@ -39,6 +40,8 @@ pub struct Api {
     pub uploads: Uploads,
     /// Decides who may use which route.
     pub gate: Gate,
+    /// Tells clients apart, and limits each.
+    pub clients: Clients,
     /// The clock of the service.
     pub clock: Clock,
     /// The limits of requests.
@@ -68,7 +71,7 @@ impl FromRequestParts<Arc<Api>> for Lifetime {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
-        Ok(api.gate.lifetime(parts, &api.clock))
+        Ok(Self::of_request(parts, &api.gate, &api.clock))
     }
 }
 
@@ -76,6 +79,6 @@ impl FromRequestParts<Arc<Api>> for Client {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
-        Ok(api.gate.client(&parts.extensions, &parts.headers))
+        Ok(api.clients.of(&parts.extensions, &parts.headers))
     }
 }

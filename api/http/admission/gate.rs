@@ -8,14 +8,12 @@ mod refusal;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, Method, header};
-use pagebucket_model::domain::{Clock, Principal, Scope};
+use axum::http::{HeaderMap, Method, header};
+use pagebucket_model::domain::{Principal, Scope};
 
-use super::client::{Client, Proxies};
+use super::clients::Clients;
 use super::context::RequestContext;
-use super::lifetime::Lifetime;
 use super::permits::{Permit, Permits};
-use super::rate::RateLimits;
 use crate::auth::jwt::Jwt;
 use crate::auth::{Authenticator, Check};
 use crate::problem::Problem;
@@ -81,15 +79,6 @@ impl OpenParts {
     }
 }
 
-/// A public client of the issuer, by which users of the explorer sign in.
-#[derive(Debug, Clone)]
-pub struct ExplorerClient {
-    /// Its id at the issuer.
-    pub id: String,
-    /// The scopes that it asks for.
-    pub scopes: Vec<String>,
-}
-
 /// Decides on requests.
 #[derive(Debug, Clone)]
 pub struct Gate {
@@ -99,17 +88,11 @@ pub struct Gate {
     erasing: bool,
     /// What may be used without a token.
     pub open: OpenParts,
-    /// How users of the explorer get tokens from the issuer, if they do.
-    pub explorer_client: Option<Arc<ExplorerClient>>,
     /// Permits of API keys that are looked up.
     look_ups: Permits,
     /// Permits of tokens that wait for the issuer's keys. They are others, so that a slow issuer keeps out no
     /// client whose token has a known key, or who has an API key.
     fetches: Permits,
-    /// The proxies before the server.
-    pub proxies: Arc<Proxies>,
-    /// The rate limits, if there are any.
-    pub rates: Option<Arc<RateLimits>>,
 }
 
 /// What a request asks for.
@@ -137,18 +120,7 @@ impl Gate {
     pub fn unguarded() -> Self {
         let look_ups = Permits::new(WAITING, "look-ups of API keys");
         let fetches = Permits::new(WAITING, "tokens with an unknown key");
-        let proxies = Arc::new(Proxies::none());
-        let open = OpenParts::default();
-        Self {
-            authenticator: None,
-            erasing: false,
-            open,
-            explorer_client: None,
-            look_ups,
-            fetches,
-            proxies,
-            rates: None,
-        }
+        Self { authenticator: None, erasing: false, open: OpenParts::default(), look_ups, fetches }
     }
 
     /// The same, and without an authenticator everyone may erase.
@@ -162,24 +134,6 @@ impl Gate {
         Self { authenticator: Some(Arc::new(authenticator)), open, ..Self::unguarded() }
     }
 
-    /// The same, whose users of the explorer sign in at the issuer.
-    #[must_use]
-    pub fn signing_in_as(self, client: ExplorerClient) -> Self {
-        Self { explorer_client: Some(Arc::new(client)), ..self }
-    }
-
-    /// The same behind these proxies, and with these rate limits.
-    #[must_use]
-    pub fn counting(self, proxies: Proxies, rates: Option<Arc<RateLimits>>) -> Self {
-        Self { proxies: Arc::new(proxies), rates, ..self }
-    }
-
-    /// The client of a request with these extensions and headers, as it is counted.
-    pub fn client(&self, extensions: &Extensions, headers: &HeaderMap) -> Client {
-        let RequestContext { principal, connection, .. } = RequestContext::of(extensions);
-        Client::of(principal.as_deref(), connection.peer, headers, &self.proxies)
-    }
-
     /// Whether everyone may use a route with this access.
     pub fn is_open(&self, access: Access) -> bool {
         match self.authenticator {
@@ -189,8 +143,8 @@ impl Gate {
     }
 
     /// Finds out who a client is. `None` if everyone is served.
-    pub fn authenticator(&self) -> Option<&Authenticator> {
-        self.authenticator.as_deref()
+    pub fn authenticator(&self) -> Option<&Arc<Authenticator>> {
+        self.authenticator.as_ref()
     }
 
     /// What verifies access tokens, if they are accepted.
@@ -198,12 +152,14 @@ impl Gate {
         self.authenticator()?.jwt.as_ref()
     }
 
-    /// Decides whether a request may have what it asks for. Its principal, unless everyone may.
+    /// Decides whether a request may have what it asks for. Its principal, unless everyone may. Checks and
+    /// refusals are charged to its address.
     ///
     /// # Errors
     /// It may not.
     pub async fn decide(
         &self,
+        clients: &Clients,
         parts: &Parts,
         asked: &AccessRequest<'_>,
     ) -> Result<Option<Arc<Principal>>, RefusedRequest> {
@@ -218,7 +174,7 @@ impl Gate {
                 Ok(None)
             };
         };
-        let Identified { principal, charged } = self.identify(authenticator, parts).await;
+        let Identified { principal, charged } = self.identify(authenticator, clients, parts).await;
         let (principal, denial) = match principal {
             Ok(principal) => match allow(&principal, asked) {
                 Ok(()) => return Ok(Some(principal)),
@@ -226,7 +182,7 @@ impl Gate {
             },
             Err(denial) => (None, denial),
         };
-        let paid = if charged { Ok(()) } else { self.charge(&self.address(parts)) };
+        let paid = if charged { Ok(()) } else { clients.charge(&clients.address(parts)) };
         Err(match paid {
             Ok(()) => {
                 let audience = self.jwt().map(|jwt| &*jwt.settings.audience);
@@ -237,7 +193,7 @@ impl Gate {
     }
 
     /// Finds out whose token or key a request has.
-    async fn identify(&self, authenticator: &Authenticator, parts: &Parts) -> Identified {
+    async fn identify(&self, authenticator: &Authenticator, clients: &Clients, parts: &Parts) -> Identified {
         let credential = match credential(&parts.headers) {
             Ok(credential) => credential,
             Err(denial) => return Identified { principal: Err(denial), charged: false },
@@ -246,7 +202,7 @@ impl Gate {
             return Identified { principal: Ok(principal), charged: false };
         }
         let check = authenticator.check(credential);
-        let principal = match self.admit(check, parts) {
+        let principal = match self.charge(check, clients, parts) {
             Ok(_permit) => {
                 let deadline = RequestContext::of(&parts.extensions).deadline;
                 authenticator.authenticate(credential, deadline).await.map_err(Denial::from)
@@ -259,43 +215,24 @@ impl Gate {
     /// Charges a check to the address of a request, and takes a permit if something is waited for. To look a
     /// usable key up again is free, whatever else comes from its address: that happens seldom, and the
     /// remembered record is used if it takes long.
-    fn admit(&self, check: Check, parts: &Parts) -> Result<Option<Permit>, Problem> {
+    fn charge(&self, check: Check, clients: &Clients, parts: &Parts) -> Result<Option<Permit>, Problem> {
         let permits = match check {
             Check::Again => return Ok(None),
             Check::Signature => None,
             Check::LookUp => Some(&self.look_ups),
             Check::Fetch => Some(&self.fetches),
         };
-        let address = self.address(parts);
-        self.charge(&address)?;
+        let address = clients.address(parts);
+        clients.charge(&address)?;
         permits.map(|permits| permits.take(address)).transpose()
-    }
-
-    /// The address of the client of a request.
-    fn address(&self, parts: &Parts) -> Client {
-        let peer = RequestContext::of(&parts.extensions).connection.peer;
-        Client::at(peer, &parts.headers, &self.proxies)
-    }
-
-    /// Charges a check or a refusal to an address.
-    fn charge(&self, address: &Client) -> Result<(), Problem> {
-        self.rates.as_ref().map_or(Ok(()), |rates| rates.charge_sign_in(address))
-    }
-
-    /// How long a stream of this request may last, once the request has passed.
-    pub fn lifetime(&self, parts: &Parts, clock: &Clock) -> Lifetime {
-        let principal = &RequestContext::of(&parts.extensions).principal;
-        let (Some(authenticator), Some(principal), Ok(credential)) =
-            (&self.authenticator, principal, credential(&parts.headers))
-        else {
-            return Lifetime::default();
-        };
-        Lifetime::of(Arc::clone(authenticator), credential.to_owned(), principal, clock.clone())
     }
 }
 
 /// The token or key of a request.
-fn credential(headers: &HeaderMap) -> Result<&str, Denial> {
+///
+/// # Errors
+/// It has none, or several, or what it has is no bearer token.
+pub(crate) fn credential(headers: &HeaderMap) -> Result<&str, Denial> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let given = match (given.next(), given.next()) {
         (None, _) => return Err(Denial::NoToken),

@@ -4,18 +4,23 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 
+use super::clients::Clients;
 use super::context::RequestContext;
 use super::gate::{Access, AccessRequest, Gate, answer_to};
 use crate::service::{InnerService, Middleware, MiddlewareLayer, ResponseFuture, ready};
 
 /// Decides on the requests to a route.
 #[derive(Clone)]
-pub(crate) struct Guard(Gate, Access);
+pub(crate) struct Guard {
+    gate: Gate,
+    clients: Clients,
+    access: Access,
+}
 
 impl Guard {
     /// The layer for routes with this access.
-    pub(crate) fn layer(gate: &Gate, access: Access) -> MiddlewareLayer<Self> {
-        MiddlewareLayer(Self(gate.clone(), access))
+    pub(crate) fn layer(gate: &Gate, clients: &Clients, access: Access) -> MiddlewareLayer<Self> {
+        MiddlewareLayer(Self { gate: gate.clone(), clients: clients.clone(), access })
     }
 }
 
@@ -23,14 +28,14 @@ impl<S: InnerService> Middleware<S> for Guard {
     type Response = Response;
 
     fn call(&self, inner: &mut S, request: Request) -> ResponseFuture<Response> {
-        if self.0.is_open(self.1) {
+        if self.gate.is_open(self.access) {
             return inner.call(request).boxed();
         }
-        let (Self(gate, access), mut inner) = (self.clone(), ready(inner));
+        let (Self { gate, clients, access }, mut inner) = (self.clone(), ready(inner));
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             let asked = AccessRequest { access, collection: None, owner: None, watched: &[] };
-            match gate.decide(&parts, &asked).await {
+            match gate.decide(&clients, &parts, &asked).await {
                 Ok(principal) => {
                     RequestContext::of_mut(&mut parts.extensions).principal.clone_from(&principal);
                     let answer = inner.call(Request::from_parts(parts, body)).await?;

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::accept::{self, EVENTS, JSON};
 use super::address::{AddressedOwner, WAIT, gives};
 use super::client::Client;
+use super::clients::Clients;
 use super::context::RequestContext;
 use super::deadline::{self, Times};
 use super::gate::{Access, AccessRequest, Gate, answer_to};
@@ -50,11 +51,11 @@ pub(crate) enum Policy {
 
 /// Answers 503 at once if the limit of concurrent requests is reached.
 pub(crate) async fn under_way(
-    State((permits, gate)): State<(Permits, Gate)>,
+    State((permits, clients)): State<(Permits, Clients)>,
     request: Request,
     next: Next,
 ) -> Response {
-    match permits.take(gate.client(request.extensions(), request.headers())) {
+    match permits.take(clients.of(request.extensions(), request.headers())) {
         Ok(permit) => held(WithPermit::new(permit), next.run(request).await),
         Err(problem) => problem.into_response(),
     }
@@ -72,6 +73,8 @@ pub(crate) struct Admission {
     pub live: Permits,
     /// Decides who may use a route.
     pub gate: Gate,
+    /// Tells clients apart.
+    pub clients: Clients,
     /// How long requests may take, uploads and live streams aside.
     pub times: Times,
     /// Count the requests that are admitted and have not ended.
@@ -132,7 +135,7 @@ impl<S: InnerService> Middleware<S> for RouteAdmission {
                 owner: owner.as_ref().map(|owner| &*owner.text),
                 watched: &watched,
             };
-            let principal = match route.shared.gate.decide(&parts, &asked).await {
+            let principal = match route.shared.gate.decide(&route.shared.clients, &parts, &asked).await {
                 Ok(principal) => principal,
                 Err(refused) => return Ok(refused.into_response()),
             };
@@ -162,12 +165,10 @@ impl RouteAdmission {
 
     /// Answers a request that its client may send.
     fn admit(&self, inner: &mut impl InnerService, mut request: Request) -> ResponseFuture<Response> {
-        let client = self.shared.gate.client(request.extensions(), request.headers());
-        let rates = self.shared.gate.rates.as_ref();
+        let client = self.shared.clients.of(request.extensions(), request.headers());
         let class = self.class(&request);
         let waits = matches!(self.policy, Policy::Listing) && gives(request.uri(), WAIT);
-        let quota =
-            rates.map_or_else(ClientQuota::default, |rates| ClientQuota::of(rates, class, client.clone()));
+        let quota = self.shared.clients.quota(class, &client);
         // Reads queue nothing.
         let queue_client = (!request.method().is_safe()).then(|| QueueClient::new(&client));
         let permit = match self.permit(&request, waits, client, &quota) {
@@ -272,6 +273,7 @@ mod tests {
     use tower_service::Service;
 
     use super::*;
+    use crate::admission::client::Proxies;
     use crate::admission::context::RequestConnection;
 
     #[tokio::test]
@@ -283,6 +285,7 @@ mod tests {
             uploads: permits(),
             live: permits(),
             gate: Gate::unguarded(),
+            clients: Clients::new(Proxies::none(), None),
             times: Times { request: Duration::from_millis(1), poll: Duration::from_secs(3_600) },
             under_way: Gauges::default(),
         });

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::request::Parts;
 use pagebucket_engine::internal::tasks;
 use pagebucket_model::domain::{Clock, Principal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::context::RequestContext;
 use super::deadline;
+use super::gate::{Gate, credential};
 use crate::auth::{Authenticator, Refusal};
 
 /// How often a token or key is verified again: it may have been withdrawn or revoked.
@@ -17,14 +20,25 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// The life of a stream. It ends when the token or key of its client expires, and soon after it was withdrawn
 /// or revoked. Without authentication it has no end.
 #[derive(Debug, Default)]
-pub struct Lifetime {
+pub(crate) struct Lifetime {
     over: CancellationToken,
     _watch: Option<AbortOnDropHandle<()>>,
 }
 
 impl Lifetime {
+    /// How long a stream of this request may last, once the gate has let the request in.
+    pub(crate) fn of_request(parts: &Parts, gate: &Gate, clock: &Clock) -> Self {
+        let principal = &RequestContext::of(&parts.extensions).principal;
+        let (Some(authenticator), Some(principal), Ok(credential)) =
+            (gate.authenticator(), principal, credential(&parts.headers))
+        else {
+            return Self::default();
+        };
+        Self::of(Arc::clone(authenticator), credential.to_owned(), principal, clock.clone())
+    }
+
     /// As long as the credential is one of this principal.
-    pub fn of(
+    fn of(
         authenticator: Arc<Authenticator>,
         credential: String,
         principal: &Principal,
@@ -54,12 +68,12 @@ impl Lifetime {
     }
 
     /// Whether it is over.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.over.is_cancelled()
     }
 
     /// Waits until it is over.
-    pub async fn over(&self) {
+    pub(crate) async fn over(&self) {
         self.over.cancelled().await;
     }
 }

@@ -58,11 +58,22 @@ pub struct OwnersClaim {
     pub kind: OwnerType,
 }
 
+/// A public client of the issuer, by which users of the explorer sign in.
+#[derive(Debug, Clone)]
+pub struct ExplorerClient {
+    /// Its id at the issuer.
+    pub id: String,
+    /// The scopes that it asks for.
+    pub scopes: Vec<String>,
+}
+
 /// Verifies the tokens of one issuer.
 #[derive(Debug)]
 pub struct Jwt {
     /// What its tokens must say.
     pub settings: Settings,
+    /// How users of the explorer get its tokens, if they do.
+    pub explorer_client: Option<ExplorerClient>,
     keys: Arc<KeySet>,
     clock: Clock,
     /// Verified tokens, until they expire or their key is withdrawn.
@@ -94,7 +105,13 @@ impl Jwt {
             (2 * token.len() + 64 * ids + 256) as u32
         };
         let verified = Cache::builder().weigher(weigh).max_capacity(REMEMBERED).build();
-        Ok(Self { settings, keys, clock, verified })
+        Ok(Self { settings, explorer_client: None, keys, clock, verified })
+    }
+
+    /// The same, whose users of the explorer sign in at the issuer.
+    #[must_use]
+    pub fn signing_in_as(self, client: ExplorerClient) -> Self {
+        Self { explorer_client: Some(client), ..self }
     }
 
     /// Whose token it is, if it was verified before and is still valid.

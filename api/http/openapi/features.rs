@@ -27,14 +27,14 @@ impl Features {
         erasing_off: true,
     };
 
-    /// Those of a server with this gate.
-    pub(crate) fn of(gate: &Gate) -> Self {
+    /// Those of a server with this gate, which may limit the rates of its clients.
+    pub(crate) fn of(gate: &Gate, rate_limits: bool) -> Self {
         let authenticator = gate.authenticator();
         Self {
             tokens: authenticator.is_some_and(|authenticator| authenticator.jwt.is_some()),
             keys: authenticator.is_some_and(|authenticator| authenticator.keys.is_some()),
             open: gate.open,
-            rate_limits: gate.rates.is_some(),
+            rate_limits,
             erasing_off: authenticator.is_none() && !gate.is_open(Access::Erasing),
         }
     }

@@ -89,7 +89,7 @@ pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, 
 )]
 pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
     api.pages.measure().await;
-    if let Some(rates) = &api.gate.rates {
+    if let Some(rates) = &api.clients.rates {
         rates.measure();
     }
     ::metrics::gauge!(UPLOAD_BYTES).set(api.uploads.budget.held() as f64);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use pagebucket_engine::Store;
 use pagebucket_http::auth::Authenticator;
-use pagebucket_http::auth::jwt::{Jwt, KeySource, OwnersClaim, Pace, Settings};
+use pagebucket_http::auth::jwt::{ExplorerClient, Jwt, KeySource, OwnersClaim, Pace, Settings};
 use pagebucket_http::auth::keys::Keys;
-use pagebucket_http::{ExplorerClient, Gate, OpenParts, origin_of};
+use pagebucket_http::{Gate, OpenParts, origin_of};
 use pagebucket_model::definition::{Definitions, Owner};
 use pagebucket_model::domain::{Clock, Invalid};
 
@@ -111,20 +111,21 @@ pub(crate) async fn open(auth: &AuthArgs, store: &Store) -> Result<Gate, Failure
                 pace: Pace::default(),
             };
             let jwt = Jwt::start(settings, Clock::system(), store.tasks()).await;
-            Some(jwt.map_err(|error| Failure::Usage(format!("--jwks {error}")))?)
+            let jwt = jwt.map_err(|error| Failure::Usage(format!("--jwks {error}")))?;
+            let scopes = auth.explorer_oidc_scopes.clone();
+            Some(match auth.explorer_oidc_client_id.clone() {
+                Some(id) => jwt.signing_in_as(ExplorerClient { id, scopes }),
+                None => jwt,
+            })
         }
         _ => None,
     };
     let keys = auth.auth.contains(&AuthMethod::Keys).then(|| Keys::new(store, Clock::system()));
     let authenticator = Authenticator { jwt, keys };
-    let gate = match (auth.guards(), auth.allow_erase) {
+    Ok(match (auth.guards(), auth.allow_erase) {
         (true, _) => Gate::guarded(authenticator, open),
         (false, true) => Gate::unguarded().allowing_erasure(),
         (false, false) => Gate::unguarded(),
-    };
-    Ok(match auth.explorer_oidc_client_id.clone() {
-        Some(id) => gate.signing_in_as(ExplorerClient { id, scopes: auth.explorer_oidc_scopes.clone() }),
-        None => gate,
     })
 }
 

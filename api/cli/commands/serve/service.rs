@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,7 +10,7 @@ use axum::http::{Extensions, HeaderName, Request};
 use pagebucket_engine::internal::{COMMAND, NUMBERED};
 use pagebucket_engine::{Deadline, Store};
 use pagebucket_http::{
-    Api, Gate, Hosts, KeptBy, Limits, Pages, Permits, Proxies, RateLimits, ReadTerms,
+    Api, Clients, Gate, Hosts, KeptBy, Limits, Pages, Permits, Proxies, RateLimits, ReadTerms,
     RequestConnection, Unsent, Uploads, decode_unreserved, patience_for,
 };
 use pagebucket_model::definition::Definitions;
@@ -103,7 +102,8 @@ impl Service {
             exports: Permits::new(args.api.max_exports as usize, "exports"),
             scans: Permits::new(args.api.max_scans as usize, "long reads"),
             uploads: Uploads::new(args.api.max_uploads as usize),
-            gate: gate.counting(proxies(&args.api.rate), rates(&args.api.rate)),
+            gate,
+            clients: Clients::new(proxies(&args.api.rate), rates(&args.api.rate)),
             clock,
             limits: Limits {
                 requests: args.api.max_requests as usize,
@@ -186,10 +186,10 @@ impl ConnectionService for Connection {
 }
 
 /// The rate limits, if there are any.
-fn rates(args: &RateArgs) -> Option<Arc<RateLimits>> {
+fn rates(args: &RateArgs) -> Option<RateLimits> {
     let Rate { units, per } = args.rate_limit?;
     let burst = args.rate_burst.and_then(NonZeroU32::new);
-    Some(Arc::new(RateLimits::new(units, per, burst)))
+    Some(RateLimits::new(units, per, burst))
 }
 
 /// The proxies that are trusted.

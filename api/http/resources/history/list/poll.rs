@@ -32,7 +32,7 @@ impl FromRequestParts<Arc<Api>> for PollLifetime {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
         // Other listings pay nothing for it.
-        Ok(Self(gives(&parts.uri, WAIT).then(|| api.gate.lifetime(parts, &api.clock))))
+        Ok(Self(gives(&parts.uri, WAIT).then(|| Lifetime::of_request(parts, &api.gate, &api.clock))))
     }
 }
 

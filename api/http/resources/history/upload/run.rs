@@ -103,7 +103,7 @@ impl FromRequest<Arc<Api>> for Upload {
         expect(&parts.headers, NDJSON, String::new)?;
         let context = RequestContext::of_mut(&mut parts.extensions);
         let (permit, quota) = (context.permit.take(), context.quota.clone());
-        let lifetime = api.gate.lifetime(&parts, &api.clock);
+        let lifetime = Lifetime::of_request(&parts, &api.gate, &api.clock);
         Ok(Self { api: Arc::clone(api), engine, owner, key, permit, quota, lifetime, body })
     }
 }
