@@ -1,8 +1,8 @@
 //! Every error that a client sees: `application/problem+json` (RFC 9457), from one table.
 //!
-//! A handler returns a [`Problem`]. [`crate::answer::render`] writes its body at the edge, where the request's
-//! address and id are known, and also gives bodies to the framework's own errors. A problem carries both what
-//! the client reads and what the log gets. It is logged once, at the edge.
+//! A handler returns a [`Problem`]. [`crate::answer::render`] writes its body at the edge, where the address
+//! and the id of the request are known, and also gives bodies to the framework's own errors. A problem has
+//! what the client reads and what the log gets. It is logged once, at the edge.
 
 mod cause;
 mod content;

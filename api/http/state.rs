@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 use super::admission::client::Client;
 use super::admission::clients::Clients;
 use super::admission::gate::Gate;
-use super::admission::lifetime::Lifetime;
 use super::admission::limits::Limits;
 use super::admission::permits::Permits;
 use super::admission::uploads::Uploads;
@@ -64,14 +63,6 @@ pub struct Api {
 impl FromRef<Arc<Api>> for ReadTerms {
     fn from_ref(api: &Arc<Api>) -> Self {
         api.reads
-    }
-}
-
-impl FromRequestParts<Arc<Api>> for Lifetime {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
-        Ok(Self::of_request(parts, &api.gate, &api.clock))
     }
 }
 

@@ -116,14 +116,6 @@ impl<S: Sync> FromRequestParts<S> for Granted {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Account {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(RequestContext::of(&parts.extensions).connection.account.clone())
-    }
-}
-
 /// The histories of the collection of owners that the address of a request names.
 pub(crate) struct Histories(pub Arc<[Engine]>);
 

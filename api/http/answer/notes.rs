@@ -32,8 +32,8 @@ pub(crate) struct AnswerNotes {
     pub items: Option<ItemCount>,
     /// Whether it is the answer of a probe, which comes every few seconds: its line has the level `DEBUG`.
     pub of_probe: bool,
-    /// Whether its time says nothing, as that of a live stream or a long poll: the histogram of durations does
-    /// not have it.
+    /// Whether its time says nothing, as that of a live stream or a long poll: the histogram of durations
+    /// does not have it.
     pub untimed: bool,
     /// Whether it continues to read the body of the request.
     pub still_read: bool,

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use pagebucket_engine::Engine;
 use pagebucket_engine::appends::{Append, AppendTerms, Once};
 use pagebucket_model::domain::{
-    DraftError, Instant, MAX_SAFE_INTEGER, OwnerId, OwnerMember, Position, Seq, SeqRange, Totals,
+    DraftError, IdempotencyKey, Instant, MAX_SAFE_INTEGER, OwnerId, OwnerMember, Position, Seq, SeqRange,
+    Totals,
 };
 use pagebucket_model::item::{Draft, Schema, canonical};
 use serde::Serialize;
@@ -90,11 +91,27 @@ impl Params for ExpectedSeq {
     }
 }
 
-/// What the handlers of an append get.
-type AppendArguments = (State<Arc<Api>>, Address<(OwnerId, ExpectedSeq)>, Granted, KeyHeader, Request);
-
 /// How a body becomes items.
 type Parse = fn(&Schema, &[u8], usize) -> Result<Vec<Draft>, DraftError>;
+
+/// An append whose body is not read yet.
+pub(crate) struct AppendRequest {
+    api: Arc<Api>,
+    address: Address<(OwnerId, ExpectedSeq)>,
+    key: Option<IdempotencyKey>,
+    request: Request,
+}
+
+impl FromRequest<Arc<Api>> for AppendRequest {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let address = Address::from_request_parts(&mut parts, api).await?;
+        let KeyHeader(key) = KeyHeader::from_request_parts(&mut parts, api).await?;
+        Ok(Self { api: Arc::clone(api), address, key, request: Request::from_parts(parts, body) })
+    }
+}
 
 /// Append {anItem}
 ///
@@ -135,7 +152,7 @@ type Parse = fn(&Schema, &[u8], usize) -> Result<Vec<Draft>, DraftError>;
         AppendProblems,
     ),
 )]
-pub(crate) async fn append(asked: AppendArguments) -> Result<Response, Problem> {
+pub(crate) async fn append(asked: AppendRequest) -> Result<Response, Problem> {
     append_body(asked, Schema::parse_drafts, upload_below).await
 }
 
@@ -170,18 +187,18 @@ pub(crate) async fn append(asked: AppendArguments) -> Result<Response, Problem> 
         AppendProblems,
     ),
 )]
-pub(crate) async fn append_batch(asked: AppendArguments) -> Result<Response, Problem> {
+pub(crate) async fn append_batch(asked: AppendRequest) -> Result<Response, Problem> {
     append_body(asked, Schema::parse_batch, upload_beside).await
 }
 
 /// Appends what a body has. `advice` says where to send lines.
 async fn append_body(
-    (State(api), Address { engine, params }, granted, KeyHeader(key), request): AppendArguments,
+    AppendRequest { api, address, key, request }: AppendRequest,
     parse: Parse,
     advice: fn(&Uri) -> String,
 ) -> Result<Response, Problem> {
-    let (owner, ExpectedSeq(expected)) = params;
-    let Granted { deadline, quota } = granted;
+    let Address { engine, params: (owner, ExpectedSeq(expected)) } = address;
+    let Granted { deadline, quota } = Granted::of(request.extensions());
     expect(request.headers(), JSON, || advice(request.uri()))?;
     let bytes = read(request.into_body(), api.limits).await?;
     let definition = engine.definition();

@@ -8,15 +8,17 @@
 //! chunk. Every client can tell that such a body is incomplete, because clients of HTTP/1.0 are refused
 //! ([`crate::admission::accept`]).
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
 use axum::http::header;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use pagebucket_engine::reads::Export;
-use pagebucket_engine::{Engine, Error};
+use pagebucket_engine::{Deadline, Engine, Error};
 use pagebucket_model::domain::{DateRange, Invalid, MAX_SAFE_INTEGER, OwnerId, Position};
 use pagebucket_model::metric::{EXPORTED_ITEMS, EXPORTS};
 use pagebucket_streams::export::{Fields, Format, Writer};
@@ -26,7 +28,7 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
 
 use crate::admission::accept::NDJSON;
 use crate::admission::client::Client;
-use crate::admission::context::Granted;
+use crate::admission::context::RequestContext;
 use crate::admission::lifetime::Lifetime;
 use crate::admission::permits::Permit;
 use crate::admission::rate::{Class, ClientQuota};
@@ -87,9 +89,29 @@ impl Params for ExportParams {
 /// Bytes of the first batch, unless a page may have more: how large the items are is not known yet.
 const FIRST: usize = 1024 * 1024;
 
-/// What the handler of an export gets.
-type ExportArguments =
-    (State<Arc<Api>>, Address<(OwnerId, ExportParams)>, Granted, Client, Lifetime, Account);
+/// What an export has of its client.
+pub(crate) struct ExportClient {
+    client: Client,
+    deadline: Deadline,
+    quota: ClientQuota,
+    lifetime: Lifetime,
+    account: Account,
+}
+
+impl FromRequestParts<Arc<Api>> for ExportClient {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
+        let RequestContext { deadline, quota, connection, .. } = RequestContext::of(&parts.extensions);
+        Ok(Self {
+            client: api.clients.of(&parts.extensions, &parts.headers),
+            deadline: *deadline,
+            quota: quota.clone(),
+            lifetime: Lifetime::of_request(parts, &api.gate, &api.clock),
+            account: connection.account.clone(),
+        })
+    }
+}
 
 /// Export {manyItems} as NDJSON
 ///
@@ -111,8 +133,12 @@ type ExportArguments =
         ExportProblems,
     ),
 )]
-pub(crate) async fn ndjson(asked: ExportArguments) -> Result<Response, Problem> {
-    export(asked, Format::Ndjson, NDJSON).await
+pub(crate) async fn ndjson(
+    State(api): State<Arc<Api>>,
+    address: Address<(OwnerId, ExportParams)>,
+    client: ExportClient,
+) -> Result<Response, Problem> {
+    export(&api, address, client, Format::Ndjson, NDJSON).await
 }
 
 /// Export {manyItems} as CSV
@@ -133,16 +159,23 @@ pub(crate) async fn ndjson(asked: ExportArguments) -> Result<Response, Problem> 
         ExportProblems,
     ),
 )]
-pub(crate) async fn csv(asked: ExportArguments) -> Result<Response, Problem> {
-    export(asked, Format::Csv, "text/csv; charset=utf-8; header=present").await
+pub(crate) async fn csv(
+    State(api): State<Arc<Api>>,
+    address: Address<(OwnerId, ExportParams)>,
+    client: ExportClient,
+) -> Result<Response, Problem> {
+    export(&api, address, client, Format::Csv, "text/csv; charset=utf-8; header=present").await
 }
 
 async fn export(
-    (State(api), address, Granted { deadline, quota }, client, lifetime, account): ExportArguments,
+    api: &Api,
+    address: Address<(OwnerId, ExportParams)>,
+    client: ExportClient,
     format: Format,
     content_type: &'static str,
 ) -> Result<Response, Problem> {
     let Address { engine, params: (owner, ExportParams { after, dates, fields }) } = address;
+    let ExportClient { client, deadline, quota, lifetime, account } = client;
     let writer = Writer::new(engine.definition(), format).ok_or_else(|| {
         let item = &engine.definition().item;
         let (items, why) =

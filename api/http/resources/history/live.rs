@@ -16,20 +16,14 @@ use axum::response::Response;
 use pagebucket_engine::live::LiveStart;
 use pagebucket_model::domain::OwnerId;
 
-use self::answer::{LivePermit, answer};
+use self::answer::answer;
 use self::ids::EventIds;
 use self::params::LiveParams;
 use self::stream::{LiveStream, StreamClient, StreamPart};
 use crate::admission::context::Granted;
-use crate::admission::lifetime::Lifetime;
-use crate::answer::memory::Account;
 use crate::problem::{LiveProblems, Problem};
 use crate::request::params::Address;
 use crate::state::Api;
-
-/// What the handler of a live stream gets.
-type LiveArguments =
-    (State<Arc<Api>>, Address<(OwnerId, LiveParams)>, Granted, LivePermit, Lifetime, Account);
 
 /// Read {manyItems} live
 ///
@@ -56,12 +50,13 @@ type LiveArguments =
         LiveProblems,
     ),
 )]
-pub(crate) async fn live(asked: LiveArguments) -> Result<Response, Problem> {
-    let (State(api), address, Granted { deadline, quota }, LivePermit(permit), lifetime, account) = asked;
-    let Address { engine, params: (owner, LiveParams { start, resumed }) } = address;
-    let renewals = api.store.epoch_renewals();
+pub(crate) async fn live(
+    State(api): State<Arc<Api>>,
+    Address { engine, params: (owner, LiveParams { start, resumed }) }: Address<(OwnerId, LiveParams)>,
+    Granted { deadline, .. }: Granted,
+    client: StreamClient,
+) -> Result<Response, Problem> {
     let reader = engine.live().watch(owner, start, deadline).await?;
     let part = StreamPart { reader: Ok(reader), at_end: start == LiveStart::End };
-    let client = StreamClient { quota, lifetime, account, permit, renewals };
     Ok(answer(LiveStream::of_histories(vec![part], EventIds::One, &api, client), resumed))
 }

@@ -30,9 +30,6 @@ const MOST_VIEWS: usize = 1_000;
 /// Buckets of a preallocated hour.
 const MINUTES: usize = 60;
 
-/// What the handlers get.
-type WriteArguments = (State<Arc<Api>>, Granted, Request);
-
 /// Count page views
 ///
 /// Counts one or more views of one page. The answer is 204 when they are counted durably, on a majority of
@@ -56,9 +53,9 @@ type WriteArguments = (State<Arc<Api>>, Granted, Request);
         CountProblems,
     ),
 )]
-pub(crate) async fn count(asked: WriteArguments) -> Result<StatusCode, Problem> {
+pub(crate) async fn count(State(api): State<Arc<Api>>, request: Request) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| parse_views(body, MOST_VIEWS, now).map_err(invalid);
-    count_body(asked, JSON, upload_below, parse).await
+    count_body(&api, request, JSON, upload_below, parse).await
 }
 
 /// Count an array of page views
@@ -83,9 +80,12 @@ pub(crate) async fn count(asked: WriteArguments) -> Result<StatusCode, Problem> 
         CountProblems,
     ),
 )]
-pub(crate) async fn count_batch(asked: WriteArguments) -> Result<StatusCode, Problem> {
+pub(crate) async fn count_batch(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| parse_view_batch(body, MOST_VIEWS, now).map_err(invalid);
-    count_body(asked, JSON, upload_beside, parse).await
+    count_body(&api, request, JSON, upload_beside, parse).await
 }
 
 fn invalid(error: DraftError) -> Problem {
@@ -109,21 +109,23 @@ fn invalid(error: DraftError) -> Problem {
         CountProblems,
     ),
 )]
-pub(crate) async fn upload(asked: WriteArguments) -> Result<StatusCode, Problem> {
+pub(crate) async fn upload(State(api): State<Arc<Api>>, request: Request) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| {
         parse_views_by_line(body, now)
             .map_err(|faults| Problem::invalid_body(ProblemKind::InvalidPageView, &faults))
     };
-    count_body(asked, NDJSON, |_| String::new(), parse).await
+    count_body(&api, request, NDJSON, |_| String::new(), parse).await
 }
 
 /// Counts the views of a body of this media type. `advice` may say where to send others.
 async fn count_body(
-    (State(api), Granted { deadline, quota }, request): WriteArguments,
+    api: &Api,
+    request: Request,
     media_type: &str,
     advice: fn(&Uri) -> String,
     parse: impl FnOnce(&[u8], Instant) -> Result<Vec<PageView>, Problem>,
 ) -> Result<StatusCode, Problem> {
+    let Granted { deadline, quota } = Granted::of(request.extensions());
     let (parts, body) = request.into_parts();
     let mut reader = ParameterReader::of(&parts);
     if parts.headers.contains_key(IDEMPOTENCY_KEY) {
@@ -174,9 +176,10 @@ async fn count_body(
     ),
 )]
 pub(crate) async fn preallocate(
-    asked: WriteArguments,
+    State(api): State<Arc<Api>>,
+    request: Request,
 ) -> Result<(StatusCode, Json<PreallocatedView>), Problem> {
-    let (State(api), Granted { deadline, quota }, request) = asked;
+    let Granted { deadline, quota } = Granted::of(request.extensions());
     let (parts, body) = request.into_parts();
     ParameterReader::of(&parts).finish()?;
     expect(&parts.headers, JSON, String::new)?;

@@ -9,12 +9,10 @@ use pagebucket_engine::live::{FollowError, LogPlace};
 use serde_json::json;
 use utoipa::openapi::path::Parameter;
 
-use super::answer::{LivePermit, answer};
+use super::answer::answer;
 use super::params::{last_event, last_event_documented, last_event_parameter};
 use super::stream::{LiveStream, StreamClient};
 use crate::admission::context::Granted;
-use crate::admission::lifetime::Lifetime;
-use crate::answer::memory::Account;
 use crate::problem::{OwnersLiveProblems, ParameterFault, Problem, ProblemKind};
 use crate::request::params::{Address, ParameterReader, Params};
 use crate::state::Api;
@@ -45,9 +43,6 @@ impl Params for OwnersLiveParams {
     }
 }
 
-/// What the handler of a live stream of all owners gets.
-type OwnersArguments = (State<Arc<Api>>, Address<OwnersLiveParams>, Granted, LivePermit, Lifetime, Account);
-
 /// Read live which {manyOwners} have new {manyItems}
 ///
 /// Answers with Server-Sent Events. The `data` of an event lists {manyOwners} that have new {manyItems}, as
@@ -71,11 +66,12 @@ type OwnersArguments = (State<Arc<Api>>, Address<OwnersLiveParams>, Granted, Liv
         OwnersLiveProblems,
     ),
 )]
-pub(crate) async fn owners(asked: OwnersArguments) -> Result<Response, Problem> {
-    let (State(api), address, Granted { deadline, quota }, LivePermit(permit), lifetime, account) = asked;
-    let Address { engine, params: OwnersLiveParams { after } } = address;
-    let renewals = api.store.epoch_renewals();
-    let client = StreamClient { quota, lifetime, account, permit, renewals };
+pub(crate) async fn owners(
+    State(api): State<Arc<Api>>,
+    Address { engine, params: OwnersLiveParams { after } }: Address<OwnersLiveParams>,
+    Granted { deadline, .. }: Granted,
+    client: StreamClient,
+) -> Result<Response, Problem> {
     let resumed = after.is_some();
     let (parameter, place) = after.unzip();
     let reader = engine

@@ -15,15 +15,13 @@ use utoipa::IntoParams;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 
-use super::answer::{LivePermit, answer};
+use super::answer::answer;
 use super::ids::{EventIds, positions};
 use super::params::{last_event, last_event_documented};
 use super::stream::{LiveStream, StreamClient, StreamPart};
 use crate::admission::context::{Granted, Histories};
-use crate::admission::lifetime::Lifetime;
 use crate::admission::rate::Class;
 use crate::admission::watch::{WATCH, WatchedHistory};
-use crate::answer::memory::Account;
 use crate::problem::{Problem, ReadProblems};
 use crate::request::params::{ParameterReader, given, in_query};
 use crate::schemas::schema;
@@ -102,9 +100,6 @@ impl IntoParams for WatchList {
     }
 }
 
-/// What the handler of a live stream of several histories gets.
-type SeveralArguments = (State<Arc<Api>>, WatchList, Granted, LivePermit, Lifetime, Account);
-
 /// Read several histories live
 ///
 /// Answers with Server-Sent Events of up to 32 histories, as the stream of one history does for one. The data
@@ -127,16 +122,17 @@ type SeveralArguments = (State<Arc<Api>>, WatchList, Granted, LivePermit, Lifeti
         ReadProblems,
     ),
 )]
-pub(crate) async fn several(asked: SeveralArguments) -> Result<Response, Problem> {
-    let (State(api), list, Granted { deadline, quota }, LivePermit(permit), lifetime, account) = asked;
-    let WatchList { histories, resumed } = list;
-    let renewals = api.store.epoch_renewals();
+pub(crate) async fn several(
+    State(api): State<Arc<Api>>,
+    WatchList { histories, resumed }: WatchList,
+    Granted { deadline, .. }: Granted,
+    client: StreamClient,
+) -> Result<Response, Problem> {
     let ids = EventIds::of(histories.iter().map(|history| (history.name(), history.start.position())));
     let opened = stream::iter(histories).map(|history| open(history, deadline)).buffered(AT_ONCE);
     let parts: Vec<_> = opened.try_collect().await?;
     // The stream itself is one unit of its class.
-    quota.owe_of(Class::Reads, parts.len() - 1);
-    let client = StreamClient { quota, lifetime, account, permit, renewals };
+    client.quota.owe_of(Class::Reads, parts.len() - 1);
     Ok(answer(LiveStream::of_histories(parts, ids, &api, client), resumed))
 }
 

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, unfold};
 use futures_util::{FutureExt, Stream, StreamExt};
@@ -25,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::{self, EndReason};
 use super::ids::EventIds;
+use crate::admission::context::RequestContext;
 use crate::admission::lifetime::Lifetime;
 use crate::admission::permits::LongPermit;
 use crate::admission::rate::{Class, ClientQuota};
@@ -52,6 +55,22 @@ pub(crate) struct StreamClient {
     pub permit: LongPermit,
     /// Changes when the database gets another epoch. It is of a time before the histories were read.
     pub renewals: watch::Receiver<u64>,
+}
+
+impl FromRequestParts<Arc<Api>> for StreamClient {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
+        let lifetime = Lifetime::of_request(parts, &api.gate, &api.clock);
+        let RequestContext { quota, connection, permit, .. } = RequestContext::of_mut(&mut parts.extensions);
+        Ok(Self {
+            quota: quota.clone(),
+            lifetime,
+            account: connection.account.clone(),
+            permit: permit.take().expect("admission gives each live stream a permit"),
+            renewals: api.store.epoch_renewals(),
+        })
+    }
 }
 
 /// A live stream. It ends when it is dropped, because a client may disconnect at any time.
