@@ -7,6 +7,7 @@ mod certificates;
 mod floods;
 mod harness;
 mod http2;
+mod patience;
 mod silence;
 mod tls;
 mod toy;

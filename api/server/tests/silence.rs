@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::certificates::{self, Files, trusting};
+use crate::harness::PATIENCE;
 use crate::toy::{Toy, secured, usual};
 use crate::wire::{closed, plain, secure};
 
@@ -69,9 +70,12 @@ async fn slow_heads_are_cut_off() {
         slow.spawn(async move {
             wire.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n").await.expect("to send");
             // A line of the head at a time, never all of it.
-            while wire.write_all(b"x-more: 1\r\n").await.is_ok() {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
+            let lines = async {
+                while wire.write_all(b"x-more: 1\r\n").await.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, lines).await.expect("an end in time");
         });
     }
     while !slow.is_empty() {

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 use futures_util::stream;
-use pagebucket_server::{CertificateFiles, Server, ServerConfig, reserve};
+use pagebucket_server::{CertificateFiles, ConnectionService, Server, ServerConfig, reserve};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
@@ -49,14 +49,19 @@ pub struct Toy {
 
 impl Toy {
     pub async fn start(config: ServerConfig) -> Self {
+        Self::serving(config, routes()).await
+    }
+
+    /// The same with another service for each connection.
+    pub async fn serving(config: ServerConfig, service: impl ConnectionService) -> Self {
         let socket = reserve(config.listen).expect("a free port");
         let server = Server::on(socket, config).await.expect("a server");
-        let (address, router) = (server.address(), routes());
+        let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let stopped = async {
             stopped.await.ok();
         };
-        let serving = tokio::spawn(server.serve(move |_| router.clone(), stopped, async {}));
+        let serving = tokio::spawn(server.serve(move |_| service.clone(), stopped, async {}));
         Self { address, stop: Some(stop), serving }
     }
 
@@ -79,7 +84,8 @@ impl Toy {
     }
 }
 
-fn routes() -> Router {
+/// What it serves.
+pub fn routes() -> Router {
     let place = Arc::new(Semaphore::new(1));
     Router::new()
         .route("/", get(async || "here"))
