@@ -22,14 +22,14 @@ help: ## list the targets
 run: ## find or fetch a mongod, build, and serve on http://127.0.0.1:8080/ (ARGS: more flags for `pagebucket serve`)
 	[ -n "$${MONGODB_URI:-}" ] || { MONGOD=$$(scripts/fetch-mongod); export MONGOD; }; exec cargo run --profile $(PROFILE) --locked -- serve $(ARGS)
 
-test: ## set up what the tests need, and run them all (ARGS: more arguments for `cargo test`)
+test: ## set up what the tests need, and run them all (ARGS: more arguments for `cargo nextest run`)
 	scripts/test $(ARGS)
 
 test-fast: ## run the unit tests and the tests of HTTP on a mongod, without containers, Node.js, Python's tools and a browser (ARGS as above)
-	export MONGOD=$${MONGOD:-$$(scripts/fetch-mongod)} TEST_SHARE=http; unset MONGO_IMAGE; exec cargo test --workspace --locked --tests $(ARGS)
+	scripts/test fast $(ARGS)
 
 test-long: ## run all tests with ten times the faults, random appends and items (ARGS as above)
-	TEST_LONG=1 scripts/test $(ARGS)
+	TEST_LONG=1 NEXTEST_PROFILE=long scripts/test $(ARGS)
 
 test-clients: ## test the clients for TypeScript and Python, the explorer, alerts, and clients that generators make (needs Node.js; PAGEBUCKET: test this program)
 	scripts/test-clients

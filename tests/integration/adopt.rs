@@ -16,8 +16,6 @@ use tokio::process::Command;
 use crate::commands::program::{Ended, Place, run};
 use crate::harness::{Mongod, Setup, Stored, TRADES, stored};
 
-crate::harness::named!("adopt");
-
 /// The collection that the tests adopt, in the database of the histories.
 const OLD: &str = "old";
 

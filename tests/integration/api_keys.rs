@@ -15,7 +15,7 @@ use pagebucket_http::auth::Refusal;
 use pagebucket_http::auth::keys::{ApiKey, Keys};
 use pagebucket_model::domain::{AllowedOwners, Clock, Instant, OwnerType, Scope, Scopes};
 
-use crate::harness::{Harm, PATIENCE, Proxy, Setup, Way, eventually, shared, test};
+use crate::harness::{Harm, PATIENCE, Proxy, Setup, Way, eventually, shared};
 
 /// Ten seconds before an hour ends: 2026-11-22T15:59:50Z.
 const START: i64 = 1_795_363_190_000;
@@ -129,7 +129,7 @@ fn record(name: &str) -> KeyRecord {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_lives_until_it_is_revoked() {
     let time = Time::new();
     let (one, other) = {
@@ -176,7 +176,7 @@ async fn a_key_lives_until_it_is_revoked() {
     assert!(one.keys.remembered(key.expose()).is_none());
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_expires_at_its_time() {
     let time = Time::new();
     let instance = Instance::new(&time).await;
@@ -200,7 +200,7 @@ fn is_refused(refusal: &Refusal, why: &str, client: Option<&str>) -> bool {
     matches!(refusal, Refusal::Invalid(words, name) if *words == format!("The API key {why}.") && name.as_deref() == client)
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn whose_histories_a_key_reaches() {
     let time = Time::new();
     let instance = Instance::new(&time).await;
@@ -216,7 +216,7 @@ async fn whose_histories_a_key_reaches() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_name_belongs_to_one_key() {
     let time = Time::new();
     let instance = Instance::new(&time).await;
@@ -238,7 +238,7 @@ async fn a_name_belongs_to_one_key() {
     assert_eq!(names, ["Backend", "backend"]);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn unknown_keys_are_asked_for_once_in_five_seconds() {
     let time = Time::new();
     let instance = Instance::new(&time).await;
@@ -261,7 +261,7 @@ async fn unknown_keys_are_asked_for_once_in_five_seconds() {
     instance.keys.principal(key.expose(), soon()).await.expect("a valid key");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_looked_up_once_at_a_time() {
     let time = Time::new();
     let proxy = Proxy::before(shared().await).await;
@@ -281,7 +281,7 @@ async fn a_key_is_looked_up_once_at_a_time() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_unknown_keys_takes_few_connections() {
     let time = Time::new();
     let proxy = Proxy::before(shared().await).await;
@@ -303,7 +303,7 @@ async fn a_flood_of_unknown_keys_takes_few_connections() {
     assert_eq!(instance.sent("find"), 500);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_away_is_no_refusal() {
     for harm in [Harm::Cut, Harm::Hold] {
         let time = Time::new();
@@ -361,7 +361,7 @@ async fn a_database_that_is_away_is_no_refusal() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_last_use_is_noted_once_an_hour() {
     let time = Time::new();
     let one = Instance::new(&time).await;
@@ -417,7 +417,7 @@ fn sound(name: &str, first: u8) -> Document {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_corrupt_record_can_be_written() {
     let instance = Instance::new(&Time::new()).await;
     let keys = instance.database().await.collection::<Document>("api_keys");
@@ -492,7 +492,7 @@ async fn no_corrupt_record_can_be_written() {
     assert_eq!(all[0].owners.as_ref().map(Vec::len), Some(5));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn api_keys_without_a_guard_are_refused() {
     let instance = Instance::new(&Time::new()).await;
     let database = instance.database().await;

@@ -6,9 +6,7 @@ use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::harness::{
-    ALL, Client, History, INVALID_ITEM, NOTES, SMALL, Service, TOTAL, shared, test, test_over,
-};
+use crate::harness::{Client, History, INVALID_ITEM, Service, TOTAL, shared, test_over};
 
 const WRITERS: u64 = 64;
 const EACH: u64 = 20;
@@ -55,14 +53,14 @@ async fn check(service: &Service, acknowledged: &[(u64, u64)]) {
     assert_eq!((&totals[TOTAL], &totals["totalPages"]), (&json!(1280), &json!(pages)));
 }
 
-#[test_over(ALL)]
+test_over!(sixty_four_writers_to_one_owner, ALL);
 async fn sixty_four_writers_to_one_owner(history: &'static History) {
     let service = Service::of(history).await;
     let acknowledged = race(std::slice::from_ref(&service.client)).await;
     check(&service, &acknowledged).await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(sixty_four_writers_through_two_instances, NOTES);
 async fn sixty_four_writers_through_two_instances(history: &'static History) {
     let first = Service::of(history).await;
     let second = first.sibling(shared().await).await;
@@ -71,7 +69,7 @@ async fn sixty_four_writers_through_two_instances(history: &'static History) {
 }
 
 /// The control: the manual's own statement, in a burst of one second, on the same server.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_manuals_statement_loses_trades() {
     let service = Service::start().await;
     let manual = service.database.collection::<Document>("manual");
@@ -100,8 +98,8 @@ async fn the_manuals_statement_loses_trades() {
     assert!(lost > 1000, "the control shows what the pattern loses: {lost}");
 }
 
+test_over!(a_batch_is_an_append_of_an_array, NOTES);
 /// The address of arrays takes what the address of an append takes, one item aside.
-#[test_over(&[NOTES])]
 async fn a_batch_is_an_append_of_an_array(history: &'static History) {
     let service = Service::of(history).await;
     let (client, batch) = (&service.client, history.at(7, "/batch"));
@@ -138,7 +136,7 @@ async fn a_batch_is_an_append_of_an_array(history: &'static History) {
     service.stored(7).await.holds_exactly(1..=count as i64 + 1);
 }
 
-#[test_over(ALL)]
+test_over!(arrays_keep_their_order_among_racing_writers, ALL);
 async fn arrays_keep_their_order_among_racing_writers(history: &'static History) {
     // Over three pages and more.
     let each = history.pages(3.7);
@@ -166,8 +164,8 @@ async fn arrays_keep_their_order_among_racing_writers(history: &'static History)
     }
 }
 
+test_over!(bucket_order_is_page_order, SMALL);
 /// Across 9 and 10 digits, negative seconds, and five pages in one second.
-#[test_over(SMALL)]
 async fn bucket_order_is_page_order(history: &'static History) {
     let service = Service::of(history).await;
     let dates = [
@@ -203,8 +201,8 @@ async fn bucket_order_is_page_order(history: &'static History) {
     }
 }
 
+test_over!(owners_do_not_see_each_other, SMALL);
 /// Owners whose ids begin alike, or differ in case.
-#[test_over(SMALL)]
 async fn owners_do_not_see_each_other(history: &'static History) {
     const OWNERS: [u64; 5] = [1, 2, 11, 12, 123];
     let service = Service::of(history).await;

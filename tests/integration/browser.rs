@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, timeout};
 
 use crate::harness::tokens::{EVERYTHING, Issuer, claims};
-use crate::harness::{PATIENCE, Service, Setup, shared, skip, test};
+use crate::harness::{PATIENCE, Service, Setup, shared, skip};
 use crate::readme::the_session_is_as_printed;
 
 /// Notes what the policy of a page refuses, from before the page's first byte.
@@ -171,7 +171,7 @@ async fn services() -> [Service; 2] {
     [Service::start().await, setup.start().await]
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn swagger_ui_shows_every_operation() {
     for service in services().await {
         shows_every_operation(&service).await;
@@ -202,7 +202,7 @@ async fn shows_every_operation(service: &Service) {
 
 /// As a newcomer does it after README's session, from the top of the page, without filling in anything: each
 /// answer says something, and no click deletes.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_operation_is_tried_out_as_it_is_shown() {
     let mut setup = Setup::on(shared().await);
     setup.gate = Gate::unguarded();
@@ -259,7 +259,7 @@ async fn erases_nothing(browser: &mut Browser, operation: &str) {
     browser.answered(operation, 403).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_tried_out_with_a_token() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
@@ -282,7 +282,7 @@ async fn a_request_is_tried_out_with_a_token() {
     browser.expect_nothing_refused().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_first_page_names_its_own_address() {
     let [service, examples] = services().await;
     let Some(mut browser) = Browser::open(&examples.client.url("/")).await else { return };
@@ -304,7 +304,7 @@ async fn the_first_page_names_its_own_address() {
     browser.expect_nothing_refused().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_problem_has_its_place() {
     let service = Service::start().await;
     let Some(mut browser) = Browser::open(&service.client.url("/problems#misdirected-request")).await else {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{Answer, Service, Setup, shared, test, trade};
+use crate::harness::{Answer, Service, Setup, shared, trade};
 
 const FULL: [&str; 6] = [
     "/v1/customers/1/trades/pages/2",
@@ -41,7 +41,7 @@ async fn with(service: &Service, path: &str, headers: &[(&'static str, &str)]) -
     service.client.send(Method::GET, path, add).await
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_page_is_kept_for_ever() {
     for (public, control) in
         [(false, "private, max-age=31536000, immutable"), (true, "public, max-age=31536000, immutable")]
@@ -73,7 +73,7 @@ async fn tags(service: &Service, paths: &[&str]) -> Vec<String> {
     tags
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_rest_is_asked_for_anew() {
     let service = filled(Setup::on(shared().await)).await;
     let before = tags(&service, &CHANGING).await;
@@ -125,7 +125,7 @@ fn taken(seen: &Mutex<Vec<String>>) -> Vec<String> {
     std::mem::take(&mut seen.lock().expect("no test panics here"))
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_known_full_page_costs_the_database_nothing() {
     let (service, seen) = observed().await;
     // Tags are made of numbers alone: those of pages that this instance never read are known to it.
@@ -153,7 +153,7 @@ async fn a_known_full_page_costs_the_database_nothing() {
     assert_eq!(other.status, 200, "another page's tag");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_known_listing_costs_one_look_at_the_tail() {
     let (service, seen) = observed().await;
     for path in &CHANGING[..6] {
@@ -164,7 +164,7 @@ async fn a_known_listing_costs_one_look_at_the_tail() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn compressed_bodies_have_weak_tags() {
     let service = filled(Setup::on(shared().await)).await;
     for path in FULL.iter().chain(&CHANGING) {
@@ -182,7 +182,7 @@ async fn compressed_bodies_have_weak_tags() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_malformed_is_ignored() {
     let service = filled(Setup::on(shared().await)).await;
     for path in [FULL[0], CHANGING[1]] {
@@ -213,7 +213,7 @@ async fn what_is_malformed_is_ignored() {
     stored.await.expect(201);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_star_needs_something_there() {
     let service = filled(Setup::on(shared().await)).await;
     for path in FULL.iter().chain(&CHANGING) {
@@ -228,7 +228,7 @@ async fn a_star_needs_something_there() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn head_is_as_get() {
     let service = filled(Setup::on(shared().await)).await;
     for path in FULL.iter().chain(&CHANGING) {
@@ -245,7 +245,7 @@ async fn head_is_as_get() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn errors_are_not_kept() {
     let service = filled(Setup::on(shared().await)).await;
     for path in [
@@ -261,7 +261,7 @@ async fn errors_are_not_kept() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn tags_are_of_one_database() {
     let service = filled(Setup::on(shared().await)).await;
     let other = filled(Setup::on(shared().await)).await;
@@ -276,7 +276,7 @@ async fn tags_are_of_one_database() {
     assert_eq!(tags(&sibling, &all).await, ours);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_taken_is_not_sent() {
     let service = filled(Setup::on(shared().await)).await;
     for path in FULL.iter().chain(&CHANGING) {
@@ -307,7 +307,7 @@ async fn what_cannot_be_taken_is_not_sent() {
     assert_eq!(service.client.total(1).await, 25);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn timings_are_told() {
     let service = filled(Setup::on(shared().await)).await;
     for path in FULL.iter().chain(&CHANGING) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::harness::History;
-use crate::harness::{NOTES, Service, Setup, shared, test, test_over};
+use crate::harness::{Service, Setup, shared, test_over};
 
 /// Bytes, as a browser gets them, of all that a program reads before it shows something.
 const MOST: usize = 20_000;
@@ -63,7 +63,7 @@ async fn size(service: &Service, path: &str) -> usize {
     answer.body.len()
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn it_is_short_whatever_the_definitions() {
     for count in [5, 30] {
         let definitions = Definitions::of(count);
@@ -89,7 +89,7 @@ async fn it_is_short_whatever_the_definitions() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn it_says_of_trades_what_the_definition_says() {
     let service = Service::start().await;
     let all = service.client.get("/histories.json").await;
@@ -118,8 +118,8 @@ async fn it_says_of_trades_what_the_definition_says() {
     service.client.get("/histories/none.json").await.problem(404, "not-found");
 }
 
+test_over!(its_schemas_stand_alone, NOTES);
 /// Also where they refer to schemas of their own.
-#[test_over(&[NOTES])]
 async fn its_schemas_stand_alone(history: &'static History) {
     let service = Service::of(history).await;
     for listed in

@@ -20,5 +20,3 @@ mod signals;
 mod tail;
 mod terminal;
 mod verify;
-
-crate::harness::named!("commands");

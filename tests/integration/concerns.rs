@@ -8,7 +8,7 @@ use mongodb::bson::Document;
 use pagebucket_model::domain::ReadPreference;
 use serde_json::json;
 
-use crate::harness::{Client, History, Service, Setup, TRADES, shared, test_over};
+use crate::harness::{Client, History, Service, Setup, shared, test_over};
 use crate::uploads::{upload, upload_with};
 
 type Seen = Arc<Mutex<Vec<(String, Document)>>>;
@@ -35,7 +35,7 @@ async fn instance(
     setup.start().await
 }
 
-#[test_over(&[TRADES])]
+test_over!(every_command_is_at_majority, TRADES);
 async fn every_command_is_at_majority(history: &'static History) {
     let seen = Seen::default();
     let one = instance(history, None, ReadPreference::Primary, &seen).await;

@@ -14,8 +14,6 @@ pub mod wire;
 
 use pagebucket::config::TlsArgs;
 
-crate::harness::named!("connections");
-
 /// The flags of these files.
 fn tls_args(files: &certificates::Files) -> TlsArgs {
     TlsArgs { tls_cert: Some(files.certificate()), tls_key: Some(files.key()) }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::harness::tokens::{EVERYTHING, Issuer, claims, gate, now, owners_claim};
-use crate::harness::{Service, Setup, TOTAL, shared, skip, test, trade, trade_at};
+use crate::harness::{Service, Setup, TOTAL, shared, skip, trade, trade_at};
 
 const EXAMPLES: &str = "examples/histories";
 
@@ -29,7 +29,7 @@ fn in_checkout(path: &str) -> PathBuf {
 const VERSIONS: [(&str, Version); 2] = [("openapi.json", Version::V3_1), ("openapi-3.0.json", Version::V3_0)];
 
 #[test]
-async fn documents_are_as_checked_in() {
+fn documents_are_as_checked_in() {
     for (name, version) in VERSIONS {
         let checked_in = std::fs::read_to_string(in_checkout("openapi").join(name)).expect(name);
         let document = document(&Definitions::built_in(), version);
@@ -41,7 +41,7 @@ async fn documents_are_as_checked_in() {
 
 /// The documents in `openapi/` are of all that a server may do. A served one says nothing of what its server
 /// does not do.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn served_documents_say_what_their_server_does() {
     let allowing = Setup::on(shared().await);
     let mut closed = Setup::on(shared().await);
@@ -94,7 +94,7 @@ fn written_documents(histories: &[&str]) -> (Scratch, Vec<PathBuf>) {
     (directory, files)
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn documents_are_valid() {
     let Some(validator) = tool("OPENAPI_SPEC_VALIDATOR", "validation of the OpenAPI documents") else {
         return;
@@ -105,7 +105,7 @@ async fn documents_are_valid() {
 }
 
 /// Neither judge needs a network, and neither may use one.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn redocly_and_spectral_find_nothing() {
     let Some(packages) = tool("OPENAPI_JUDGES", "redocly and spectral") else { return };
     let (_directory, files) = written_documents(&[EXAMPLES]);
@@ -149,7 +149,7 @@ async fn guarded(mut setup: Setup, collections: &[&str]) -> (Service, String) {
     (service, token)
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn schemathesis_passes() {
     let mut setup = Setup::on(shared().await);
     // A live stream ends when it has begun.
@@ -169,7 +169,7 @@ async fn schemathesis_passes() {
 }
 
 /// Without authentication, as most try it first: the document says nothing of tokens.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn schemathesis_passes_on_the_examples() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(in_checkout(EXAMPLES));

@@ -12,9 +12,7 @@ use mongodb::bson::{Document, doc};
 use pagebucket_engine::internal::MOST_SKIPPED;
 use serde_json::json;
 
-use crate::harness::{
-    ALL, History, READINGS, SMALL, Service, Setup, amount, eventually, fill, shared, test, test_over, trade,
-};
+use crate::harness::{History, Service, Setup, amount, eventually, fill, shared, test_over, trade};
 
 /// Far more than a statement may examine. Counts are the same for more.
 fn many_pages() -> u64 {
@@ -51,8 +49,8 @@ pub fn sum(seen: &[Document], counter: &str) -> i64 {
     seen.iter().map(value).sum()
 }
 
+test_over!(an_append_behind_many_pages, SMALL);
 /// At most 2 keys and 2 documents in all its statements: into a full tail, and into one with room.
-#[test_over(SMALL)]
 async fn an_append_behind_many_pages(history: &'static History) {
     let (service, pages) = (Service::of(history).await, many_pages());
     fill(&service.database, history, 1, pages, history.page_size).await;
@@ -72,9 +70,9 @@ async fn an_append_behind_many_pages(history: &'static History) {
     assert_eq!(service.stored(1).await.ids.len() as u64, pages + 1);
 }
 
+test_over!(any_page_of_many, SMALL);
 /// Whatever its number. Besides its own bucket a page examines at most 2 keys and 2 documents; one that is
 /// so near an end that it is reached by skipping, so many documents more. Nothing is remembered here.
-#[test_over(SMALL)]
 async fn any_page_of_many(history: &'static History) {
     let service = without_memory(history).await;
     let (near, all) = (MOST_SKIPPED, many_pages());
@@ -114,8 +112,8 @@ async fn without_memory(history: &'static History) -> Service {
     service
 }
 
+test_over!(any_window_of_many_pages, SMALL);
 /// The tail, and of the rest only the buckets that hold what is shown.
-#[test_over(SMALL)]
 async fn any_window_of_many_pages(history: &'static History) {
     let service = without_memory(history).await;
     let (size, total) = (history.page_size, many_pages() * history.page_size);
@@ -168,9 +166,9 @@ async fn any_window_of_many_pages(history: &'static History) {
     }
 }
 
+test_over!(any_offset_of_many, READINGS);
 /// A seek, not a skip over the items before it: the last of a hundred thousand items, in a long run of a
 /// million, cost what the first ones do.
-#[test_over(&[READINGS])]
 async fn any_offset_of_many(history: &'static History) {
     let total = amount(100_000, 1_000_000);
     let mut setup = Setup::on(shared().await).of(history);
@@ -204,7 +202,7 @@ async fn any_offset_of_many(history: &'static History) {
 }
 
 /// The tiles of its span, however many the history has, and those of others.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_summary_of_a_history_of_many_tiles() {
     const TILES: i64 = 20;
     let setup = Setup { house_every: Duration::from_secs(3_600), ..Setup::on(shared().await) };
@@ -254,7 +252,7 @@ async fn a_summary_of_a_history_of_many_tiles() {
 }
 
 /// Two documents for each record: those of other keys lie between them.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_repeat_of_many_keys() {
     let service = Service::start().await;
     let client = &service.client;
@@ -282,8 +280,8 @@ async fn a_repeat_of_many_keys() {
     }
 }
 
+test_over!(every_statement_names_its_owner, ALL);
 /// The owner by equality or `$in`, in every find, aggregate and update on the history's collection.
-#[test_over(ALL)]
 async fn every_statement_names_its_owner(history: &'static History) {
     let seen = Arc::new(Mutex::new(Vec::<(String, Document)>::new()));
     let watch = Arc::clone(&seen);

@@ -8,7 +8,7 @@ use mongodb::bson::doc;
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{History, NOTES, SMALL, Service, TOTAL, fill, spawn, test, test_over, trade};
+use crate::harness::{History, Service, TOTAL, fill, spawn, test_over, trade};
 
 const GREATEST: u64 = (1 << 53) - 1;
 
@@ -37,7 +37,7 @@ async fn walk(service: &Service, first: &str) -> Vec<Vec<(Value, u64, u64)>> {
     pages
 }
 
-#[test_over(SMALL)]
+test_over!(all_of_them_in_order, SMALL);
 async fn all_of_them_in_order(history: &'static History) {
     let service = Service::of(history).await;
     let all = history.owners_path();
@@ -68,9 +68,9 @@ async fn all_of_them_in_order(history: &'static History) {
     }
 }
 
+test_over!(the_cost_is_that_of_the_page, SMALL);
 /// Two keys an owner shown to find it, and one key and one document for its tail, and two more keys to
 /// know whether there is another: whatever else there is.
-#[test_over(SMALL)]
 async fn the_cost_is_that_of_the_page(history: &'static History) {
     let service = Service::of(history).await;
     for owner in [5, 3_000, 1, GREATEST, 70] {
@@ -102,7 +102,7 @@ async fn the_cost_is_that_of_the_page(history: &'static History) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_greatest_id_there_is() {
     let service = Service::start().await;
     service.client.append(GREATEST, &trade(1)).await.expect(201);
@@ -111,7 +111,7 @@ async fn the_greatest_id_there_is() {
     assert_eq!(pages, [[(json!(GREATEST - 1), 1, 1)], [(json!(GREATEST), 1, 1)]]);
 }
 
-#[test_over(SMALL)]
+test_over!(new_ones_do_not_disturb_a_walk, SMALL);
 async fn new_ones_do_not_disturb_a_walk(history: &'static History) {
     let service = Service::of(history).await;
     let own: Vec<u64> = (1..=60).map(|n| n * 10).collect();
@@ -141,7 +141,7 @@ async fn new_ones_do_not_disturb_a_walk(history: &'static History) {
     writer.await.expect("every append is stored");
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_corrupt_tail_is_told, NOTES);
 async fn a_corrupt_tail_is_told(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append(1, &history.item(1)).await.expect(201);
@@ -155,7 +155,7 @@ async fn a_corrupt_tail_is_told(history: &'static History) {
     assert_eq!(others["items"], json!([]));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn bad_parameters() {
     let service = Service::start().await;
     for (query, parameter) in [

@@ -4,7 +4,7 @@ use mongodb::bson::{DateTime, Document};
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{ALL, Client, History, NOTES, SMALL, Service, TOTAL, amount, spawn, test, test_over};
+use crate::harness::{Client, History, Service, TOTAL, amount, spawn, test_over};
 
 const DAY: i64 = 86_400_000;
 /// 2004-01-01T00:00:00Z
@@ -39,7 +39,7 @@ impl Chance {
     }
 }
 
-#[test_over(ALL)]
+test_over!(a_span_is_half_open, ALL);
 async fn a_span_is_half_open(history: &'static History) {
     let service = Service::of(history).await;
     // At most as many as one window shows.
@@ -78,8 +78,8 @@ async fn a_span_is_half_open(history: &'static History) {
     assert_eq!(unknown["items"], json!([]));
 }
 
+test_over!(any_window_of_any_span, ALL);
 /// Against the same done by hand on the list of dates.
-#[test_over(ALL)]
 async fn any_window_of_any_span(history: &'static History) {
     let service = Service::of(history).await;
     let mut chance = Chance(7);
@@ -142,7 +142,7 @@ async fn walk(client: &Client, path: &str, limit: usize) -> (Vec<u64>, String) {
     }
 }
 
-#[test_over(ALL)]
+test_over!(walks_lead_through_the_span, ALL);
 async fn walks_lead_through_the_span(history: &'static History) {
     let service = Service::of(history).await;
     let total = history.pages(23.0);
@@ -180,7 +180,7 @@ async fn walks_lead_through_the_span(history: &'static History) {
     assert_eq!(history.seqs(&after), there);
 }
 
-#[test_over(&[NOTES])]
+test_over!(offsets_are_normalised, NOTES);
 async fn offsets_are_normalised(history: &'static History) {
     let service = Service::of(history).await;
     append(&service.client, 1, 1, &[START - 1, START, START + DAY - 1, START + DAY]).await;
@@ -202,7 +202,7 @@ async fn offsets_are_normalised(history: &'static History) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_span_is_refused() {
     let service = Service::start().await;
     append(&service.client, 1, 1, &[START]).await;
@@ -243,8 +243,8 @@ async fn what_is_no_span_is_refused() {
     assert_eq!(empty["items"], json!([]));
 }
 
+test_over!(a_walk_beside_a_writer, SMALL);
 /// Half of what is written is of the span; every one of these is seen once.
-#[test_over(SMALL)]
 async fn a_walk_beside_a_writer(history: &'static History) {
     const ITEMS: u64 = 2_000;
     let service = Service::of(history).await;
@@ -297,9 +297,9 @@ async fn fill(service: &Service, owner: u64, dates: &[i64]) {
     }
 }
 
+test_over!(what_a_span_examines, SMALL);
 /// One item an hour, on a thousand pages, in a long run on ten thousand: in order, each up to 500 hours late,
 /// and in any order.
-#[test_over(SMALL)]
 async fn what_a_span_examines(history: &'static History) {
     const HOUR: i64 = DAY / 24;
     let service = Service::of(history).await;

@@ -15,8 +15,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::commands::program::{Place, run};
 use crate::harness::{
-    Answer, History, NOTES, PATIENCE, Service, Setup, TOTAL, TRADES, engine, eventually, fill, shared, test,
-    test_over,
+    Answer, History, PATIENCE, Service, Setup, TOTAL, TRADES, engine, eventually, fill, shared, test_over,
 };
 
 /// One whose instances rely on nothing for long.
@@ -67,7 +66,7 @@ fn is_retired(history: &History, answer: &Answer) {
     assert!(answer.headers.get("etag").is_none(), "{answer:?}");
 }
 
-#[test_over(&[TRADES, NOTES])]
+test_over!(a_history_without_its_beginning_says_where_it_begins, TRADES, NOTES);
 async fn a_history_without_its_beginning_says_where_it_begins(history: &'static History) {
     let service = retired(history).await;
     let client = &service.client;
@@ -163,7 +162,7 @@ async fn a_history_without_its_beginning_says_where_it_begins(history: &'static 
     assert_eq!(client.get(&history.path(2)).await.expect(200)["firstSeq"], Value::Null);
 }
 
-#[test_over(&[TRADES, NOTES])]
+test_over!(walks_begin_with_the_first_item_that_is_there, TRADES, NOTES);
 async fn walks_begin_with_the_first_item_that_is_there(history: &'static History) {
     let service = retired(history).await;
     let expected: Vec<u64> = (history.pages(3.0) + 1..=history.pages(4.5)).collect();
@@ -197,7 +196,7 @@ async fn walks_begin_with_the_first_item_that_is_there(history: &'static History
     }
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_history_keeps_as_many_pages_as_its_flag_says, NOTES);
 async fn a_history_keeps_as_many_pages_as_its_flag_says(history: &'static History) {
     let service = keeping(shared().await, history, 2).start().await;
     let kept = async || {
@@ -215,7 +214,7 @@ async fn a_history_keeps_as_many_pages_as_its_flag_says(history: &'static Histor
     }
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_history_keeps_pages_for_as_many_days_as_its_flag_says, NOTES);
 async fn a_history_keeps_pages_for_as_many_days_as_its_flag_says(history: &'static History) {
     let mut setup = setup(shared().await, history);
     let most = NonZeroU32::new(365).expect("days");
@@ -276,7 +275,7 @@ async fn left_of(service: &Service, owner: u64) -> Vec<(String, Document)> {
     left
 }
 
-#[test_over(&[TRADES, NOTES])]
+test_over!(an_erased_owner_is_410_on_every_instance, TRADES, NOTES);
 async fn an_erased_owner_is_410_on_every_instance(history: &'static History) {
     let mongod = shared().await;
     let one = setup(mongod, history).start().await;
@@ -335,8 +334,8 @@ async fn an_erased_owner_is_410_on_every_instance(history: &'static History) {
     one.stored(2).await;
 }
 
+test_over!(an_owner_is_erased_while_clients_write_and_read, NOTES);
 /// On two instances. The neighbour, owner 2, notices nothing.
-#[test_over(&[NOTES])]
 async fn an_owner_is_erased_while_clients_write_and_read(history: &'static History) {
     let mongod = shared().await;
     let one = setup(mongod, history).start().await;
@@ -406,7 +405,7 @@ async fn an_owner_is_erased_while_clients_write_and_read(history: &'static Histo
     assert_eq!(left.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [history.name], "{left:?}");
 }
 
-#[test_over(&[TRADES, NOTES])]
+test_over!(a_reopened_history_goes_on, TRADES, NOTES);
 async fn a_reopened_history_goes_on(history: &'static History) {
     let setup = setup(shared().await, history);
     let store = setup.store().await;
@@ -455,7 +454,7 @@ async fn a_reopened_history_goes_on(history: &'static History) {
     assert_eq!(owners["items"].as_array().map(Vec::len), Some(1), "{owners}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_owner_that_never_existed_is_erased_all_the_same() {
     let mut setup = setup(shared().await, TRADES);
     // On a busy machine the first of the two would be swept before it is answered.
@@ -482,7 +481,7 @@ async fn an_owner_that_never_existed_is_erased_all_the_same() {
 
 /// Without authentication one request must not be enough: the owner would be gone until an operator reopens
 /// it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_authentication_no_client_erases() {
     let mut setup = setup(shared().await, TRADES);
     setup.gate = Gate::unguarded();
@@ -508,7 +507,7 @@ async fn without_authentication_no_client_erases() {
     delete(&allowing, 1).await.expect(200);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn uploads_for_many_leave_out_an_erased_owner() {
     let service = setup(shared().await, TRADES).start().await;
     service.client.append_all(1, 1..=3).await;
@@ -534,7 +533,7 @@ async fn uploads_for_many_leave_out_an_erased_owner() {
 
 /// The export waits for its reader, and meanwhile the rest of one history is retired and the next owner is
 /// erased.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_export_of_all_goes_on_past_what_is_deleted() {
     const PAGES: u64 = 4_000;
     let service = setup(shared().await, TRADES).start().await;
@@ -576,8 +575,8 @@ async fn an_export_of_all_goes_on_past_what_is_deleted() {
     assert_eq!((of(2).count(), of(3).count()), (0, 3));
 }
 
+test_over!(what_is_deleted_is_no_damage, TRADES, NOTES);
 /// `verify` knows what retirement and erasure leave, and finds a page that is left behind.
-#[test_over(&[TRADES, NOTES])]
 async fn what_is_deleted_is_no_damage(history: &'static History) {
     let service = retired(history).await;
     let place = Place::of_service(&service).await;
@@ -635,7 +634,7 @@ async fn what_is_deleted_is_no_damage(history: &'static History) {
 }
 
 /// Its page 1 is still there, and its tombstone already: the cursor must get past it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_list_goes_on_after_an_owner_that_is_being_erased() {
     let service = Service::start().await;
     for owner in 1..=4 {

@@ -11,9 +11,9 @@ use pagebucket_engine::model::definition::Definition;
 use pagebucket_engine::model::domain::{Clock, Cursor, Limit, Position, Seq, Window};
 use pagebucket_engine::{Capacity, Deadline, Store};
 
-use crate::harness::{Setup, shared, test};
+use crate::harness::{Setup, shared};
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_example_runs() {
     let connection = Setup::on(shared().await).connection;
     for _ in 0..2 {
@@ -21,7 +21,7 @@ async fn the_example_runs() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_window_is_read_across_pages() {
     let connection = Setup::on(shared().await).connection;
     let within = || Deadline::within(Duration::from_secs(60));

@@ -16,11 +16,9 @@ use mongodb::Client;
 use pagebucket_embedded::{Embedded, EmbeddedError, Options, Role};
 use tokio::time::{sleep, timeout};
 
-use crate::harness::{PATIENCE, mongod_on, skip, test};
+use crate::harness::{PATIENCE, mongod_on, skip};
 
-crate::harness::named!("embedded");
-
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn starts_in_an_empty_directory() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -40,7 +38,7 @@ pub async fn starts_in_an_empty_directory() {
     assert!(place.mongod_is_gone());
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn keeps_data_and_port_from_start_to_start() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -54,7 +52,7 @@ pub async fn keeps_data_and_port_from_start_to_start() {
     mongod.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn moves_when_its_port_is_taken() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -86,7 +84,7 @@ pub async fn moves_when_its_port_is_taken() {
     mongod.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn outlives_a_kill_of_mongod() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -107,7 +105,7 @@ pub async fn outlives_a_kill_of_mongod() {
     assert!(place.mongod_is_gone());
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn replaces_a_mongod_left_behind() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -124,7 +122,7 @@ pub async fn replaces_a_mongod_left_behind() {
     mongod.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn names_a_frozen_mongod_left_behind() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
@@ -141,7 +139,7 @@ pub async fn names_a_frozen_mongod_left_behind() {
     place.serve().await.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn finishes_what_a_killed_start_began() {
     let Some(place) = Place::new() else { return };
     // A dropped start kills its mongod. An empty directory is primary after some 500 ms, so that these
@@ -160,7 +158,7 @@ pub async fn finishes_what_a_killed_start_began() {
     mongod.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn refuses_a_second_server() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -181,7 +179,7 @@ pub async fn refuses_a_second_server() {
     mongod.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn lets_a_tool_join_a_server() {
     let Some(place) = Place::new() else { return };
     let server = place.serve().await;
@@ -206,7 +204,7 @@ pub async fn lets_a_tool_join_a_server() {
     assert!(place.mongod_is_gone());
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn refuses_anyone_beside_a_tool() {
     let Some(place) = Place::new() else { return };
     let tool = place.start(Role::Tool).await.expect("it starts one");
@@ -219,7 +217,7 @@ pub async fn refuses_anyone_beside_a_tool() {
     tool.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn dies_with_its_handle() {
     let Some(place) = Place::new() else { return };
     drop(place.serve().await);
@@ -233,7 +231,7 @@ pub async fn dies_with_its_handle() {
     .await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn ends_a_frozen_mongod_by_force() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -247,7 +245,7 @@ pub async fn ends_a_frozen_mongod_by_force() {
     mongod.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn tells_why_mongod_does_not_start() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
@@ -260,7 +258,7 @@ pub async fn tells_why_mongod_does_not_start() {
 }
 
 /// The sentence for none at all is a unit test, since PATH belongs to the whole process.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 pub async fn says_what_to_do_without_a_mongod() {
     let options = options("/nowhere/data".into(), "/nowhere/mongod".into());
     let error = pagebucket_embedded::start(&options, Role::Server).await.expect_err("there is none");

@@ -25,5 +25,3 @@ mod two_instances;
 mod w1;
 
 pub use api_process::ApiProcess;
-
-crate::harness::named!("exactly_once");

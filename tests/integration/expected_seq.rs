@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 
 use crate::faults::{fail, heal};
 use crate::harness::{
-    Answer, Client, Harm, History, Mongod, NOTES, Proxy, Service, Setup, TOTAL, TRADES, Way, shared,
-    test_over,
+    Answer, Client, Harm, History, Mongod, Proxy, Service, Setup, TOTAL, Way, shared, test_over,
 };
 use crate::uploads::upload;
 
@@ -59,7 +58,7 @@ fn unexpected(answer: &Answer) -> Value {
     problem
 }
 
-#[test_over(&[NOTES])]
+test_over!(one_of_thirty_two_succeeds, NOTES);
 async fn one_of_thirty_two_succeeds(history: &'static History) {
     let service = Service::of(history).await;
     let other = service.sibling(shared().await).await;
@@ -86,8 +85,8 @@ async fn one_of_thirty_two_succeeds(history: &'static History) {
     }
 }
 
+test_over!(those_that_succeed_among_others_are_where_they_expect, NOTES);
 /// Half of them beside appends that expect nothing.
-#[test_over(&[NOTES])]
 async fn those_that_succeed_among_others_are_where_they_expect(history: &'static History) {
     let service = Service::of(history).await;
     let other = service.sibling(shared().await).await;
@@ -117,8 +116,8 @@ async fn those_that_succeed_among_others_are_where_they_expect(history: &'static
     assert_eq!(service.stored(7).await.numbers.len(), stored);
 }
 
+test_over!(one_of_thirty_two_succeeds_whatever_is_lost, TRADES);
 /// Lost before the database applies it and after, as a command and as its answer; and the read of the tail.
-#[test_over(&[TRADES])]
 async fn one_of_thirty_two_succeeds_whatever_is_lost(history: &'static History) {
     let mongod = Mongod::failing().await;
     let proxy = Proxy::before(&mongod).await;
@@ -146,7 +145,7 @@ async fn one_of_thirty_two_succeeds_whatever_is_lost(history: &'static History) 
     mongod.remove().await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_refusal_is_not_remembered, NOTES);
 async fn a_refusal_is_not_remembered(history: &'static History) {
     let service = Service::of(history).await;
     let (client, item) = (&service.client, &history.item(1));
@@ -165,9 +164,9 @@ async fn a_refusal_is_not_remembered(history: &'static History) {
     service.stored(1).await.holds_exactly([10, 11, 1]);
 }
 
+test_over!(a_greater_total_than_was_read_is_confirmed, NOTES);
 /// A client may have seen what a new primary does not know yet that a majority has. So the primary makes sure
 /// that it is one.
-#[test_over(&[NOTES])]
 async fn a_greater_total_than_was_read_is_confirmed(history: &'static History) {
     let confirmed = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&confirmed);
@@ -189,7 +188,7 @@ async fn a_greater_total_than_was_read_is_confirmed(history: &'static History) {
     }
 }
 
-#[test_over(&[NOTES])]
+test_over!(bad_input, NOTES);
 async fn bad_input(history: &'static History) {
     let service = Service::of(history).await;
     let client = &service.client;

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use crate::commands::program::{Place, run};
 use crate::harness::{
-    ALL, Answer, Harm, History, Mongod, PATIENCE, Proxy, Service, Setup, TRADES, Way, eventually, fill,
-    shared, spawn, test, test_over, trade,
+    Answer, Harm, History, Mongod, PATIENCE, Proxy, Service, Setup, TRADES, Way, eventually, fill, shared,
+    spawn, test_over, trade,
 };
 
 fn path(query: &str) -> String {
@@ -64,7 +64,7 @@ async fn listed(service: &Service, query: &str) -> Vec<Value> {
     rows
 }
 
-#[test_over(ALL)]
+test_over!(rows_are_the_items_of_listings, ALL);
 async fn rows_are_the_items_of_listings(history: &'static History) {
     let service = Service::of(history).await;
     // Not in order of date; a span of time is on few pages or on all.
@@ -131,7 +131,7 @@ async fn rows_are_the_items_of_listings(history: &'static History) {
     }
 }
 
-#[test_over(ALL)]
+test_over!(fields_leave_out_the_others, ALL);
 async fn fields_leave_out_the_others(history: &'static History) {
     let service = Service::of(history).await;
     let items: Vec<Value> = (1..=history.pages(1.5)).map(|n| history.item(n)).collect();
@@ -163,7 +163,7 @@ async fn fields_leave_out_the_others(history: &'static History) {
 }
 
 /// They keep the order of columns, and what an item has not is left out.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn fields_as_they_are_written() {
     let service = Service::start().await;
     let mut priced = trade(2);
@@ -191,7 +191,7 @@ async fn fields_as_they_are_written() {
     assert_eq!(fields.expect("the parameter")["schema"]["items"]["enum"], names);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_format_has_an_address() {
     let service = Service::start().await;
     service.client.append(7, &trade(1)).await.expect(201);
@@ -219,7 +219,7 @@ async fn accepting(service: &Service, path: &str, accept: &str) -> Answer {
     service.client.send(reqwest::Method::GET, path, |request| request.header("accept", accept)).await
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn bad_parameters() {
     let service = Service::start().await;
     for (query, parameter) in [
@@ -242,7 +242,7 @@ async fn bad_parameters() {
     service.client.get("/v1/customers/0/trades/export.csv").await.problem(400, "invalid-parameter");
 }
 
-#[test_over(&[TRADES])]
+test_over!(it_is_of_the_moment_it_began, TRADES);
 async fn it_is_of_the_moment_it_began(history: &'static History) {
     let service = Service::of(history).await;
     // Far more than what is under way between the two sides.
@@ -289,7 +289,7 @@ async fn imported_it_gives_the_same(service: &Service, count: u64) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_import_of_odd_trades_gives_the_same_pages() {
     let service = Service::start().await;
     let odd = json!([
@@ -302,7 +302,7 @@ async fn an_import_of_odd_trades_gives_the_same_pages() {
     imported_it_gives_the_same(&service, 1).await;
 }
 
-#[test_over(ALL)]
+test_over!(an_import_of_it_gives_the_same_pages, ALL);
 async fn an_import_of_it_gives_the_same_pages(history: &'static History) {
     let service = Service::of(history).await;
     for (number, date) in [(1, "0000-01-01T00:00:00Z"), (2, "9999-12-31T23:59:59.999Z")] {
@@ -328,7 +328,7 @@ async fn decompressed(bytes: &[u8]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn compressed_it_does_not_wait_to_fill_a_block() {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -366,7 +366,7 @@ async fn compressed_it_does_not_wait_to_fill_a_block() {
     mongod.remove().await;
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_short_outage_is_waited_for, TRADES);
 async fn a_short_outage_is_waited_for(history: &'static History) {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).of(history).start().await;
@@ -386,8 +386,8 @@ async fn a_short_outage_is_waited_for(history: &'static History) {
     mongod.remove().await;
 }
 
+test_over!(it_breaks_off_with_an_error_and_can_go_on, TRADES);
 /// Whatever came is whole up to some row; then there is an error, not an end; behind that row it goes on.
-#[test_over(&[TRADES])]
 async fn it_breaks_off_with_an_error_and_can_go_on(history: &'static History) {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).of(history).start().await;
@@ -426,7 +426,7 @@ async fn it_breaks_off_with_an_error_and_can_go_on(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_cut_off() {
     let mongod = Mongod::own().await;
     let finds = Arc::new(AtomicU32::new(0));
@@ -529,7 +529,7 @@ fn unchunked(answer: &[u8]) -> Vec<u8> {
 }
 
 /// They take something all the time, and so are never without progress for as long as they may.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn slow_clients_lose_their_places() {
     const SLOW: u32 = 3;
     let mut setup = Setup::on(shared().await);
@@ -578,7 +578,7 @@ fn taken(pid: u32) -> u64 {
     (pages(1) - pages(2)) * 4096
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_long_history_in_little_memory, TRADES);
 async fn a_long_history_in_little_memory(history: &'static History) {
     const MOST: u64 = 32 * 1024 * 1024;
     // Their rows of JSON take more than that.

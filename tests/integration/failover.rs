@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::faults::{fail, heal};
 use crate::harness::{
     Client, ITEM_NOT_FOUND, Mongod, PATIENCE, ReplicaSet, Service, Setup, TOTAL, TRADES, Wires, engine,
-    eventually, spawn, test, trade,
+    eventually, spawn, trade,
 };
 use crate::live::client::Events;
 
@@ -127,7 +127,7 @@ fn everything(client: &Client) -> Vec<JoinHandle<()>> {
 }
 
 /// Neither below what an instance has acknowledged, nor below what it has shown.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn totals_never_shrink_on_a_new_primary_that_lags() {
     let set = ReplicaSet::failing().await;
     let writer = service(&set, None).await;
@@ -173,7 +173,7 @@ fn dated(qty: u64) -> pagebucket_model::item::Item {
 }
 
 /// The tail was read before the election, and the pages before it are chosen after it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_span_of_dates_is_whole_on_a_new_primary_that_lags() {
     let set = ReplicaSet::failing().await;
     let setup = Setup::at(set.uri());
@@ -227,7 +227,7 @@ async fn a_span_of_dates_is_whole_on_a_new_primary_that_lags() {
 }
 
 /// Another hand's trade on the primary alone, which dies with it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
     let set = ReplicaSet::start(Wires::Straight).await;
     let first = service(&set, None).await;
@@ -309,7 +309,7 @@ async fn without_a_majority_nothing_new_is_shown_or_appended_behind() {
 /// A command waits on the silent connection until the driver gives the server up, and is sent again to the
 /// next primary; it is acknowledged when a majority has it, or unknown when none has it in time. Prints how
 /// long both took, as docs/explanation/exactly-once.md has it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn appends_go_on_after_a_frozen_primary() {
     const ROUNDS: i64 = 4;
     let set = ReplicaSet::start(Wires::Straight).await;
@@ -361,7 +361,7 @@ async fn appends_go_on_after_a_frozen_primary() {
 }
 
 /// By a server whose database is older than what it showed: there is nothing else to show.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_time_that_the_server_refuses_is_forgotten() {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).start().await;

@@ -17,5 +17,3 @@ mod updates;
 
 pub use rig::{LONG, Rig, Told};
 pub use updates::{fail, heal};
-
-crate::harness::named!("faults");

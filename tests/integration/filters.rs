@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::cost::{profiled, sum};
-use crate::harness::{Client, NOTES, Service, Setup, TRADES, amount, fill, shared, test};
+use crate::harness::{Client, NOTES, Service, Setup, TRADES, amount, fill, shared};
 use crate::histories::differing::Directory;
 
 /// From 1: buys and sales in turns, of a ticker that is frequent, one that is rare, and others.
@@ -39,7 +39,7 @@ fn has(filter: &str, seq: u64) -> bool {
 }
 
 /// Against the same done by hand.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn any_window_of_any_values() {
     const TOTAL: u64 = 437;
     let service = of_trades(TOTAL).await;
@@ -91,7 +91,7 @@ fn day(day: u64) -> String {
 }
 
 /// In order of date, and in none: of customer 2 nearly every page spans all dates.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn any_window_of_values_of_any_span() {
     const TOTAL: u64 = 437;
     let service = Service::start().await;
@@ -140,7 +140,7 @@ async fn any_window_of_values_of_any_span() {
 }
 
 /// Links name all that was asked for, in an order of their own.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn links_repeat_all_values() {
     let service = of_trades(30).await;
     let span = format!("from={}", day(0));
@@ -172,7 +172,7 @@ async fn walk(client: &Client, path: &str) -> (Vec<u64>, usize) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn walks_find_all() {
     const TOTAL: u64 = 437;
     let service = of_trades(TOTAL).await;
@@ -199,7 +199,7 @@ async fn walks_find_all() {
 }
 
 /// Whatever it finds, and then it says where to go on.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_search_ends_after_a_thousand_pages() {
     const PAGES: u64 = 2_500;
     let service = Service::start().await;
@@ -249,7 +249,7 @@ async fn a_search_ends_after_a_thousand_pages() {
 }
 
 /// Links repeat the value so that it is read as it was written.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn texts_of_any_script() {
     let service = Service::of(NOTES).await;
     let authors = ["Ada & Co", "Ωmega+1", "a=b#c%41", "日本"];
@@ -276,7 +276,7 @@ async fn texts_of_any_script() {
 }
 
 /// A property that may be null is filtered by its texts. It is no column of CSV, and the answer says so.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn properties_that_may_be_null() {
     let directory = Directory::changed(NOTES, |notes| {
         notes["filters"] = json!(["author"]);
@@ -294,7 +294,7 @@ async fn properties_that_may_be_null() {
     assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(why)), "{problem}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_filter_is_refused() {
     let service = of_trades(12).await;
     let tickers = |count: usize| (0..count).map(|n| format!("ticker=T{n}")).collect::<Vec<_>>().join("&");
@@ -346,7 +346,7 @@ async fn what_is_no_filter_is_refused() {
 }
 
 /// Each link of an answer repeats the filters, and a head that is too long ends the connection at a proxy.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn links_repeat_no_long_filter() {
     let directory = Directory::changed(NOTES, |notes| {
         notes["filters"] = json!(["author", "text"]);
@@ -403,7 +403,7 @@ async fn links_repeat_no_long_filter() {
 
 /// Why filters have no index: the bytes of one on tickers, beside the bytes of the trades. 100 customers, 500
 /// in a long run, have 200 trades each, whose tickers are drawn at random from 7, 500 or 5,000.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_index_would_cost_as_much_as_the_trades() {
     const TRADES_OF_EACH: u64 = 200;
     const PAGE_SIZE: u64 = TRADES.page_size;

@@ -12,11 +12,11 @@ mod uuids;
 
 use serde_json::json;
 
-use crate::harness::{History, NOTES, READINGS, Service, test_over};
+use crate::harness::{History, NOTES, Service, test_over};
 
+test_over!(an_owner_is_a_short_plain_text, NOTES);
 /// Letters, digits and hyphens, up to 64 of them; what separates, or means something in a path or a regular
 /// expression, is refused.
-#[test_over(&[NOTES])]
 async fn an_owner_is_a_short_plain_text(history: &'static History) {
     let service = Service::of(history).await;
     let longest = "a".repeat(64);
@@ -43,8 +43,8 @@ async fn an_owner_is_a_short_plain_text(history: &'static History) {
     }
 }
 
+test_over!(histories_of_one_directory_do_not_mix, READINGS);
 /// Neither their items nor their keys.
-#[test_over(&[READINGS])]
 async fn histories_of_one_directory_do_not_mix(history: &'static History) {
     let service = Service::of(history).await;
     let mut notes = service.client.clone();
@@ -68,7 +68,7 @@ async fn histories_of_one_directory_do_not_mix(history: &'static History) {
     assert_ne!(reading.header("etag"), note.header("etag"));
 }
 
-#[test_over(&[READINGS])]
+test_over!(nested_items_have_no_csv, READINGS);
 async fn nested_items_have_no_csv(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append(1, &history.item(1)).await.expect(201);

@@ -19,10 +19,10 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{
-    Mongod, Service, Setup, TOTAL, TRADES, eventually, free_port, leave_out, shared, spawn, stored, test,
+    Mongod, Service, Setup, TOTAL, TRADES, eventually, free_port, leave_out, shared, spawn, stored,
 };
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_example() {
     let service = Service::start().await;
     let example = path("examples/trades.csv");
@@ -40,7 +40,7 @@ async fn the_example() {
     );
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_real_file() {
     let file = std::env::var_os("PAGEBUCKET_TRANSACTIONS")
         .map_or_else(|| path("../shared/data/transactions_2004_2009.csv").into(), PathBuf::from);
@@ -68,7 +68,7 @@ async fn the_real_file() {
     assert_eq!(service.stored(7).await.numbers.len(), 9_367);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn bad_rows_are_told_and_the_rest_is_stored() {
     let service = Service::start().await;
     let mut text = "\u{feff}date,symbol,amount,price\r\n".to_owned();
@@ -95,7 +95,7 @@ async fn bad_rows_are_told_and_the_rest_is_stored() {
     service.stored(7).await.holds_exactly([1, 3, 7]);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn strict_stops_at_the_first_bad_row() {
     let service = Service::start().await;
     let text = "customerId,type,ticker,qty,date\n1,buy,A,1,2004-01-09\n2,sell,B,2,2004-01-09\n1,hold,A,3,2004-01-09\n1,buy,A,4,2004-01-09\n";
@@ -112,7 +112,7 @@ async fn strict_stops_at_the_first_bad_row() {
     service.stored(2).await.holds_exactly([2]);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn extended_json() {
     let service = Service::start().await;
     let text = r#"
@@ -139,7 +139,7 @@ async fn extended_json() {
 
 /// Rows in which two columns may be one property, and lines that end with CR alone, are refused before
 /// anything is stored.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_may_be_misread_is_refused() {
     let service = Service::start().await;
     let csv = "date,symbol,type,quantity,price,amount\n2024-01-15,AAPL,buy,10,150.00,1500\n";
@@ -165,7 +165,7 @@ async fn what_may_be_misread_is_refused() {
 }
 
 /// More customers than appends under way, some with several batches, some with few rows.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_customer_keeps_its_order() {
     let service = Service::start().await;
     let customer_of = |n: i64| if n % 3 == 0 { 1 } else { n % 101 + 2 };
@@ -179,7 +179,7 @@ async fn each_customer_keeps_its_order() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn bad_usage_needs_no_database() {
     let example = path("examples/trades.csv");
     for (flags, part) in [
@@ -197,7 +197,7 @@ async fn bad_usage_needs_no_database() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_fails_is_told() {
     let service = Service::start().await;
     // A tail that says nothing: no append can go on from it, now or later.
@@ -211,7 +211,7 @@ async fn a_database_that_fails_is_told() {
     assert!(said.ends_with("\nread but not stored: 25 rows\nto go on: --from-line 2\n"), "{said}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_outage_is_waited_for() {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).start().await;
@@ -240,7 +240,7 @@ async fn an_outage_is_waited_for() {
     mongod.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_stores_what_was_read() {
     let service = Service::start().await;
     let mut running = start_on(shared().await, &service, &["-", "--format", "csv", "--customer", "7"]);
@@ -314,7 +314,7 @@ fn two_lines_each(quantities: impl Iterator<Item = u64>) -> String {
     format!("ticker,qty,date,note\n{}", rows.collect::<String>())
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn through_a_server() {
     let service = Service::start().await;
     let url = format!("http://{}", service.address());
@@ -340,7 +340,7 @@ async fn through_a_server() {
     assert_eq!(found, (1..=150_000).filter(|n| n % 50 == 1).collect::<Vec<_>>(), "their order is kept");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_erased_customer_keeps_no_other() {
     let service = Service::start().await;
     let url = service.client.url("/v1/customers/7");
@@ -360,7 +360,7 @@ async fn an_erased_customer_keeps_no_other() {
     assert!(summary(&one, 3).contains("stopped: the owner is erased"), "{one:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_keeps_silent_is_left_at_the_second_signal() {
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
@@ -394,7 +394,7 @@ async fn a_server_that_keeps_silent_is_left_at_the_second_signal() {
     assert!(said.starts_with("stored 0 trades") && said.contains("unknown"), "{said}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_continues_an_import() {
     let service = Service::start().await;
     let flags = ["--format", "csv", "--customer", "7", "--key", "k"];
@@ -413,7 +413,7 @@ async fn a_key_continues_an_import() {
     assert_eq!(bad.status.code(), Some(2));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_continues_through_a_server() {
     let service = Service::start().await;
     let flags = ["--format", "csv", "--customer", "7", "--key", "k"];
@@ -439,7 +439,7 @@ async fn begun_through(service: &Service, rows: u64, flags: &[&str]) -> (Child, 
     (running, input)
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_is_told() {
     // Without a key nothing is sent again.
     let service = Service::start().await;
@@ -473,7 +473,7 @@ async fn a_server_that_stops_is_told() {
     assert!(said.ends_with("to go on: run it again with the same --key\n"), "{said}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_comes_back_is_gone_on_with() {
     let mut setup = Setup::on(shared().await);
     // A port that is still free when it comes back.
@@ -526,7 +526,7 @@ async fn cutting(server: SocketAddr, cuts: u32, bytes: u64) -> SocketAddr {
     address
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn connections_that_are_lost() {
     let service = Service::start().await;
     let row = |n: u64| format!("{},AMD,{n},2004-01-09\n", n % 5 + 1);
@@ -590,7 +590,7 @@ async fn answering_for(server: SocketAddr, connections: u32, rows: usize, answer
 
 /// Rows went through a proxy, and the proxy answers: only what says by itself that it is a server's own, and
 /// that nothing was stored, is believed.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn answers_of_others() {
     const ROWS: u64 = 300;
     let service = Service::start().await;
@@ -649,7 +649,7 @@ async fn answers_of_others() {
     assert!(said.contains("read but not stored: 300 rows\n") && !said.contains("unknown"), "{said}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_server() {
     let example = path("examples/trades.csv");
     let import = async |url: &str| {
@@ -669,7 +669,7 @@ async fn no_server() {
     assert!(said.contains("stopped: the server answers 404 Not Found: "), "{said}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_wants_a_token() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
@@ -716,7 +716,7 @@ async fn a_server_that_wants_a_token() {
 }
 
 /// Everyone on the way to another machine could read it. 0.0.0.0 leads to this machine, and does not say so.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_not_sent_in_plain_text() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
@@ -742,7 +742,7 @@ async fn a_token_is_not_sent_in_plain_text() {
 }
 
 /// An import waits, and continues, where it may send again.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_limits() {
     let service = Service::start().await;
     let detail = "Too much.";

@@ -12,13 +12,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    ALL, Harm, History, INVALID_ITEM, NOTES, Proxy, SMALL, Service, Setup, Way, eventually, shared, test,
-    test_over, trade,
+    Harm, History, INVALID_ITEM, Proxy, Service, Setup, Way, eventually, shared, test_over, trade,
 };
 
 const REPLAYED: &str = "idempotency-replayed";
 
-#[test_over(&[NOTES])]
+test_over!(sent_again_it_is_answered_the_same, NOTES);
 async fn sent_again_it_is_answered_the_same(history: &'static History) {
     let service = Service::of(history).await;
     let first = service.client.append_once(1, "k-1", &history.item(5)).await;
@@ -53,7 +52,7 @@ async fn sent_again_it_is_answered_the_same(history: &'static History) {
     assert_eq!(service.stored(1).await.numbers, [5, 6]);
 }
 
-#[test_over(ALL)]
+test_over!(an_array_over_several_pages_is_stored_once, ALL);
 async fn an_array_over_several_pages_is_stored_once(history: &'static History) {
     let service = Service::of(history).await;
     let (before, count) = (history.pages(0.7), history.pages(2.5));
@@ -66,7 +65,7 @@ async fn an_array_over_several_pages_is_stored_once(history: &'static History) {
     service.stored(1).await.holds_exactly((1..=before as i64).chain(1_000..1_000 + count as i64));
 }
 
-#[test_over(ALL)]
+test_over!(a_later_item_does_not_hide_an_earlier_attempt, ALL);
 async fn a_later_item_does_not_hide_an_earlier_attempt(history: &'static History) {
     let service = Service::of(history).await;
     let body = service.client.append_once(1, "early", &history.items(1..=3)).await.expect(201);
@@ -80,7 +79,7 @@ async fn a_later_item_does_not_hide_an_earlier_attempt(history: &'static History
     assert_eq!(service.stored(1).await.numbers.len(), 2_003);
 }
 
-#[test_over(ALL)]
+test_over!(another_body_under_the_same_key_is_refused, ALL);
 async fn another_body_under_the_same_key_is_refused(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append_once(1, "k", &history.item(5)).await.expect(201);
@@ -95,7 +94,7 @@ async fn another_body_under_the_same_key_is_refused(history: &'static History) {
     service.client.append_once(1, "other", &history.item(7)).await.expect(201);
 }
 
-#[test_over(SMALL)]
+test_over!(a_key_belongs_to_one_owner, SMALL);
 async fn a_key_belongs_to_one_owner(history: &'static History) {
     let service = Service::of(history).await;
     for customer in [1, 2, 12] {
@@ -106,7 +105,7 @@ async fn a_key_belongs_to_one_owner(history: &'static History) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_malformed_key_is_refused() {
     let service = Service::start().await;
     let longest = "k".repeat(255);
@@ -123,7 +122,7 @@ async fn a_malformed_key_is_refused() {
     assert_eq!(service.stored(1).await.numbers, [1]);
 }
 
-#[test_over(&[NOTES])]
+test_over!(eight_at_once_through_two_instances, NOTES);
 async fn eight_at_once_through_two_instances(history: &'static History) {
     let service = Service::of(history).await;
     let sibling = service.sibling(shared().await).await;
@@ -160,7 +159,7 @@ async fn let_items_fail(service: &Service, refusing: bool) {
     service.database.run_command(command).await.expect("another validator");
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_request_cut_off_after_its_record_is_completed, NOTES);
 async fn a_request_cut_off_after_its_record_is_completed(history: &'static History) {
     let service = Service::of(history).await;
     let page = history.page_size;
@@ -178,7 +177,7 @@ async fn a_request_cut_off_after_its_record_is_completed(history: &'static Histo
     service.stored(1).await.holds_exactly((1..=page as i64 + 1).chain([777]));
 }
 
-#[test_over(SMALL)]
+test_over!(a_request_cut_off_between_two_pages_is_completed, SMALL);
 async fn a_request_cut_off_between_two_pages_is_completed(history: &'static History) {
     let service = Service::of(history).await;
     let (page, before, count) = (history.page_size, history.pages(0.5), history.pages(1.2).max(2));
@@ -204,8 +203,8 @@ async fn a_request_cut_off_between_two_pages_is_completed(history: &'static Hist
     service.stored(1).await.holds_exactly((1..=before as i64 + 1).chain(1_000..1_000 + count as i64));
 }
 
+test_over!(a_repeat_with_too_little_time_left_stores_nothing, NOTES);
 /// Its look-up has used up the time that a commit needs.
-#[test_over(&[NOTES])]
 async fn a_repeat_with_too_little_time_left_stores_nothing(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri()).of(history);
@@ -239,8 +238,8 @@ fn take(seen: &Seen) -> Vec<String> {
     std::mem::take(&mut *seen.lock().expect("no test panics here"))
 }
 
+test_over!(what_a_key_costs, NOTES);
 /// Without a key nothing; with one a record more; sent again, the record and, once, the items.
-#[test_over(&[NOTES])]
 async fn what_a_key_costs(history: &'static History) {
     let seen = Seen::default();
     let watch = Arc::clone(&seen);
@@ -271,7 +270,7 @@ async fn what_a_key_costs(history: &'static History) {
     );
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_record_lives_from_its_last_use, NOTES);
 async fn a_record_lives_from_its_last_use(history: &'static History) {
     let service = Service::of(history).await;
     let records = service.database.collection::<Document>("idempotency_keys");

@@ -7,7 +7,6 @@ mod names;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::harness::test;
 use files::Files;
 use names::Sources;
 
@@ -34,7 +33,7 @@ fn api() -> PathBuf {
 }
 
 #[test]
-async fn no_crate_is_left_out() {
+fn no_crate_is_left_out() {
     let directories = std::fs::read_dir(api()).expect("the sources").map(|entry| entry.expect("an entry"));
     let found: BTreeSet<_> =
         directories.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -43,7 +42,7 @@ async fn no_crate_is_left_out() {
 
 /// A reader who opens one file of a circle has to open them all.
 #[test]
-async fn no_files_use_each_other() {
+fn no_files_use_each_other() {
     for name in CRATES {
         let circles = Files::read(&api().join(name)).circles();
         assert!(circles.is_empty(), "{name}: {circles:#?}");
@@ -52,7 +51,7 @@ async fn no_files_use_each_other() {
 
 /// Nor can a directory be read alone that is in a circle with what stands beside it.
 #[test]
-async fn no_rooms_use_each_other() {
+fn no_rooms_use_each_other() {
     for name in CRATES {
         let circles = Files::read(&api().join(name)).circles_of_rooms();
         assert!(circles.is_empty(), "{name}: {circles:#?}");
@@ -60,7 +59,7 @@ async fn no_rooms_use_each_other() {
 }
 
 #[test]
-async fn no_room_is_crowded() {
+fn no_room_is_crowded() {
     for name in CRATES {
         let crowded = Files::read(&api().join(name)).crowded(MOST_IN_A_ROOM);
         assert!(crowded.is_empty(), "{name}: {crowded:?}");
@@ -86,21 +85,21 @@ fn sources() -> Sources {
 
 /// One name for one thing: a search for it leads to one definition.
 #[test]
-async fn a_name_of_a_type_means_one() {
+fn a_name_of_a_type_means_one() {
     let known = SHARED_NAMES.map(|(name, _reason)| name.to_owned());
     assert!(known.len() <= 10);
     assert_eq!(names::shared(&sources()), known.into());
 }
 
 #[test]
-async fn every_file_says_what_it_is() {
+fn every_file_says_what_it_is() {
     let sources = sources();
     let undocumented = names::undocumented(&sources);
     assert!(undocumented.is_empty(), "no module doc: {undocumented:#?}");
 }
 
 #[test]
-async fn shared_names_and_files_without_docs_are_found() {
+fn shared_names_and_files_without_docs_are_found() {
     let sources = Sources::from([
         ("one.rs".to_owned(), "//! One.\nstruct One; type Two = One; mod tests { enum Three {} }".to_owned()),
         (
@@ -119,7 +118,7 @@ fn circle(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-async fn circles_are_found() {
+fn circles_are_found() {
     let through_a_name = Files::of(&[
         ("room", "mod one; mod two; pub use one::One;"),
         ("room::one", "use super::two::Two; pub struct One(Two);"),
@@ -144,7 +143,7 @@ async fn circles_are_found() {
 }
 
 #[test]
-async fn circles_of_rooms_are_found() {
+fn circles_of_rooms_are_found() {
     let rooms = Files::of(&[
         ("one", "mod inner;"),
         ("one::inner", "use crate::two::Two; pub struct Inner;"),

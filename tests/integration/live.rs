@@ -12,5 +12,3 @@ mod privileges;
 mod several;
 pub mod silence;
 mod streams;
-
-crate::harness::named!("live");

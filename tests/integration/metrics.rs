@@ -6,7 +6,7 @@ use pagebucket_engine::internal::NUMBERED;
 use pagebucket_model::metric::{ALL, Collections, MetricKind};
 
 use crate::commands::program::Place;
-use crate::harness::{PATIENCE, Service, eventually, test, trade};
+use crate::harness::{PATIENCE, Service, eventually, trade};
 use crate::uploads::wire::Upload;
 use crate::uploads::{lines, upload};
 
@@ -35,7 +35,7 @@ async fn exposition(service: &Service) -> String {
     String::from_utf8(answer.body).expect("text")
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_measured_is_documented() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
@@ -73,7 +73,7 @@ async fn what_is_measured_is_documented() {
 }
 
 /// In a process of its own, in which nothing has happened.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_known_series_is_there_from_the_start() {
     let place = Place::new().await;
     let serving = place.serve(&["--log", "error"]).await;
@@ -106,7 +106,7 @@ async fn every_known_series_is_there_from_the_start() {
     serving.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn routes_not_addresses_are_counted() {
     let service = Service::start().await;
     service.client.get("/v1/customers/424242/trades/pages/77").await.problem(404, "page-not-found");
@@ -127,7 +127,7 @@ async fn routes_not_addresses_are_counted() {
 }
 
 /// In a process of its own: all services of the tests count together.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn uploads_are_counted() {
     let place = Place::new().await;
     let serving = place.serve(&["--log", "error"]).await;

@@ -9,7 +9,7 @@ use pagebucket_engine::{Capacity, ConnectError, ConnectionSettings, MigrationErr
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 
-use crate::harness::{PATIENCE, Setup, eventually, migrations, shared, spawn, test};
+use crate::harness::{PATIENCE, Setup, eventually, migrations, shared, spawn};
 
 mod drivers;
 pub mod page_views;
@@ -81,7 +81,7 @@ fn file(name: &'static str, compatible: bool, commands: &[Document]) -> Migratio
     Migration::parse(name, &text).expect("a well-formed file")
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn trades_is_made_as_designed() {
     let place = Place::new().await;
     assert_eq!(place.store.migrate().await.expect("an empty database"), migrations());
@@ -148,7 +148,7 @@ fn bucket(second: i64, page: i64, trades: usize) -> Document {
 const BEFORE_YEAR_0000: DateTime = DateTime::from_millis(-62_167_219_200_001);
 const AFTER_YEAR_9999: DateTime = DateTime::from_millis(253_402_300_800_000);
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_corrupt_bucket_can_be_written() {
     let place = Place::new().await;
     place.store.migrate().await.expect("an empty database");
@@ -284,7 +284,7 @@ fn write_error(error: &mongodb::error::Error) -> Option<i32> {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn applied_once_and_recorded() {
     let place = Place::new().await;
     let files =
@@ -309,7 +309,7 @@ async fn applied_once_and_recorded() {
     assert_eq!((place.marks("one").await, place.marks("three").await), (1, 1));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_changed_file_is_named() {
     let place = Place::new().await;
     let first = || file("0001_one", false, &[leaving("one")]);
@@ -335,7 +335,7 @@ async fn a_changed_file_is_named() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_missing_file_is_named() {
     let place = Place::new().await;
     let files = [("0001_one", "one"), ("0002_two", "two"), ("0003_three", "three")];
@@ -354,7 +354,7 @@ async fn a_missing_file_is_named() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_ahead() {
     let place = Place::new().await;
     let ours = || vec![file("0001_one", false, &[leaving("one")])];
@@ -389,7 +389,7 @@ async fn a_database_ahead() {
     assert!(matches!(&error, MigrationError::Ahead(name) if name == "9999_later"), "{error}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn instances_starting_together_apply_each_once() {
     let place = Place::new().await;
     let index = doc! {
@@ -414,7 +414,7 @@ async fn instances_starting_together_apply_each_once() {
     assert_eq!(place.recorded().await, ["0001_one", "0002_two", "0003_three"], "and no lock is left");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn one_that_failed_half_way_runs_again() {
     let place = Place::new().await;
     let first = || file("0001_one", false, &[leaving("one")]);
@@ -443,7 +443,7 @@ async fn one_that_failed_half_way_runs_again() {
     assert_eq!((place.marks("one").await, place.marks("after").await), (1, 1));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_collection_left_half_made_is_finished() {
     let place = Place::new().await;
     // As an instance leaves it that dies after the first command of 0001.
@@ -467,7 +467,7 @@ async fn hold(place: &Place, owner: ObjectId, until: i64) {
     locks.update_one(doc! { "_id": "lock" }, held).upsert(true).await.expect("to hold the lock");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_is_held_is_waited_for() {
     let place = Place::new().await;
     let owner = ObjectId::new();
@@ -496,7 +496,7 @@ async fn a_lock_that_is_held_is_waited_for() {
     place.database.run_command(doc! { "profile": 0 }).await.expect("the profiler");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_lock_of_the_dead_is_taken_over() {
     let place = Place::new().await;
     hold(&place, ObjectId::new(), -1).await;
@@ -527,7 +527,7 @@ fn one_sentence(error: &ConnectError, part: &str) {
     assert!(!sentence.contains('\n') && !sentence.contains(". "), "one sentence: {sentence}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn trades_that_are_not_clustered_are_refused() {
     let place = Place::new().await;
     place.store.refuse_foreign_collections().await.expect("there is none yet");
@@ -541,7 +541,7 @@ async fn trades_that_are_not_clustered_are_refused() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn trades_without_a_guard_are_refused() {
     let place = Place::new().await;
     let error = place.store.check_collections().await.expect_err("there is none yet");

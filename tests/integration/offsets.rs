@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{ALL, Answer, History, NOTES, Service, TOTAL, spawn, test, test_over, trade};
+use crate::harness::{Answer, History, Service, TOTAL, spawn, test_over, trade};
 
 /// The sequence numbers at an offset, in the order shown.
 fn expected(order: &str, total: u64, offset: u64, limit: u64) -> Vec<u64> {
@@ -30,7 +30,7 @@ fn assert_tells(answer: &Answer, seqs: &[u64], order: &str, total: u64) {
     assert!(vary, "{answer:?}");
 }
 
-#[test_over(ALL)]
+test_over!(sizes_are_exact_in_either_order, ALL);
 async fn sizes_are_exact_in_either_order(history: &'static History) {
     let (page, total) = (history.page_size, history.pages(12.5));
     let service = Service::filled(history, total).await;
@@ -59,7 +59,7 @@ async fn sizes_are_exact_in_either_order(history: &'static History) {
     }
 }
 
-#[test_over(&[NOTES])]
+test_over!(beyond_the_end_is_empty, NOTES);
 async fn beyond_the_end_is_empty(history: &'static History) {
     let total = history.pages(2.5);
     let service = Service::filled(history, total).await;
@@ -86,9 +86,9 @@ async fn beyond_the_end_is_empty(history: &'static History) {
     }
 }
 
+test_over!(a_hundred_windows_beside_a_writer, NOTES);
 /// A grid that names the moment it began at, in either order: no row twice, none missing, and the totals of
 /// that moment.
-#[test_over(&[NOTES])]
 async fn a_hundred_windows_beside_a_writer(history: &'static History) {
     const LIMIT: u64 = 7;
     let began = 100 * LIMIT - 3;
@@ -141,8 +141,8 @@ async fn a_hundred_windows_beside_a_writer(history: &'static History) {
     assert_tells(&now, &[total], "desc", total);
 }
 
+test_over!(links_lead_through_one_moment, NOTES);
 /// From any window, though items are appended after each: the links keep order, limit and moment.
-#[test_over(&[NOTES])]
 async fn links_lead_through_one_moment(history: &'static History) {
     let mut total = history.pages(3.5).max(7);
     let service = Service::filled(history, total).await;
@@ -177,9 +177,9 @@ async fn links_lead_through_one_moment(history: &'static History) {
     }
 }
 
+test_over!(headers_tell_what_is_shown, NOTES);
 /// In every listing with totals, whichever way it is asked for; in its 304 and for HEAD too, and if it is
 /// compressed.
-#[test_over(&[NOTES])]
 async fn headers_tell_what_is_shown(history: &'static History) {
     let (page, total) = (history.page_size, history.pages(2.5));
     let service = Service::filled(history, total).await;
@@ -251,7 +251,7 @@ async fn ranged(service: &Service, path: &str, range: &str) -> Answer {
 }
 
 /// The answer is that of the same offset and limit, but for its status, its tag and its own address.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn ranges_are_parts() {
     let service = thirty_four().await;
     for (range, offset, limit) in
@@ -288,7 +288,7 @@ async fn ranges_are_parts() {
     assert_tells(&compressed, &(1..=10).collect::<Vec<_>>(), "asc", 34);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn ranges_beyond_the_end() {
     let service = thirty_four().await;
     for (path, range, total) in [
@@ -311,7 +311,7 @@ async fn ranges_beyond_the_end() {
 }
 
 /// The address of all of these is the same, and each has other bytes.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn ranges_have_tags_of_their_own() {
     let service = thirty_four().await;
     for path in [TRADES.to_owned(), format!("{TRADES}?asOf=34&offset=0"), format!("{TRADES}?order=desc")] {
@@ -350,7 +350,7 @@ async fn ranges_have_tags_of_their_own() {
     assert_ne!(ranged(&service, TRADES, "items=0-9").await.header("etag"), before, "its total is another");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_range_of_items_is_ignored() {
     let service = thirty_four().await;
     let whole = service.client.get(TRADES).await;
@@ -381,7 +381,7 @@ async fn what_is_no_range_of_items_is_ignored() {
 }
 
 /// A span of time and the list of owners would have to be counted.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_totals_no_headers() {
     let service = thirty_four().await;
     for path in

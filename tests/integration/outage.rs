@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::harness::{Client, History, Mongod, NOTES, Service, Setup, TRADES, eventually, test_over};
+use crate::harness::{Client, History, Mongod, Service, Setup, eventually, test_over};
 use crate::markers::clock;
 
 /// In milliseconds: how long the usual instance relies on what it knows of deleted pages.
@@ -90,7 +90,7 @@ async fn check(service: &Service, told: &[Told]) {
     println!("{stored} acknowledged and stored, {unknown} unknown");
 }
 
-#[test_over(&[TRADES])]
+test_over!(ten_seconds_without_a_database, TRADES);
 async fn ten_seconds_without_a_database(history: &'static History) {
     let mongod = Mongod::own().await;
     let mut setup = Setup::on(&mongod).of(history);
@@ -146,7 +146,7 @@ async fn ten_seconds_without_a_database(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(killed_under_load, NOTES);
 async fn killed_under_load(history: &'static History) {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).of(history).start().await;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::commands::program::Place;
 use crate::harness::{
-    Answer, Client, Harm, PATIENCE, Proxy, Setup, TRADES, Way, eventually, shared, spawn, test, trade,
+    Answer, Client, Harm, PATIENCE, Proxy, Setup, TRADES, Way, eventually, shared, spawn, trade,
 };
 use crate::uploads::{lines, of, upload};
 
@@ -88,7 +88,7 @@ fn memory(pid: u32) -> (u64, u64) {
     (of("VmRSS:"), of("VmHWM:"))
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn ten_times_more_clients_than_the_queue_holds() {
     let place = Place::new().await;
     let serving = place.serve(&["--max-queue-mib", "1", "--log", "error"]).await;
@@ -151,7 +151,7 @@ async fn ten_times_more_clients_than_the_queue_holds() {
 }
 
 /// Not after a while: while nothing at all can be committed.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_queue_refuses_at_once() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::on(shared().await);
@@ -188,7 +188,7 @@ async fn a_full_queue_refuses_at_once() {
     assert_eq!(found, stored.into_iter().collect::<Vec<_>>(), "and nothing of {refused:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
     const PART: u64 = 25;
     let proxy = Proxy::before(shared().await).await;
@@ -237,7 +237,7 @@ async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn clients_that_hang_up_change_nothing() {
     const EACH: u64 = 20;
     let proxy = Proxy::before(shared().await).await;
@@ -306,7 +306,7 @@ async fn clients_that_hang_up_change_nothing() {
 }
 
 /// However large they are and however many: they wait for each other, and nobody else does.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn uploads_leave_room_for_others() {
     const UPLOADS: u64 = 8;
     const LINES: u64 = 8_000;

@@ -9,8 +9,7 @@ use mongodb::bson::{Document, doc};
 use serde_json::json;
 
 use crate::harness::{
-    ALL, Harm, History, ITEM_NOT_FOUND, NOTES, Proxy, SMALL, Service, Setup, TOTAL, TRADES, Way, shared,
-    spawn, test_over,
+    Harm, History, ITEM_NOT_FOUND, Proxy, Service, Setup, TOTAL, Way, shared, spawn, test_over,
 };
 
 /// A service that counts its `find`s on the history, with so many bytes for pages.
@@ -36,7 +35,7 @@ async fn started(history: &'static History, bytes: u64, items: u64) -> (Service,
 
 const MIB: u64 = 1024 * 1024;
 
-#[test_over(&[NOTES])]
+test_over!(many_misses_at_once_are_one_fetch, NOTES);
 async fn many_misses_at_once_are_one_fetch(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let (setup, finds) = counting(Setup::at(&proxy.uri()).of(history), MIB);
@@ -58,7 +57,7 @@ async fn many_misses_at_once_are_one_fetch(history: &'static History) {
     assert_eq!(finds.load(Ordering::Relaxed), 1);
 }
 
-#[test_over(ALL)]
+test_over!(a_page_is_fetched_once, ALL);
 async fn a_page_is_fetched_once(history: &'static History) {
     let (service, finds) = started(history, MIB, history.pages(4.5)).await;
     let (page, size) = (history.at(1, "/pages/2"), history.page_size);
@@ -88,8 +87,8 @@ async fn a_page_is_fetched_once(history: &'static History) {
     assert_eq!(finds.swap(0, Ordering::Relaxed), 1);
 }
 
+test_over!(who_turns_pages_is_read_ahead_of, SMALL);
 /// Either way, and never beyond the last full page.
-#[test_over(SMALL)]
 async fn who_turns_pages_is_read_ahead_of(history: &'static History) {
     let (size, total) = (history.page_size, history.pages(60.5));
     let (service, finds) = started(history, MIB, total).await;
@@ -119,8 +118,8 @@ async fn who_turns_pages_is_read_ahead_of(history: &'static History) {
     assert_eq!((shown, end.as_str()), ((58 * size + 1..=total).collect::<Vec<_>>(), ""));
 }
 
+test_over!(many_pages_at_once_are_few_fetches, NOTES);
 /// Each has its own page, or learns that there is none; who asked for a corrupt one is alone with that.
-#[test_over(&[NOTES])]
 async fn many_pages_at_once_are_few_fetches(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let (setup, finds) = counting(Setup::at(&proxy.uri()).of(history), 0);
@@ -161,7 +160,7 @@ async fn many_pages_at_once_are_few_fetches(history: &'static History) {
     }
 }
 
-#[test_over(&[NOTES])]
+test_over!(turned_off_it_keeps_nothing, NOTES);
 async fn turned_off_it_keeps_nothing(history: &'static History) {
     let (service, finds) = started(history, 0, history.pages(3.5)).await;
     // A window of the first two pages, or of their ends.
@@ -177,7 +176,7 @@ async fn turned_off_it_keeps_nothing(history: &'static History) {
     assert_eq!(finds.load(Ordering::Relaxed), 3 + 3 * 2);
 }
 
-#[test_over(&[TRADES])]
+test_over!(it_is_bounded_in_bytes, TRADES);
 async fn it_is_bounded_in_bytes(history: &'static History) {
     const BYTES: u64 = 50_000;
     // Of 50,000 bytes: more pages than fit, however short they are.
@@ -204,7 +203,7 @@ async fn it_is_bounded_in_bytes(history: &'static History) {
     assert!(kept > BYTES as f64 / 2.0 && kept <= BYTES as f64, "{kept}");
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_page_that_is_not_full_is_never_kept, TRADES);
 async fn a_page_that_is_not_full_is_never_kept(history: &'static History) {
     let size = history.page_size;
     // The last eight counts of a page.
@@ -223,9 +222,9 @@ async fn a_page_that_is_not_full_is_never_kept(history: &'static History) {
     assert!(finds.load(Ordering::Relaxed) as u64 > (size - first - 1) * 3);
 }
 
+test_over!(who_came_later_sees_what_came_between, NOTES);
 /// One asks for a page, and its answer is long on the way. Meanwhile an item is appended and
 /// acknowledged. Every later request must see it, and not what the first one is waiting for.
-#[test_over(&[NOTES])]
 async fn who_came_later_sees_what_came_between(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let service = Setup::at(&proxy.uri()).of(history).start().await;

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Handle;
 
-use crate::harness::{ALL, History, Setup, Stored, amount, engine, shared, stored, test_over};
+use crate::harness::{History, Setup, Stored, amount, engine, shared, stored, test_over};
 
 /// Each on a real database: few.
 fn cases() -> u32 {
@@ -48,7 +48,7 @@ fn rounds() -> impl Strategy<Value = Vec<Vec<Append>>> {
     prop::collection::vec(prop::collection::vec(append(), 1..=8), 1..=4)
 }
 
-#[test_over(ALL)]
+test_over!(any_interleaving_keeps_the_invariants, ALL);
 async fn any_interleaving_keeps_the_invariants(history: &'static History) {
     let setup = Setup::on(shared().await).of(history);
     let mongod = shared().await;

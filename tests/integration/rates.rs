@@ -20,8 +20,8 @@ use tokio::net::TcpStream;
 
 use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{
-    Answer, Client, PATIENCE, READINGS, SMALL, Service, Setup, TRADES, eventually, fill, shared, spawn, test,
-    test_over, trade,
+    Answer, Client, PATIENCE, READINGS, Service, Setup, TRADES, eventually, fill, shared, spawn, test_over,
+    trade,
 };
 use crate::uploads::wire::Upload;
 use crate::uploads::{NDJSON, lines, of, upload};
@@ -69,7 +69,7 @@ fn refused(answer: &Answer, class: &str, units: u32) -> Value {
     problem
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_gets_its_burst_and_others_theirs() {
     let service = service(5).await;
     let (client, path) = (&service.client, TRADES.path(7));
@@ -115,7 +115,7 @@ async fn a_client_gets_its_burst_and_others_theirs() {
     service.stored(7).await.holds_exactly([1; 5]);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_operators_ask_is_not_limited() {
     let service = service(1).await;
     refuse_reads(&service.client).await;
@@ -136,7 +136,7 @@ async fn refuse_reads(client: &Client) {
     eventually("a refusal", PATIENCE, || async { client.get(&TRADES.path(7)).await.status == 429 }).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_limit_nothing_is_added() {
     let service = Service::start().await;
     let answer = service.client.get(&TRADES.path(7)).await;
@@ -151,7 +151,7 @@ async fn guarded(issuer: &Issuer, burst: u32) -> Service {
     setup.start().await
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_principal_is_one_client_from_everywhere() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer, 3).await;
@@ -173,7 +173,7 @@ async fn a_principal_is_one_client_from_everywhere() {
     left(&get(&bob, &path, "192.0.2.1").await, "reads", 1);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn tokens_that_are_new_count_for_their_address() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer, 3).await;
@@ -196,7 +196,7 @@ async fn tokens_that_are_new_count_for_their_address() {
 }
 
 /// Others at its address have used up what there is for new ones.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_known_key_is_looked_up_again_for_nothing() {
     let mut setup = limited(Setup::on(shared().await), 1, 3);
     let (store, time) = (setup.store().await, Arc::new(AtomicI64::new(Clock::system().now().millis())));
@@ -235,7 +235,7 @@ async fn a_known_key_is_looked_up_again_for_nothing() {
     get(&known, &path, "192.0.2.1").await.problem(429, "too-many-requests");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn headers_of_strangers_are_not_believed() {
     let mut setup = limited(Setup::on(shared().await), 1, 1);
     setup.config.api.rate.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
@@ -252,7 +252,7 @@ async fn with_headers(service: &Service, headers: &[(&str, &str)]) -> u16 {
     service.client.send(Method::GET, &TRADES.path(7), add).await.status.as_u16()
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_a_client_makes_up_is_none() {
     let service = service(1).await;
     let with = async |headers: &[(&str, &str)]| with_headers(&service, headers).await;
@@ -272,7 +272,7 @@ async fn an_address_that_a_client_makes_up_is_none() {
 }
 
 /// Proxies pass on the header that they do not write, as the client has made it up.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn only_the_header_of_the_proxy_is_believed() {
     let service_reading = async |header| {
         let mut setup = limited(Setup::on(shared().await), 1, 1);
@@ -301,7 +301,7 @@ async fn only_the_header_of_the_proxy_is_believed() {
 }
 
 /// A client that asks before it sends ("100 Continue") is refused, and not asked to go on.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_needs_no_body() {
     let service = service(1).await;
     service.client.append(7, &trade(1)).await.expect(201);
@@ -318,7 +318,7 @@ async fn a_refusal_needs_no_body() {
     service.stored(7).await.holds_exactly([1]);
 }
 
-#[test_over(SMALL)]
+test_over!(an_array_costs_the_pages_that_it_writes, SMALL);
 async fn an_array_costs_the_pages_that_it_writes(history: &'static crate::harness::History) {
     let size = history.page_size;
     let service = limited(Setup::on(shared().await).of(history), 1, 8).start().await;
@@ -348,7 +348,7 @@ async fn an_array_costs_the_pages_that_it_writes(history: &'static crate::harnes
     service.stored(1).await.holds_exactly(1..=3 * size as i64);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn reads_cost_the_pages_that_they_read() {
     let service = service(100).await;
     fill(&service.database, TRADES, 7, 60, 5).await;
@@ -382,7 +382,7 @@ async fn reads_cost_the_pages_that_they_read() {
     refused(&answer, "reads", 3);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn counting_views_costs_what_is_written() {
     let service = service(100).await;
     let client = &service.client;
@@ -412,7 +412,7 @@ async fn counting_views_costs_what_is_written() {
     bucket("/9").await.problem(404, "bucket-not-found");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_waits_and_ends_when_the_service_stops() {
     let service = service(5).await;
     let address = service.address();
@@ -431,7 +431,7 @@ async fn an_upload_waits_and_ends_when_the_service_stops() {
     crate::harness::stored(&stored, TRADES, 7).await.holds_exactly(1..=100);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_pays_for_each_owner() {
     const UNITS: u32 = 100;
     for (owners, lines_of_each, units) in [(1, 40, 4), (40, 1, 40), (8, 25, 24)] {
@@ -446,7 +446,7 @@ async fn an_upload_pays_for_each_owner() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_waits_for_its_quota_is_not_too_slow() {
     let mut setup = limited(Setup::on(shared().await), 5 * 3600, 1);
     setup.config.api.body_timeout = 1;
@@ -456,7 +456,7 @@ async fn a_client_that_waits_for_its_quota_is_not_too_slow() {
     service.stored(7).await.holds_exactly(1..=200);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn who_has_nothing_left_waits_for_the_first_rows() {
     let service = service(5).await;
     fill(&service.database, TRADES, 7, 3, 10).await;
@@ -479,7 +479,7 @@ async fn who_has_nothing_left_waits_for_the_first_rows() {
     assert_eq!(rows(&waiting.await.expect("no panic")), 30);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn who_has_nothing_left_stores_no_first_lines() {
     let service = service(5).await;
     let path = TRADES.path(7);
@@ -507,7 +507,7 @@ async fn who_has_nothing_left_stores_no_first_lines() {
 }
 
 /// Also the last ones, which are owed.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn streams_cost_all_their_pages() {
     const PAGES: u32 = 25;
     let service = service(100).await;
@@ -527,7 +527,7 @@ async fn streams_cost_all_their_pages() {
     .await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_export_waits_until_the_service_stops() {
     const PAGES: u64 = 400;
     let mut setup = limited(Setup::on(shared().await).of(READINGS), 1, 150);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::harness::{Service, Setup, shared, skip, test};
+use crate::harness::{Service, Setup, shared, skip};
 
 /// The text of a file of the repository.
 fn text(name: &str) -> String {
@@ -37,13 +37,13 @@ fn session(page: &str, language: &str) -> Vec<(String, String)> {
     session
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_session_answers_as_printed() {
     the_session_is_as_printed(&Service::start().await).await;
 }
 
 /// Those of `examples/histories`, which a reader serves instead of trades.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_examples_answer_as_printed() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/histories").into());
@@ -51,7 +51,7 @@ async fn the_examples_answer_as_printed() {
 }
 
 /// The history that the tutorial defines.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_tutorial_answers_as_printed() {
     let page = text("docs/tutorial.md");
     let directory = std::env::temp_dir().join(format!("pagebucket-tutorial-{:x}", rand::random::<u64>()));
@@ -97,7 +97,7 @@ fn comparable(answer: &str) -> Value {
 }
 
 #[test]
-async fn compose_publishes_on_this_machine_alone() {
+fn compose_publishes_on_this_machine_alone() {
     let compose = text("compose.yaml");
     let ports = compose.split("ports:\n").skip(1).flat_map(|rest| {
         rest.lines().map(str::trim).take_while(|line| line.starts_with("- ")).collect::<Vec<_>>()
@@ -107,7 +107,7 @@ async fn compose_publishes_on_this_machine_alone() {
 
 /// The page on MongoDB names what `compose.yaml` runs by default, and that no test has started it.
 #[test]
-async fn compose_has_a_mongod_that_operators_are_told_of() {
+fn compose_has_a_mongod_that_operators_are_told_of() {
     let (compose, page) = (text("compose.yaml"), text("docs/how-to/mongodb.md"));
     let image = compose.lines().find_map(|line| line.trim().strip_prefix("image: ${MONGO_IMAGE:-mongo:"));
     let version = image.and_then(|image| image.strip_suffix('}')).expect("an image with a version");
@@ -120,7 +120,7 @@ async fn compose_has_a_mongod_that_operators_are_told_of() {
 
 /// `.dockerignore` leaves out all that it does not name.
 #[test]
-async fn the_image_gets_all_that_it_copies() {
+fn the_image_gets_all_that_it_copies() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (image, ignored) = (text("Dockerfile"), text(".dockerignore"));
     let admitted: Vec<_> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
@@ -171,7 +171,7 @@ fn has_anchor(page: &str, anchor: &str) -> bool {
 }
 
 #[test]
-async fn links_of_docs_lead_somewhere() {
+fn links_of_docs_lead_somewhere() {
     for page in pages(Path::new(env!("CARGO_MANIFEST_DIR"))) {
         let text = std::fs::read_to_string(&page).expect("a page");
         let targets =
@@ -190,7 +190,7 @@ async fn links_of_docs_lead_somewhere() {
 
 /// Pages that the program writes are looked up, not read, and may have any length.
 #[test]
-async fn pages_of_docs_are_short_and_linked_by_their_index() {
+fn pages_of_docs_are_short_and_linked_by_their_index() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let index = text("docs/README.md");
     let mut all_words = 0;
@@ -209,7 +209,7 @@ async fn pages_of_docs_are_short_and_linked_by_their_index() {
 
 /// Each protocol stands once, in the documentation of the module that the page of the architecture links.
 #[test]
-async fn protocols_stand_in_the_docs_of_their_modules() {
+fn protocols_stand_in_the_docs_of_their_modules() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let page = std::fs::read_to_string(docs.join("architecture.md")).expect("a page");
     let (_, section) = page.split_once("\n## The protocols\n").expect("a section of protocols");
@@ -229,7 +229,7 @@ async fn protocols_stand_in_the_docs_of_their_modules() {
 }
 
 #[test]
-async fn docs_name_sources_that_exist() {
+fn docs_name_sources_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let places = ["api/", "benches/", "clients/", "examples/", "migrations/", "scripts/", "tests/", "web/"];
     for page in ["docs/architecture.md", "docs/changing.md"] {

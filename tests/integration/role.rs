@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::commands::program::{Place, Serving, pagebucket, run};
 use crate::embedded;
-use crate::harness::{PATIENCE, SERIES, Setup, TRADES, eventually, test};
+use crate::harness::{PATIENCE, SERIES, Setup, TRADES, eventually};
 use crate::live::client::Events;
 use crate::series::SHORT;
 
@@ -67,7 +67,7 @@ async fn succeeds(place: &Place, words: &[&str]) {
     assert_eq!(ended.status, Some(0), "{words:?}: {ended:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_documented_role_suffices_for_every_feature() {
     let Some(here) = embedded::Place::new() else { return };
     let mongod = here.serve().await;
@@ -178,7 +178,7 @@ async fn the_documented_role_suffices_for_every_feature() {
     mongod.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_feeder_that_lacks_a_privilege_says_so_and_waits() {
     let Some(here) = embedded::Place::new() else { return };
     let mongod = here.serve().await;

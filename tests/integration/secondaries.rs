@@ -5,7 +5,7 @@ use pagebucket_model::domain::ReadPreference;
 use serde_json::json;
 
 use crate::harness::{
-    Harm, Mongod, PATIENCE, ReplicaSet, Service, Setup, TRADES, Way, Wires, eventually, fill, test, trade,
+    Harm, Mongod, PATIENCE, ReplicaSet, Service, Setup, TRADES, Way, Wires, eventually, fill, trade,
 };
 
 async fn start(set: &ReplicaSet, preference: ReadPreference) -> Service {
@@ -47,7 +47,7 @@ async fn until_all_show(set: &ReplicaSet, service: &Service, collection: &str, f
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn full_pages_are_theirs_and_need_no_primary() {
     const READS: i64 = 60;
     let set = ReplicaSet::start(Wires::Straight).await;
@@ -113,7 +113,7 @@ async fn full_pages_are_theirs_and_need_no_primary() {
 }
 
 /// Neither member that should be asked answers: one breaks its connections, the other keeps silent.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn those_that_do_not_answer_are_passed_over() {
     let set = ReplicaSet::start(Wires::Harmable).await;
     set.hold_elections().await;
@@ -136,7 +136,7 @@ async fn those_that_do_not_answer_are_passed_over() {
 
 /// What a server behind the others does not show yet comes from the primary: a page that it has not, one
 /// that is not full there, pages of a window and of an export.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn one_that_lags_is_passed_over() {
     let set = ReplicaSet::start(Wires::Straight).await;
     set.hold_elections().await;
@@ -181,7 +181,7 @@ async fn one_that_lags_is_passed_over() {
 }
 
 /// Counted at the primary, read from secondaries; and from the primary where they do not answer.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn page_views_are_theirs_or_the_primarys() {
     const READS: i64 = 20;
     let set = ReplicaSet::start(Wires::Harmable).await;

@@ -22,7 +22,7 @@ use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Engine};
 use serde_json::{Value, json};
 
-use crate::harness::{Client, History, PATIENCE, SERIES, Service, Setup, engine, eventually, shared, test};
+use crate::harness::{Client, History, PATIENCE, SERIES, Service, Setup, engine, eventually, shared};
 
 /// What does not count is deleted soon, and erasures come to their end.
 pub const SHORT: Ages = Ages {
@@ -200,7 +200,7 @@ fn sibling(uri: &str, database: &Database) -> Setup {
     Setup::at(uri).of(SERIES).in_database(database)
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_item_is_a_measurement() {
     let service = service().await;
     let trade = json!({
@@ -250,7 +250,7 @@ async fn an_item_is_a_measurement() {
     );
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_time_series_nothing_is_made_and_nothing_is_asked() {
     let commands = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
     let seen = std::sync::Arc::clone(&commands);

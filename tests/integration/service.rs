@@ -9,11 +9,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    ALL, History, ITEM_NOT_FOUND, NOTES, Service, Setup, TOTAL, eventually, shared, test, test_over, trade,
-    trade_at,
+    History, ITEM_NOT_FOUND, Service, Setup, TOTAL, eventually, shared, test_over, trade, trade_at,
 };
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_append_and_its_pages() {
     let service = Service::start().await;
     let many: Vec<Value> = (1..=25).map(|n| trade_at(n, "2004-01-09T00:00:00Z")).collect();
@@ -61,7 +60,7 @@ async fn an_append_and_its_pages() {
     service.client.get("/v1/customers/7/trades?page=4").await.problem(404, "page-not-found");
 }
 
-#[test_over(&[NOTES])]
+test_over!(an_empty_history, NOTES);
 async fn an_empty_history(history: &'static History) {
     let service = Service::of(history).await;
     let body = service.client.get(&history.path(9_007_199_254_740_991)).await.expect(200);
@@ -79,7 +78,7 @@ async fn an_empty_history(history: &'static History) {
     assert!(totals.get("first").is_none() && totals.get("last").is_none(), "{owner}");
 }
 
-#[test_over(&[NOTES])]
+test_over!(newest_first, NOTES);
 async fn newest_first(history: &'static History) {
     let service = Service::of(history).await;
     let total = history.pages(2.5);
@@ -99,7 +98,7 @@ async fn newest_first(history: &'static History) {
     assert_eq!(second["links"]["next"], history.at(1, "?page=1&order=desc"));
 }
 
-#[test_over(ALL)]
+test_over!(pages_and_items_by_address, ALL);
 async fn pages_and_items_by_address(history: &'static History) {
     let service = Service::of(history).await;
     let (size, total) = (history.page_size, history.pages(12.5));
@@ -133,7 +132,7 @@ async fn pages_and_items_by_address(history: &'static History) {
     assert_eq!((&totals[TOTAL], &totals["totalPages"]), (&json!(total), &json!(13)));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn probes_and_site() {
     let service = Service::start().await;
     assert_eq!(service.client.get("/livez").await.expect(200)["status"], "ok");
@@ -160,7 +159,7 @@ async fn probes_and_site() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn probes_at_once_share_a_ping() {
     const PROBES: u64 = 200;
     let pings = Arc::new(AtomicU64::new(0));
@@ -181,7 +180,7 @@ async fn probes_at_once_share_a_ping() {
 }
 
 /// The driver closes its connections when nothing refers to its client any more.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_has_stopped_keeps_no_connection() {
     let client = Arc::new(());
     let held = Arc::clone(&client);

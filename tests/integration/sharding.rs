@@ -12,7 +12,7 @@ use pagebucket_model::definition::Definitions;
 
 use crate::auth::routes::{ROWS, Row, status};
 use crate::commands::program::{Place, run};
-use crate::harness::{Service, Setup, TRADES, eventually, shared, test};
+use crate::harness::{Service, Setup, TRADES, eventually, shared};
 
 /// The routes whose reads go to all shards, as `docs/how-to/mongodb.md` says.
 const SCATTERED: [(&str, &str); 3] =
@@ -79,7 +79,7 @@ fn is_targeted(query: &Document, key: &Document) -> bool {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn commands_name_the_shard_key() {
     let keys: BTreeMap<String, Document> = shard_keys(&Definitions::built_in())
         .into_iter()
@@ -145,7 +145,7 @@ async fn commands_name_the_shard_key() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn unique_indexes_begin_with_the_shard_key() {
     let service = Service::start().await;
     for ShardKey { collection, key } in shard_keys(&Definitions::built_in()) {
@@ -167,7 +167,7 @@ async fn unique_indexes_begin_with_the_shard_key() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_replica_set_has_nothing_to_shard() {
     let place = Place::new().await;
     for _ in 0..2 {

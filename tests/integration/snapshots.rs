@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{Answer, History, NOTES, READINGS, SMALL, Service, Setup, TOTAL, shared, test_over};
+use crate::harness::{Answer, History, Service, Setup, TOTAL, shared, test_over};
 
 const IMMUTABLE: &str = "private, max-age=31536000, immutable";
 
@@ -45,8 +45,8 @@ fn is_snapshot(answer: &Answer) -> bool {
     tag.contains(".a")
 }
 
+test_over!(a_walk_is_of_the_moment_it_began_at, NOTES, READINGS);
 /// The same totals in every window, either way, while the history grows; then on with what is newer.
-#[test_over(&[NOTES, READINGS])]
 async fn a_walk_is_of_the_moment_it_began_at(history: &'static History) {
     let service = Service::of(history).await;
     let mut total = history.pages(20.3);
@@ -96,8 +96,8 @@ async fn a_walk_is_of_the_moment_it_began_at(history: &'static History) {
     }
 }
 
+test_over!(any_window_is_of_that_moment, NOTES, READINGS);
 /// Whether its items were on full pages then or not: it has the items and the totals of then.
-#[test_over(&[NOTES, READINGS])]
 async fn any_window_is_of_that_moment(history: &'static History) {
     let service = Service::of(history).await;
     let (page, total) = (history.page_size, history.pages(4.8).max(9));
@@ -136,7 +136,7 @@ async fn any_window_is_of_that_moment(history: &'static History) {
     assert_eq!((none.expect(200)[TOTAL].as_u64(), is_snapshot(&none)), (Some(0), false));
 }
 
-#[test_over(&[NOTES, READINGS])]
+test_over!(a_walk_over_remembered_pages_asks_nobody, NOTES, READINGS);
 async fn a_walk_over_remembered_pages_asks_nobody(history: &'static History) {
     let (service, seen) = observed(history, 2 * MIB).await;
     let (page, limit) = (history.page_size, history.page_size.min(100));
@@ -177,8 +177,8 @@ async fn a_walk_over_remembered_pages_asks_nobody(history: &'static History) {
     assert_eq!(taken(&seen), 1, "beyond the full pages the tail is looked at");
 }
 
+test_over!(a_known_snapshot_asks_nobody, NOTES);
 /// By whichever instance, also one that has seen nothing yet.
-#[test_over(&[NOTES])]
 async fn a_known_snapshot_asks_nobody(history: &'static History) {
     let (service, seen) = observed(history, 0).await;
     let total = history.pages(5.5);
@@ -208,8 +208,8 @@ async fn a_known_snapshot_asks_nobody(history: &'static History) {
     assert_eq!(other.await.status, 200);
 }
 
+test_over!(what_is_beyond_the_end_is_never_shown, NOTES);
 /// Totals beyond what there is are not believed, whoever had them.
-#[test_over(&[NOTES])]
 async fn what_is_beyond_the_end_is_never_shown(history: &'static History) {
     let (service, seen) = observed(history, MIB).await;
     let (many, few) = (history.pages(20.0), history.pages(5.5));
@@ -241,8 +241,8 @@ async fn what_is_beyond_the_end_is_never_shown(history: &'static History) {
     never(2, few + 3, few + 2).await;
 }
 
+test_over!(another_instance_finds_out_once, NOTES, READINGS);
 /// A new process has seen nothing; one look at the tail tells it of all the moments before.
-#[test_over(&[NOTES, READINGS])]
 async fn another_instance_finds_out_once(history: &'static History) {
     let service = Service::of(history).await;
     // Windows that are pages, or parts of them.
@@ -283,8 +283,8 @@ async fn another_instance_finds_out_once(history: &'static History) {
     assert_eq!(shown, (1..=total).rev().collect::<Vec<_>>());
 }
 
+test_over!(many_owners_do_not_mix, SMALL);
 /// Each is shown its own.
-#[test_over(SMALL)]
 async fn many_owners_do_not_mix(history: &'static History) {
     let service = Service::of(history).await;
     let (two, page) = (history.pages(2.0), history.page_size.min(100));
@@ -303,8 +303,8 @@ async fn many_owners_do_not_mix(history: &'static History) {
     }
 }
 
+test_over!(nothing_remembered_is_needed, NOTES);
 /// With nothing in memory pages come from the database, by one command and without the tail.
-#[test_over(&[NOTES])]
 async fn nothing_remembered_is_needed(history: &'static History) {
     let (service, seen) = observed(history, 0).await;
     let total = history.pages(40.5);

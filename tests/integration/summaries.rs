@@ -17,7 +17,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::deleted::keeping;
-use crate::harness::{Client, NOTES, Service, Setup, TRADES, eventually, shared, test};
+use crate::harness::{Client, NOTES, Service, Setup, TRADES, eventually, shared};
 use crate::histories::differing::{Directory, instance};
 
 mod definitions;
@@ -222,13 +222,13 @@ async fn walk(client: &Client, query: &str) -> (Vec<Value>, Vec<u64>) {
 
 /// Dates out of order and equal, days of 23 and 25 hours, offsets with seconds, prices of 30 digits: random
 /// questions while trades are appended. Questions about a moment have the same answer later.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn summaries_are_those_of_a_model() {
     are_those_of_a_model(Setup::on(shared().await), 31, 700, 1_100, false).await;
 }
 
 /// The same where tiles are made and read while trades are appended.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn summaries_from_tiles_are_those_of_a_model() {
     let read = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&read);
@@ -396,7 +396,7 @@ async fn points_of(client: &Client, query: &str) -> Vec<Value> {
 }
 
 /// `complete` by the server's clock, spans without items, and what a point has that has no numbers.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn spans_end_and_may_be_empty() {
     let service = Service::start().await;
     let client = &service.client;
@@ -436,7 +436,7 @@ async fn spans_end_and_may_be_empty() {
 
 /// What a chart asks for: the newest points, the last price where a minute is empty, and times by the clock
 /// of a zone.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_chart_has_the_newest_points_and_the_last_prices() {
     let service = Service::start().await;
     let client = &service.client;
@@ -500,7 +500,7 @@ async fn a_chart_has_the_newest_points_and_the_last_prices() {
 
 /// A sum of too many digits is missing, and is named. A history begins to have summaries when its definition
 /// names them.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sum_that_does_not_fit_is_named() {
     let before = Setup::on(shared().await).of(NOTES).start().await;
     let directory = Directory::changed(NOTES, |definition| {
@@ -540,7 +540,7 @@ async fn a_sum_that_does_not_fit_is_named() {
     assert_eq!(problem["errors"], json!([{ "parameter": "group", "detail": rule }]), "{problem}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn tags_name_the_history_and_the_time() {
     let service = Service::start().await;
     let client = &service.client;
@@ -580,7 +580,7 @@ async fn tags_name_the_history_and_the_time() {
 }
 
 /// One span with more groups than points, and one with items on more pages than a request reads.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_span_that_is_too_large_is_refused() {
     let service = Service::start().await;
     let client = &service.client;
@@ -645,7 +645,7 @@ async fn a_span_that_is_too_large_is_refused() {
 }
 
 /// Most pages are skipped by their dates: a walk over a long history reads each of them once.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_long_history_is_read_in_parts() {
     let mut setup = Setup::on(shared().await);
     // Each client has one.
@@ -677,7 +677,7 @@ async fn a_long_history_is_read_in_parts() {
 
 /// Tiles that cannot say it have dates, which say where the first pages are: keys of later pages are not
 /// examined.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_long_history_of_many_groups_is_read_in_parts() {
     const COUNT: i64 = 22_000;
     let bounded = Arc::new(AtomicU64::new(0));
@@ -727,7 +727,7 @@ async fn a_long_history_of_many_groups_is_read_in_parts() {
 
 /// What a request cannot read from pages, it reads from tiles, which the first one has made. Appends have no
 /// part in it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn tiles_answer_what_pages_cannot() {
     let (appends, tiles) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (commits, about_tiles) = (Arc::clone(&appends), Arc::clone(&tiles));
@@ -784,7 +784,7 @@ async fn tiles_answer_what_pages_cannot() {
 }
 
 /// A history whose definition has no summaries says so.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_summaries_there_are_none() {
     let service = Setup::on(shared().await).of(NOTES).start().await;
     let answer = service.client.get(&NOTES.at(1, "/summary?by=1d")).await;

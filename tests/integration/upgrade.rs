@@ -16,7 +16,7 @@ use pagebucket_model::domain::Clock;
 use serde_json::Value;
 
 use crate::commands::program::{Ended, pagebucket, run};
-use crate::harness::{PATIENCE, Setup, TRADES, engine, eventually, migrations, shared, test};
+use crate::harness::{PATIENCE, Setup, TRADES, engine, eventually, migrations, shared};
 use fixture::Fixture;
 
 /// The versions whose databases are in `tests/fixtures`.
@@ -83,7 +83,7 @@ async fn reopened(fixture: &Fixture, database: &Database, owner: u64) -> String 
     format!("goes on with {}", stored.ranges()[0].seqs().next().expect("a number").get())
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_database_of_each_released_version_is_served() {
     for fixture in RELEASED.iter().map(|version| Fixture::of(version)) {
         let database = loaded(&fixture).await;
@@ -126,7 +126,7 @@ async fn the_database_of_each_released_version_is_served() {
 
 /// Instances are replaced one by one: a migration adds what the version before ignores.
 #[test]
-async fn every_migration_since_the_first_release_is_compatible() {
+fn every_migration_since_the_first_release_is_compatible() {
     for name in migrations() {
         let Ok(number) = name[..4].parse::<u32>() else { continue };
         let path = format!("{}/migrations/{name}.json", env!("CARGO_MANIFEST_DIR"));

@@ -12,9 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::commands::program::Place;
-use crate::harness::{
-    Answer, Client, History, INVALID_ITEM, NOTES, SMALL, Service, TRADES, test, test_over, trade,
-};
+use crate::harness::{Answer, Client, History, INVALID_ITEM, Service, TRADES, test_over, trade};
 use faults::{ANSWERS, BY_LINE};
 use wire::Upload;
 
@@ -43,7 +41,7 @@ pub fn of(customer: u64, qty: u64) -> String {
     TRADES.line_of(customer, qty)
 }
 
-#[test_over(&[NOTES])]
+test_over!(one_summary, NOTES);
 async fn one_summary(history: &'static History) {
     let service = Service::of(history).await;
     let path = history.uploads(7);
@@ -70,7 +68,7 @@ async fn one_summary(history: &'static History) {
     assert_eq!((&nothing["stored"], &nothing["ranges"]), (&json!(0), &json!([])));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_with_a_line_is_its_own_matter() {
     let service = Service::start().await;
     let long = json!({ "type": "buy", "ticker": "MDB", "qty": 1, "note": "x".repeat(64 * 1024) });
@@ -98,7 +96,7 @@ async fn what_is_wrong_with_a_line_is_its_own_matter() {
     assert_eq!(service.stored(7).await.numbers, [1, 6]);
 }
 
-#[test_over(&[TRADES])]
+test_over!(an_outcome_for_each_line_as_it_commits, TRADES);
 async fn an_outcome_for_each_line_as_it_commits(history: &'static History) {
     let service = Service::of(history).await;
     let mut upload = Upload::begin(service.address(), &history.outcomes(7), &[]).await;
@@ -139,7 +137,7 @@ async fn an_outcome_for_each_line_as_it_commits(history: &'static History) {
     assert_eq!(outcomes, expected);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn problems_beyond_the_first_are_counted() {
     let service = Service::start().await;
     let mut body = "{}\n".repeat(250);
@@ -157,7 +155,7 @@ async fn problems_beyond_the_first_are_counted() {
     assert_eq!(problem["errorsOmitted"], 43, "50 unknown fields, and 3 that are not there");
 }
 
-#[test_over(SMALL)]
+test_over!(many_owners_at_once, SMALL);
 async fn many_owners_at_once(history: &'static History) {
     let service = Service::of(history).await;
     let mut body = String::new();
@@ -187,7 +185,7 @@ async fn many_owners_at_once(history: &'static History) {
     assert_eq!(String::from_utf8_lossy(&answer.body), expected);
 }
 
-#[test_over(&[TRADES])]
+test_over!(others_may_append_meanwhile, TRADES);
 async fn others_may_append_meanwhile(history: &'static History) {
     let service = Service::of(history).await;
     let others = async {
@@ -207,7 +205,7 @@ async fn others_may_append_meanwhile(history: &'static History) {
     assert_eq!(told, (1..=20_000).collect::<Vec<_>>(), "each line is where the summary says");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_no_upload_is() {
     let service = Service::start().await;
     let client = &service.client;
@@ -268,7 +266,7 @@ async fn what_no_upload_is() {
     assert_eq!(client.total(7).await, 4);
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_history_that_takes_no_more, NOTES);
 async fn a_history_that_takes_no_more(history: &'static History) {
     let service = Service::of(history).await;
     // Its last page is full, and begins in the last second there is.
@@ -322,7 +320,7 @@ fn most_memory(pid: u32) -> u64 {
     line.trim_end_matches(" kB").trim().parse::<u64>().expect("kB") / 1024
 }
 
-#[test_over(&[TRADES])]
+test_over!(memory_is_constant, TRADES);
 async fn memory_is_constant(history: &'static History) {
     let place = Place::of(history).await;
     let serving = place.serve(&["--log", "error"]).await;

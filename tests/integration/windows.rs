@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::harness::{ALL, Client, History, NOTES, READINGS, Service, TOTAL, spawn, test_over};
+use crate::harness::{Client, History, Service, TOTAL, spawn, test_over};
 
-#[test_over(ALL)]
+test_over!(sizes_are_exact_across_pages, ALL);
 async fn sizes_are_exact_across_pages(history: &'static History) {
     let total = history.pages(12.5);
     let (page, full) = (history.page_size, history.pages(12.0));
@@ -52,7 +52,7 @@ async fn sizes_are_exact_across_pages(history: &'static History) {
     assert_eq!(history.seqs(&default), (4..4 + history.default_limit()).collect::<Vec<_>>());
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_cursor_beyond_the_end, NOTES);
 async fn a_cursor_beyond_the_end(history: &'static History) {
     let total = history.pages(2.5);
     let service = Service::filled(history, total).await;
@@ -71,7 +71,7 @@ async fn a_cursor_beyond_the_end(history: &'static History) {
     assert_eq!((&unknown[TOTAL], &unknown["items"]), (&json!(0), &json!([])));
 }
 
-#[test_over(&[NOTES])]
+test_over!(order_only_arranges, NOTES);
 async fn order_only_arranges(history: &'static History) {
     let total = history.pages(4.5);
     let service = Service::filled(history, total).await;
@@ -123,7 +123,7 @@ async fn walk(client: &Client, path: &str) -> (Vec<u64>, String) {
     }
 }
 
-#[test_over(ALL)]
+test_over!(links_lead_through_all_of_it, ALL);
 async fn links_lead_through_all_of_it(history: &'static History) {
     let total = history.pages(12.5);
     let service = Service::filled(history, total).await;
@@ -158,7 +158,7 @@ async fn links_lead_through_all_of_it(history: &'static History) {
     assert!(!answer.header("link").contains("newer"), "no registered relation");
 }
 
-#[test_over(&[NOTES])]
+test_over!(what_is_newer_can_be_asked_for_again, NOTES);
 async fn what_is_newer_can_be_asked_for_again(history: &'static History) {
     let service = Service::of(history).await;
     let empty = service.client.get(&history.at(1, "?limit=3")).await.expect(200);
@@ -176,9 +176,9 @@ async fn what_is_newer_can_be_asked_for_again(history: &'static History) {
     }
 }
 
+test_over!(walks_beside_a_writer, NOTES, READINGS);
 /// A walk to either end while a writer appends as fast as it can, and then on with what is newer:
 /// every item once.
-#[test_over(&[NOTES, READINGS])]
 async fn walks_beside_a_writer(history: &'static History) {
     const ITEMS: u64 = 1_200;
     let service = Service::filled(history, 200).await;

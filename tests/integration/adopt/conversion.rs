@@ -5,7 +5,6 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use super::{Moving, trade};
 use crate::commands::program::run;
-use crate::harness::test;
 
 /// A member of the source, its value, and what the trade then has; nothing where it is refused.
 type Row = (&'static str, Bson, Option<(&'static str, Bson)>);
@@ -14,7 +13,7 @@ fn decimal(text: &str) -> Bson {
     Bson::Decimal128(text.parse().unwrap())
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn values_are_converted_where_nothing_is_lost() {
     let moving = Moving::new().await;
     let date = DateTime::from_millis(1_698_335_223_434);

@@ -9,7 +9,7 @@ use tokio::process::{Child, Command};
 
 use super::{Moving, trade};
 use crate::commands::program::signal;
-use crate::harness::{Mongod, PATIENCE, eventually, spawn, test};
+use crate::harness::{Mongod, PATIENCE, eventually, spawn};
 
 /// A follower, and what it says.
 pub struct Following {
@@ -89,7 +89,7 @@ impl Following {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn inserts_are_followed_and_other_changes_told() {
     let moving = Moving::new().await;
     let row = |n: i64, at: i64| {
@@ -139,7 +139,7 @@ async fn inserts_are_followed_and_other_changes_told() {
     );
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn with_other_names_it_copies_again() {
     let moving = Moving::new().await;
     let mut renamed = trade(7, 2, 2);
@@ -160,7 +160,7 @@ async fn with_other_names_it_copies_again() {
     moving.stored(7).await.holds_exactly([1, 2]);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_inserted_before_a_drop_is_stored() {
     let moving = Moving::new().await;
     moving.old().insert_one(trade(7, 1, 1)).await.unwrap();
@@ -172,7 +172,7 @@ async fn what_was_inserted_before_a_drop_is_stored() {
     moving.stored(7).await.holds_exactly(1..=50);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn pushes_to_buckets_are_followed() {
     let moving = Moving::new().await;
     let item = |n: i64| doc! { "type": "buy", "ticker": "MDB", "qty": n, "date": DateTime::from_millis(n) };
@@ -203,7 +203,7 @@ async fn pushes_to_buckets_are_followed() {
 }
 
 /// A server that answers as one whose oplog was truncated: at the start, and while it is followed.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_the_oplog_has_lost_is_copied_again() {
     const CHANGE_STREAM_HISTORY_LOST: i32 = 286;
     let mongod = Mongod::failing().await;
@@ -240,7 +240,7 @@ async fn what_the_oplog_has_lost_is_copied_again() {
 }
 
 /// The source, or the collection of the histories, fails or is slow.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn while_databases_fail_nothing_is_lost() {
     const SHUTDOWN_IN_PROGRESS: i32 = 91;
     let mongod = Mongod::failing().await;
@@ -319,7 +319,7 @@ async fn while_databases_fail_nothing_is_lost() {
 }
 
 /// The manual's own statement goes on while its buckets are adopted.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn writers_of_the_manual_move_with_it() {
     let moving = Moving::new().await;
     let item = |n: i64| doc! { "type": "buy", "ticker": "MDB", "qty": n, "date": DateTime::from_millis(n) };

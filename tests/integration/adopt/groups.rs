@@ -4,11 +4,11 @@ use pagebucket_engine::appends::{Append, Once};
 use pagebucket_engine::internal::{COMMAND, IdentifiedSoFar, ItemKey, SourceKey};
 use pagebucket_engine::{Deadline, Engine};
 
-use crate::harness::{History, Setup, TRADES, engine, shared, stored, test};
+use crate::harness::{History, Setup, TRADES, engine, shared, stored};
 
 /// Both processes have searched the empty history. The other one then stores two of three items; this one,
 /// whose first call is refused for one of them, must find the other one, which its second call has.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_another_process_stores_meanwhile_is_not_doubled() {
     let history: &History = TRADES;
     let setup = Setup::on(shared().await).of(history);

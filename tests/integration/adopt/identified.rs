@@ -4,7 +4,6 @@ use mongodb::bson::{DateTime, Document, doc};
 use mongodb::options::TimeseriesOptions;
 
 use super::{Moving, OLD, trade};
-use crate::harness::test;
 
 /// What a view or a time-series collection whose documents share `_id`s is answered, by each way to read it.
 async fn is_refused(moving: &Moving, sentence: &str) {
@@ -16,7 +15,7 @@ async fn is_refused(moving: &Moving, sentence: &str) {
     assert_eq!(trades.count_documents(doc! {}).await.unwrap(), 0, "nothing is stored");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_view_is_adopted_if_each_document_has_an_id_of_its_own() {
     const ORDERS: i64 = 3;
     const FILLS: i64 = 10;
@@ -62,7 +61,7 @@ async fn a_view_is_adopted_if_each_document_has_an_id_of_its_own() {
     moving.is_clean(&[]).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_time_series_is_adopted_if_each_document_has_an_id_of_its_own() {
     let moving = Moving::new().await;
     let series = async |ids: [i32; 3]| {

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::followed::Following;
 use super::{Moving, trade};
-use crate::harness::{eventually, spawn, test};
+use crate::harness::{eventually, spawn};
 
 /// Items of the source before it is adopted: `ADOPT_ITEMS`, 8,000 unless set; 200,000 are the full size.
 fn items() -> i64 {
@@ -26,7 +26,7 @@ const EACH: i64 = 40;
 const WRITERS: i64 = 2;
 const BETWEEN_INSERTS: Duration = Duration::from_millis(5);
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn killed_five_times_nothing_is_lost_or_doubled() {
     let (moving, items) = (Moving::new().await, items());
     let customers = items / EACH;

@@ -12,14 +12,14 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::{Moving, trade};
 use crate::commands::program::run;
-use crate::harness::{Mongod, PATIENCE, Setup, TRADES, engine, eventually, shared, test};
+use crate::harness::{Mongod, PATIENCE, Setup, TRADES, engine, eventually, shared};
 
 fn file(name: &str) -> PathBuf {
     let name = format!("adopt-{}-{name}-{}", std::process::id(), ObjectId::new());
     std::env::temp_dir().join(name)
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn refused_items_are_mended_and_adopted() {
     let moving = Moving::new().await;
     let mut rows: Vec<_> = (1..=5).map(|n| trade(7, n, n)).collect();
@@ -88,7 +88,7 @@ async fn refused_items_are_mended_and_adopted() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_refused_items_is_fed_to_its_source_alone() {
     let moving = Moving::new().await;
     let mut wrong = trade(7, 2, 2);
@@ -133,7 +133,7 @@ async fn a_file_of_refused_items_is_fed_to_its_source_alone() {
     std::fs::remove_file(rejects).unwrap();
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_check_finds_each_difference() {
     let moving = Moving::new().await;
     moving
@@ -177,7 +177,7 @@ async fn a_check_finds_each_difference() {
     );
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_erased_owner_stops_nobody_else() {
     let moving = Moving::new().await;
     moving.old().insert_many((1..=20).map(|n| trade(n % 2 + 7, n, n))).await.unwrap();
@@ -199,7 +199,7 @@ async fn an_erased_owner_stops_nobody_else() {
     std::fs::remove_file(rejects).unwrap();
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_retired_is_not_adopted_again() {
     let moving = Moving::new().await;
     moving.old().insert_many((1..=60).map(|n| trade(n % 2 + 7, n, n))).await.unwrap();
@@ -233,7 +233,7 @@ async fn what_was_retired_is_not_adopted_again() {
     std::fs::remove_file(rejects).unwrap();
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_item_with_an_owner_of_its_own() {
     let moving = Moving::new().await;
     let item =
@@ -267,7 +267,7 @@ async fn an_item_with_an_owner_of_its_own() {
     std::fs::remove_file(rejects).unwrap();
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_it_says_of_mistakes() {
     let moving = Moving::new().await;
     let empty = moving.adopted(&[], 2).await;

@@ -9,13 +9,13 @@ use tokio::task::JoinSet;
 
 use super::{Moving, OLD, trade};
 use crate::commands::program::Place;
-use crate::harness::{NOTES, spawn, test};
+use crate::harness::{NOTES, spawn};
 
 fn date(text: &str) -> DateTime {
     DateTime::parse_rfc3339_str(text).unwrap()
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_manuals_insert_many() {
     let moving = Moving::new().await;
     let trades = [
@@ -48,7 +48,7 @@ async fn the_manuals_insert_many() {
 
 /// With the manual's two names of a quantity, numbers of all types, out of order, one customer in several
 /// buckets.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_manuals_buckets() {
     let moving = Moving::new().await;
     let item = |name: &str, quantity: Bson, at: i64| {
@@ -75,7 +75,7 @@ async fn the_manuals_buckets() {
 }
 
 /// Nothing that the source has is left out in silence.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn buckets_without_their_array() {
     let moving = Moving::new().await;
     let item = |n: i64| doc! { "type": "buy", "ticker": "MDB", "qty": n, "date": DateTime::from_millis(n) };
@@ -98,7 +98,7 @@ async fn buckets_without_their_array() {
     assert!(checked.out.contains("\n2 differences\n"), "{checked:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_the_manuals_upsert_has_ruined() {
     let moving = Moving::new().await;
     let mut writers = JoinSet::new();
@@ -132,7 +132,7 @@ async fn what_the_manuals_upsert_has_ruined() {
     moving.is_clean(&[]).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn other_names_and_another_order() {
     // One of the names of a quantity, but the user's for the price.
     let moving = Moving::new().await;
@@ -173,7 +173,7 @@ async fn other_names_and_another_order() {
 
 /// Whether the items of an owner are sorted by `adopt`, or by the server, because they are too many, or have
 /// values that it leaves to the server.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_order_is_the_servers() {
     let binary = |bytes: &[u8]| Binary { subtype: BinarySubtype::Generic, bytes: bytes.to_vec() };
     let decimal = |text: &str| Bson::Decimal128(text.parse().unwrap());
@@ -241,7 +241,7 @@ async fn the_order_is_the_servers() {
 
 /// A sort takes an array for its least element. Who has an `_id` of another type is sorted by the server, and
 /// what was read before is not read again.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_array_of_owners_comes_between() {
     let moving = Moving::new().await;
     let array = |owners: [i32; 2]| {
@@ -262,7 +262,7 @@ async fn an_array_of_owners_comes_between() {
 }
 
 /// Strings that a collation takes for equal are owners of their own.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_collation_of_the_source_changes_no_order() {
     let moving = Moving::at(Place::of(NOTES).await).await;
     let collation = Collation::builder().locale("en").strength(CollationStrength::Secondary).build();
@@ -288,7 +288,7 @@ async fn a_collation_of_the_source_changes_no_order() {
     moving.is_clean(&[]).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn two_at_once_do_no_harm() {
     const ITEMS: i64 = 4_000;
     let moving = Moving::new().await;
@@ -303,7 +303,7 @@ async fn two_at_once_do_no_harm() {
 }
 
 /// Other writers have stored items before, and do so meanwhile.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn histories_that_have_items_go_on() {
     let moving = Moving::new().await;
     let place = Place {

@@ -6,11 +6,10 @@ use mongodb::bson::{Document, doc};
 
 use super::{Moving, OLD, trade};
 use crate::commands::program::{Place, run};
-use crate::harness::test;
 
 /// Prints the times of an import and of both shapes, in turns. `ADOPT_SPEED` items, 2,000 unless set, of
 /// which a fortieth are customers; at 200,000 times mean something.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn beside_an_import() {
     let items: i64 = std::env::var("ADOPT_SPEED").map_or(2_000, |items| items.parse().expect("a number"));
     let moving = Moving::new().await;

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::harness::tokens::{AUDIENCE, gate, owners_claim};
-use crate::harness::{Setup, eventually, shared, skip, spawn, test};
+use crate::harness::{Setup, eventually, http, shared, skip, spawn};
 
 const TRADES: &str = "/v1/customers/7/trades";
 
@@ -45,7 +45,7 @@ impl Issuer {
         let commands = process.stdin.take().expect("its input");
         let mut lines = BufReader::new(process.stdout.take().expect("its output")).lines();
         let url = lines.next_line().await.expect("a line").expect("an address");
-        let http = reqwest::Client::builder().tls_certs_only([]).build().expect("a client");
+        let http = http().build().expect("a client");
         Self { _process: process, commands, lines, url, http }
     }
 
@@ -80,7 +80,7 @@ async fn token(http: &reqwest::Client, url: &str, client: &str) -> String {
     answer["access_token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_are_replaced_while_requests_run() {
     let Some(packages) = std::env::var_os("OIDC_PROVIDER") else {
         return skip("a real issuer", "OIDC_PROVIDER does not name the packages of tests/issuer");

@@ -11,7 +11,7 @@ use pagebucket_model::domain::{Clock, Scope};
 use tokio::task::JoinSet;
 
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Harm, Proxy, Service, Setup, Way, shared, test};
+use crate::harness::{Harm, Proxy, Service, Setup, Way, shared};
 
 const TRADES: &str = "/v1/customers/7/trades";
 
@@ -44,7 +44,7 @@ async fn guarded(issuer: Option<&Issuer>) -> (Service, Store) {
     (setup.start().await, store)
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_lets_its_bearer_in() {
     let (service, store) = guarded(None).await;
     let all = key(&store, "all", &[Scope::Append, Scope::Read], None).await;
@@ -72,7 +72,7 @@ async fn a_key_lets_its_bearer_in() {
     service.stored(7).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_and_tokens_go_together() {
     let issuer = Issuer::start().await;
     let (service, store) = guarded(Some(&issuer)).await;
@@ -82,7 +82,7 @@ async fn keys_and_tokens_go_together() {
     assert_eq!(service.client.with_token(token).get(TRADES).await.status, 200);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn unknown_keys_of_an_address_leave_places_to_others() {
     const SHARE: usize = 64;
     let proxy = Proxy::before(shared().await).await;

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Answer, Client, Service, Setup, shared, test, trade};
+use crate::harness::{Answer, Client, Service, Setup, shared, trade};
 
 async fn service(issuer: &Issuer) -> Service {
     let mut setup = Setup::on(shared().await);
@@ -23,7 +23,7 @@ fn refusal(answer: &Answer, owner: &str) -> String {
     format!("{headers:?}\n{body}")
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_the_same_for_histories_that_do_not_exist() {
     let issuer = Issuer::start().await;
     let service = service(&issuer).await;
@@ -96,7 +96,7 @@ fn named(request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
 
 /// Two clients that may append to one history do not see each other's keys; each sees its own with every
 /// token.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_belongs_to_its_client() {
     let issuer = Issuer::start().await;
     let service = service(&issuer).await;

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::keys::key;
 use crate::harness::tokens::{Issuer, Signer, claims, gate, jwt};
-use crate::harness::{Service, Setup, eventually, shared, test};
+use crate::harness::{Service, Setup, eventually, shared};
 
 const TRADES: &str = "/v1/customers/7/trades";
 
@@ -30,7 +30,7 @@ fn seldom() -> Pace {
     Pace { refresh: Duration::from_secs(3600), unknown: Duration::from_secs(3600), ..Pace::default() }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_new_key_is_fetched_once() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer, seldom()).await;
@@ -49,7 +49,7 @@ async fn a_new_key_is_fetched_once() {
     old.get(TRADES).await.expect(200);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn unknown_keys_are_not_fetched_again_and_again() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer, seldom()).await;
@@ -62,7 +62,7 @@ async fn unknown_keys_are_not_fetched_again_and_again() {
     assert_eq!(issuer.fetched(), 2);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_withdrawn_key_is_refused_after_its_time() {
     let issuer = Issuer::start().await;
     let refresh = Duration::from_millis(200);
@@ -88,7 +88,7 @@ async fn a_withdrawn_key_is_refused_after_its_time() {
     old.get(TRADES).await.problem(401, "unauthorized");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_last_set_stays_in_use() {
     let issuer = Issuer::start().await;
     let often = Duration::from_millis(50);
@@ -108,7 +108,7 @@ async fn the_last_set_stays_in_use() {
     eventually("the new key is accepted", Duration::from_secs(20), accepted).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_starts_without_its_issuer() {
     let issuer = Issuer::start().await;
     issuer.up.store(false, Ordering::SeqCst);
@@ -123,7 +123,7 @@ async fn a_server_starts_without_its_issuer() {
 }
 
 /// A refresh is under way, and many tokens name keys that only it could tell.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_issuer_keeps_out_no_client_that_is_known() {
     const FLOOD: usize = 280;
     const GOOD: usize = 20;

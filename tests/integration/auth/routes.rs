@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::tokens::{EVERYTHING, Issuer, claims};
-use crate::harness::{Service, Setup, shared, test, trade};
+use crate::harness::{Service, Setup, shared, trade};
 
 /// For whom a route is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,7 +127,7 @@ pub async fn status(service: &Service, row: &Row, token: Option<String>) -> u16 
     answer.status.as_u16()
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_route_is_for_those_of_its_row() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
@@ -179,7 +179,7 @@ async fn each_route_is_for_those_of_its_row() {
 
 /// The control: the comparison of the table with the document finds each row that is taken out.
 #[test]
-async fn a_row_that_is_missing_is_found() {
+fn a_row_that_is_missing_is_found() {
     let document = pagebucket_http::document(
         &pagebucket_model::definition::Definitions::built_in(),
         pagebucket_http::Version::V3_1,
@@ -192,7 +192,7 @@ async fn a_row_that_is_missing_is_found() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn documentation_and_metrics_may_be_open() {
     let issuer = Issuer::start().await;
     let pages = [

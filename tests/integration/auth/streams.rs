@@ -7,7 +7,7 @@ use pagebucket_http::OpenParts;
 use serde_json::json;
 
 use crate::harness::tokens::{Issuer, claims, gate, now};
-use crate::harness::{Client, Service, Setup, TRADES, eventually, fill, shared, spawn, test};
+use crate::harness::{Client, Service, Setup, TRADES, eventually, fill, http, shared, spawn};
 use crate::uploads::lines;
 use crate::uploads::wire::Upload;
 
@@ -33,7 +33,7 @@ async fn until_expired(client: &Client) {
     eventually("the token expires", LONG, async || client.get("/v1/customers/7").await.status == 401).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_ends_when_its_token_expires() {
     let (service, issuer) = service().await;
     let token = token(&issuer);
@@ -56,7 +56,7 @@ async fn an_upload_ends_when_its_token_expires() {
     assert_eq!(service.stored(7).await.numbers, (1..=20).collect::<Vec<_>>());
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_of_nothing_says_that_its_token_expired() {
     let (service, issuer) = service().await;
     let token = token(&issuer);
@@ -73,7 +73,7 @@ async fn an_upload_of_nothing_says_that_its_token_expired() {
     );
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_never_pauses_ends_too() {
     let (service, issuer) = service().await;
     let token = token(&issuer);
@@ -92,7 +92,7 @@ async fn an_upload_that_never_pauses_ends_too() {
     assert_eq!(service.stored(7).await.numbers.len() as u64, problem["stored"].as_u64().expect("a number"));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_ends_after_its_key_is_withdrawn() {
     let issuer = Issuer::start().await;
     let mut settings = issuer.settings();
@@ -131,14 +131,14 @@ async fn an_upload_ends_after_its_key_is_withdrawn() {
     service.stored(7).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_export_ends_when_its_token_expires() {
     let (service, issuer) = service().await;
     fill(&service.database, TRADES, 7, 50_000, 10).await;
     let token = token(&issuer);
     let client = service.client.with_token(&token);
     let url = client.url("/v1/customers/7/trades/export.ndjson");
-    let http = reqwest::Client::builder().tls_certs_only([]).build().expect("a client");
+    let http = http().build().expect("a client");
     let mut answer = http.get(url).bearer_auth(&token).send().await.expect("an answer");
     assert_eq!(answer.status(), 200);
     // Far more is to come than buffers hold.

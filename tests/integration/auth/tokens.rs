@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::tokens::{
     AUDIENCE, EVERYTHING, ISSUER, Issuer, Signer, base64url, claims, now, owners_claim,
 };
-use crate::harness::{Service, Setup, shared, test, trade};
+use crate::harness::{Service, Setup, shared, trade};
 
 const TRADES: &str = "/v1/customers/7/trades";
 
@@ -18,7 +18,7 @@ async fn guarded(issuer: &Issuer) -> Service {
     setup.start().await
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_lets_its_bearer_in() {
     let issuer = Issuer::start().await;
     let eddsa = Signer::eddsa("second");
@@ -61,7 +61,7 @@ async fn a_token_lets_its_bearer_in() {
     service.stored(7).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_says_why() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer).await;
@@ -90,7 +90,7 @@ async fn a_refusal_says_why() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_token_is_refused() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer).await;
@@ -211,7 +211,7 @@ async fn a_wrong_token_is_refused() {
     assert_eq!(service.stored(7).await.numbers.len(), 1);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn owners_are_named_by_a_claim() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer).await;
@@ -248,7 +248,7 @@ async fn owners_are_named_by_a_claim() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn metadata_name_the_issuer() {
     let issuer = Issuer::start().await;
     let service = guarded(&issuer).await;

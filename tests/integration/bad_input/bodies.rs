@@ -4,11 +4,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{pointers, refused, total, trade_with};
-use crate::harness::{INVALID_ITEM, Service, test, trade};
+use crate::harness::{INVALID_ITEM, Service, trade};
 
 const PATH: &str = "/v1/customers/1/trades";
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn not_json() {
     let service = Service::start().await;
     let good = trade(1).to_string();
@@ -100,7 +100,7 @@ async fn not_json() {
     service.client.post_text(PATH, format!("\u{feff}{good}")).await.expect(201);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn deep_nesting() {
     let service = Service::start().await;
     for depth in [10_000, 400_000] {
@@ -128,7 +128,7 @@ async fn deep_nesting() {
     );
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn too_large() {
     let service = Service::start().await;
     const MOST: usize = 1024 * 1024;
@@ -155,7 +155,7 @@ async fn too_large() {
     assert_eq!(total(&service.client, 1).await, 1);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn shapes() {
     let service = Service::start().await;
     for (body, expected) in [
@@ -197,7 +197,7 @@ async fn shapes() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn all_or_nothing() {
     let service = Service::start().await;
     service.client.append(1, &json!(vec![trade(1); 5])).await.expect(201);
@@ -219,7 +219,7 @@ async fn all_or_nothing() {
     assert_eq!(total(&service.client, 2).await, 1000);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn many_faults() {
     let service = Service::start().await;
     for (faults, kept, omitted) in
@@ -258,7 +258,7 @@ async fn many_faults() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn media_types() {
     let service = Service::start().await;
     for (name, value) in [

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{refused, total};
-use crate::harness::{Mongod, Service, Setup, eventually, shared, spawn, test, trade};
+use crate::harness::{Mongod, Service, Setup, eventually, shared, spawn, trade};
 
 /// Longer than any of the short deadlines here, much shorter than the usual ones.
 const SOON: Duration = Duration::from_secs(8);
@@ -28,7 +28,7 @@ async fn until_closed(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn slow_body() {
     let mut setup = Setup::on(shared().await);
     setup.config.api.body_timeout = 1;
@@ -66,7 +66,7 @@ async fn slow_body() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn slow_head() {
     let mut setup = Setup::on(shared().await);
     setup.config.header_timeout = 1;
@@ -83,7 +83,7 @@ async fn slow_head() {
     assert!(until_closed(&mut stream).await.starts_with("HTTP/1.1 200 OK"));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn body_cut_off() {
     let service = Service::start().await;
     let body = trade(1).to_string();
@@ -100,7 +100,7 @@ async fn body_cut_off() {
 
 /// Many clients read nothing before they have sent all, and a connection that is closed meanwhile is
 /// reset: they would never see what is wrong.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn still_sending() {
     let service = Service::start().await;
     let body = " ".repeat(10_000_000);
@@ -125,7 +125,7 @@ async fn still_sending() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn waiting_to_send() {
     let service = Service::start().await;
     let ask = async |head: String| {
@@ -145,7 +145,7 @@ async fn waiting_to_send() {
 }
 
 /// What is no request has no answer of ours: hyper says 4xx without a body, and closes.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn not_http() {
     let service = Service::start().await;
     let (long_path, long_header) = ("a".repeat(70_000), "b".repeat(500_000));
@@ -176,7 +176,7 @@ async fn not_http() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn too_many_requests() {
     let mut setup = Setup::on(shared().await);
     setup.config.api.max_requests = 1;
@@ -219,7 +219,7 @@ async fn too_many_requests() {
 }
 
 /// A driver's error names hosts, ports and options: a client sees none of it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_database() {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).start().await;

@@ -6,9 +6,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::refused;
-use crate::harness::{Answer, Service, Setup, shared, test, trade};
+use crate::harness::{Answer, Service, Setup, shared, trade};
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn request_ids() {
     let service = Service::start().await;
     let longest = "a".repeat(128);
@@ -42,7 +42,7 @@ async fn request_ids() {
     assert_eq!(refused(&answer, 400, "invalid-parameter", "customer 0")["requestId"], "mine-1");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn sniffing() {
     let service = Service::start().await;
     for path in [
@@ -88,7 +88,7 @@ const ELSEWHERE: [&str; 9] = [
     "null",
 ];
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn preflight() {
     let service = Service::start().await;
     let ask = |origin: &'static str| {
@@ -124,7 +124,7 @@ async fn preflight() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn origins() {
     let service = Service::start().await;
     let from = |method: Method, path: &'static str, origin: &'static str| {
@@ -170,7 +170,7 @@ async fn origins() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn compression() {
     let service = Service::start().await;
     service.client.append(1, &json!(vec![trade(1); 10])).await.expect(201);
@@ -221,7 +221,7 @@ const SITE: [&str; 15] = [
 ];
 
 /// Swagger UI is large: it is compressed once, and sent once.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_site_is_compressed() {
     let service = Service::start().await;
     let (mut all, mut compressed, mut tags) = (0, 0, Vec::new());
@@ -287,7 +287,7 @@ async fn the_site_is_compressed() {
 }
 
 /// Its page at each address, and what the page loads.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_explorer_is_kept() {
     let service = Service::start().await;
     let mut assets = Vec::new();
@@ -338,7 +338,7 @@ async fn the_explorer_is_kept() {
 }
 
 /// What a browser does under it, `browser` shows.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_site_has_a_policy() {
     let service = Service::start().await;
     for path in SITE {
@@ -360,7 +360,7 @@ async fn the_site_has_a_policy() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn head() {
     let service = Service::start().await;
     service.client.append(1, &json!(vec![trade(1); 3])).await.expect(201);

@@ -6,7 +6,7 @@ use reqwest::Method;
 
 use super::{refused, total};
 use crate::commands::program::Raw;
-use crate::harness::{Answer, Service, Setup, shared, test, trade};
+use crate::harness::{Answer, Service, Setup, shared, trade};
 
 const EVIL: &str = "evil.example";
 
@@ -14,7 +14,7 @@ async fn named(service: &Service, method: Method, path: &str, host: &str) -> Ans
     service.client.send(method, path, |request| request.header("host", host).json(&trade(1))).await
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rebound_name_is_refused_everywhere() {
     let service = Service::start().await;
     for (method, path) in [
@@ -57,7 +57,7 @@ async fn answered(service: &Service, head: &str) -> String {
     connection.rest().await.lines().next().unwrap_or_default().to_owned()
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_target_names_the_host_before_the_header() {
     let service = Service::start().await;
     for (head, status) in [
@@ -84,7 +84,7 @@ async fn on(listen: &str, allowed: &[&str]) -> Service {
     setup.start().await
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn allowed_hosts_are_answered_for() {
     let service = on("127.0.0.2:0", &["api.example", "2001:db8::1"]).await;
     for (host, status) in [
@@ -103,7 +103,7 @@ async fn allowed_hosts_are_answered_for() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn elsewhere_any_host_unless_some_are_allowed() {
     let service = on("0.0.0.0:0", &[]).await;
     assert_eq!(named(&service, Method::GET, "/livez", EVIL).await.status, 200);

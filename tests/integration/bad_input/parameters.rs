@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::refused;
-use crate::harness::{Service, test, trade};
+use crate::harness::{Service, trade};
 
 /// No whole number from 1 to 2^53 - 1 in decimal digits, as they stand in an address.
 const NOT_ORDINALS: [&str; 22] = [
@@ -35,7 +35,7 @@ const NOT_ORDINALS: [&str; 22] = [
 /// Not UTF-8 when decoded, or not percent-encoding at all.
 const NOT_TEXT: [&str; 5] = ["%FF", "1%C3", "%", "1%", "%ZZ"];
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn numbers_in_the_path() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
@@ -60,7 +60,7 @@ async fn numbers_in_the_path() {
     service.client.get("/v1/customers/9007199254740991").await.expect(200);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn numbers_in_the_query() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
@@ -90,7 +90,7 @@ async fn numbers_in_the_query() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn queries() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
@@ -183,7 +183,7 @@ async fn queries() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn summaries() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
@@ -242,7 +242,7 @@ async fn summaries() {
 
 /// `Range` in the unit that is served: malformed, more than one, or beside parameters that select something
 /// else.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn ranges() {
     let service = Service::start().await;
     service.client.append(1, &trade(1)).await.expect(201);
@@ -284,7 +284,7 @@ async fn ranges() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn all_the_faults() {
     let service = Service::start().await;
     let path = "/v1/customers/0/trades?page=0&order=up&a=1&b=2";
@@ -312,7 +312,7 @@ async fn all_the_faults() {
     assert!(problem["errors"][0]["parameter"].as_str().is_some_and(|name| name.len() <= 64), "{problem}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_here() {
     let service = Service::start().await;
     for path in [
@@ -339,7 +339,7 @@ async fn nothing_here() {
 }
 
 /// What need not be percent-encoded means the same if it is.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn encoded_addresses() {
     let service = Service::start().await;
     service.client.append(7, &trade(1)).await.expect(201);
@@ -357,7 +357,7 @@ async fn encoded_addresses() {
     service.client.append_to("/v1/cust%6Fmers/7/trades").await.expect(201);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn method_not_allowed() {
     let service = Service::start().await;
     for (path, allowed) in [

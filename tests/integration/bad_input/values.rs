@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{pointers, refused, total, trade_with};
-use crate::harness::{Client, INVALID_ITEM, Service, test};
+use crate::harness::{Client, INVALID_ITEM, Service};
 
 /// Posts one trade whose `field` is this JSON text, and expects it to be the one fault.
 async fn expect_refused(client: &Client, field: &str, value: &str, part: &str) {
@@ -31,7 +31,7 @@ async fn kept(client: &Client, field: &str, value: &Value) -> Value {
 
 const NOT_TEXT: [&str; 8] = ["null", "true", "5", "1e400", "[]", "[\"buy\"]", "{}", r#""\ud83d""#];
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn types() {
     let service = Service::start().await;
     for bad in [r#""""#, r#""BUY""#, r#""Sell""#, r#""buy ""#, r#""hold""#, r#""buy\u0000""#] {
@@ -46,7 +46,7 @@ async fn types() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn tickers() {
     let service = Service::start().await;
     for bad in [
@@ -79,7 +79,7 @@ async fn tickers() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn quantities() {
     let service = Service::start().await;
     let long = "9".repeat(100_000);
@@ -115,7 +115,7 @@ async fn quantities() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn prices() {
     let service = Service::start().await;
     let (digits35, places6177) = ("1".repeat(35), format!("0.{}1", "0".repeat(6176)));
@@ -181,7 +181,7 @@ async fn prices() {
     assert_eq!(total(&service.client, 1).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn dates() {
     let service = Service::start().await;
     for (bad, part) in [

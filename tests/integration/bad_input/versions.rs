@@ -2,7 +2,7 @@
 
 use super::total;
 use crate::commands::program::Raw;
-use crate::harness::{Service, TRADES, fill, test, trade};
+use crate::harness::{Service, TRADES, fill, trade};
 
 /// Head and body of the answer to a request of HTTP/1.0.
 async fn asked(service: &Service, method: &str, path: &str, headers: &str, body: &str) -> (String, Vec<u8>) {
@@ -24,7 +24,7 @@ fn length(head: &str) -> Option<usize> {
         .map(|length| length.parse().expect("a number"))
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn streamed_answers_need_http_1_1() {
     let service = Service::start().await;
     fill(&service.database, TRADES, 7, 3, 10).await;
@@ -56,7 +56,7 @@ async fn streamed_answers_need_http_1_1() {
 }
 
 /// A proxy that speaks HTTP/1.0 to the service passes on what its clients accept.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn other_answers_have_a_length() {
     let service = Service::start().await;
     fill(&service.database, TRADES, 7, 3, 10).await;

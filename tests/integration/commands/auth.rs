@@ -5,14 +5,11 @@ use serde_json::{Value, json};
 use super::export::Scratch;
 use super::keys::keys;
 use super::program::{Place, Serving, run};
-use crate::harness::test;
 use crate::harness::tokens::{AUDIENCE, ISSUER, Signer, claims};
-
-crate::harness::named!("commands::auth");
 
 const TRADES: &str = "/v1/customers/7/trades";
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn clients_are_named_in_the_log() {
     let (place, signer) = (Place::new().await, Signer::es256("first"));
     let set = Scratch::new("jwks.json");
@@ -73,7 +70,7 @@ async fn clients_are_named_in_the_log() {
 }
 
 /// Without a token, too. Over HTTP/2 a long path costs a client one byte, once it has sent it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_client_can_fill_the_log() {
     let place = Place::new().await;
     for (flags, status) in [
@@ -117,7 +114,7 @@ fn field(line: &Value, names: &[&str]) -> String {
     names.iter().map(value).collect::<Vec<_>>().join(" ")
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_public_address_needs_authentication() {
     let place = Place::new().await;
     let ended = run(&mut place.pagebucket("serve", &["--listen", "0.0.0.0:0"])).await;
@@ -129,7 +126,7 @@ async fn a_public_address_needs_authentication() {
     Serving::start(place.history, &mut place.pagebucket("serve", &open)).await.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_malformed_key_set_is_refused() {
     let place = Place::new().await;
     let jwks = |keys: &str| {
@@ -154,7 +151,7 @@ async fn a_malformed_key_set_is_refused() {
 }
 
 /// They would admit tokens without a type, or leave open which claim counts.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn flags_with_two_meanings_are_refused() {
     let (place, set) = (Place::new().await, Scratch::new("jwks.json"));
     std::fs::write(set.path(), json!({ "keys": [Signer::es256("first").jwk()] }).to_string())

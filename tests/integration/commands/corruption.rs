@@ -5,7 +5,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use serde_json::{Value, json};
 
 use super::program::Place;
-use crate::harness::{test, trade_at};
+use crate::harness::trade_at;
 
 /// Whatever way it is read: by its address, as a page, in a window, in a span of time.
 const PATHS: [&str; 6] = [
@@ -17,7 +17,7 @@ const PATHS: [&str; 6] = [
     "?from=2004-01-09T00:00:00Z&limit=100",
 ];
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_bucket_is_named_in_the_log() {
     let place = Place::new().await;
     let serving = place.serve(&["--page-cache", "0"]).await;

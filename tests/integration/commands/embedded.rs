@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::program::{Raw, Serving, all_migrations, pagebucket, run, signal};
-use crate::harness::{PATIENCE, TOTAL, TRADES, eventually, mongod_on, skip, test, trade};
+use crate::harness::{PATIENCE, TOTAL, TRADES, eventually, mongod_on, skip, trade};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
 
@@ -80,7 +80,7 @@ fn empty_directory() -> PathBuf {
     directory
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn serve_alone_keeps_its_data() {
     let Some(here) = Here::new() else { return };
     let serving = here.serve().await;
@@ -111,7 +111,7 @@ async fn serve_alone_keeps_its_data() {
     assert!(!here.mongod_runs());
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_data_directory_has_one_server() {
     let Some(here) = Here::new() else { return };
     // Nobody serves: a tool has a mongod for its own lifetime.
@@ -143,7 +143,7 @@ async fn a_data_directory_has_one_server() {
     serving.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn commands_beside_a_server_tell_no_password() {
     let Some(here) = Here::new() else { return };
     let mut serving = here.pagebucket(&["serve", "--listen", "127.0.0.1:0", "--log", "trace"]);
@@ -189,7 +189,7 @@ async fn commands_beside_a_server_tell_no_password() {
     check(&fs::read_to_string(here.data().join("mongod.log")).expect("a log"), "mongod");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_data_directory_that_others_may_change_is_one_sentence() {
     let Some(here) = Here::new() else { return };
     fs::create_dir(here.data()).expect("a directory");
@@ -209,7 +209,7 @@ async fn a_data_directory_that_others_may_change_is_one_sentence() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn killed_serve_starts_again() {
     let Some(here) = Here::new() else { return };
     for round in 1..=2 {
@@ -237,7 +237,7 @@ async fn killed_serve_starts_again() {
     assert!(!here.mongod_runs());
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_early_signal_leaves_nothing_running() {
     let Some(here) = Here::new() else { return };
     for (arguments, name, expected) in [
@@ -265,7 +265,7 @@ async fn an_early_signal_leaves_nothing_running() {
 }
 
 /// A mongod that ends as a real one does that finds no room.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_one_sentence() {
     let directory = empty_directory();
     let mongod = directory.join("mongod");
@@ -283,7 +283,7 @@ async fn a_full_disk_is_one_sentence() {
     fs::remove_dir_all(&directory).ok();
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_mongod_is_one_sentence() {
     let directory = empty_directory();
     for command in ["serve", "migrate"] {

@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 
 use super::keys::keys;
 use super::program::{Place, Serving, run, signal};
-use crate::harness::{NOTES, PATIENCE, eventually, test, trade};
-
-crate::harness::named!("commands::erase");
+use crate::harness::{NOTES, PATIENCE, eventually, trade};
 
 /// Makes the tombstone of customer 7 so old that it may be swept.
 async fn age(place: &Place) {
@@ -17,7 +15,7 @@ async fn age(place: &Place) {
     assert_eq!(aged.expect("a tombstone").modified_count, 1);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_owner_is_erased_and_reopened() {
     let place = Place::new().await;
     let unmigrated = run(&mut place.pagebucket("erase", &["--owner", "7"])).await;
@@ -74,7 +72,7 @@ async fn an_owner_is_erased_and_reopened() {
     serving.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn who_erases_is_in_the_audit_log() {
     let place = Place::new().await;
     let key = async |name: &str, scope: &str| {
@@ -114,7 +112,7 @@ async fn who_erases_is_in_the_audit_log() {
 }
 
 /// An append that was slow has opened a page behind the tombstone: its number is used.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_log_has_the_numbers_of_late_pages() {
     let place = Place::new().await;
     let serving = place.serve(&["--allow-erase", "--log-format", "json"]).await;
@@ -137,7 +135,7 @@ async fn the_log_has_the_numbers_of_late_pages() {
     assert_eq!(pages, [json!(1), json!(2)]);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn flags_of_retention_are_checked_at_the_start() {
     let place = Place::new().await;
     let serve = async |flags: &[&str]| {

@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
 use super::program::{Place, run, signal};
-use crate::harness::{Mongod, PATIENCE, Service, Setup, TRADES, fill, shared, test, trade, trade_at};
-
-crate::harness::named!("commands::export");
+use crate::harness::{Mongod, PATIENCE, Service, Setup, TRADES, fill, shared, trade, trade_at};
 
 /// A file name that nobody else has; the file is removed with this value.
 pub struct Scratch(PathBuf);
@@ -50,7 +48,7 @@ async fn service() -> (Service, Place) {
     (service, place)
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn one_customer_as_over_http() {
     let (service, place) = service().await;
     fill(&service.database, TRADES, 7, 250, 3).await;
@@ -83,7 +81,7 @@ async fn one_customer_as_over_http() {
     assert_eq!((nobody.status, nobody.out.lines().count()), (Some(0), 1), "{nobody:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn all_customers_can_be_imported() {
     let (service, place) = service().await;
     let mut expected = Vec::new();
@@ -116,7 +114,7 @@ async fn all_customers_can_be_imported() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn bad_usage_leaves_no_file() {
     let (_, place) = service().await;
     let file = Scratch::new("there.csv");
@@ -139,7 +137,7 @@ async fn bad_usage_leaves_no_file() {
     assert!(failed.sentence(2).contains("No such file or directory"), "{failed:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_outage_is_waited_for() {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).start().await;
@@ -158,7 +156,7 @@ async fn an_outage_is_waited_for() {
 }
 
 /// Its reader is slow; the signal is heard all the same.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_says_where_to_go_on() {
     let (service, place) = service().await;
     fill(&service.database, TRADES, 7, 3_000, 10).await;

@@ -6,7 +6,7 @@ use std::path::Path;
 use tokio::net::TcpListener;
 
 use super::program::{Place, Serving, pagebucket, run};
-use crate::harness::{Mongod, PATIENCE, TRADES, eventually, test};
+use crate::harness::{Mongod, PATIENCE, TRADES, eventually};
 
 const SETTINGS: &str = include_str!("../../../docs/reference/settings.md");
 
@@ -15,7 +15,7 @@ fn described() -> impl Iterator<Item = (&'static str, &'static str)> {
     SETTINGS.split("\n## pagebucket ").skip(1).filter_map(|section| section.split_once('\n'))
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn help_and_the_reference_have_the_same_flags() {
     let program = run(&mut pagebucket(&["--help"])).await;
     assert_eq!(program.status, Some(0));
@@ -70,7 +70,7 @@ fn entries(help: &str) -> BTreeMap<String, String> {
 }
 
 /// In a terminal of 80 columns, and where there is none.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn short_help_fits() {
     for command in described().map(|(command, _)| command).chain([""]) {
         for (columns, most) in [(Some("80"), 80), (None, 100)] {
@@ -90,14 +90,14 @@ async fn short_help_fits() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn help_shows_no_secret() {
     let mut command = pagebucket(&["serve", "--help"]);
     let help = run(command.env("MONGODB_URI", "mongodb://user:sesame@127.0.0.1/")).await;
     assert!(help.out.contains("MONGODB_URI") && !help.out.contains("sesame"), "{}", help.out);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn wrong_flags_are_usage() {
     for arguments in [
         &[][..],
@@ -164,7 +164,7 @@ async fn wrong_flags_are_usage() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_mistake_is_told_with_an_example() {
     for (arguments, part) in [
         (
@@ -187,7 +187,7 @@ async fn a_mistake_is_told_with_an_example() {
 }
 
 /// Forty flags in a row are hard to read.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn flags_of_a_server_are_in_groups() {
     let help = run(&mut pagebucket(&["serve", "--help"])).await.out;
     let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
@@ -203,7 +203,7 @@ async fn flags_of_a_server_are_in_groups() {
     assert!(groups["Limits:"].contains("--max-requests"), "{groups:#?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_environment_variable_serves_as_its_flag() {
     let place = Place::new().await;
     let mut command = pagebucket(&["serve"]);
@@ -234,7 +234,7 @@ async fn an_environment_variable_serves_as_its_flag() {
     Serving::start(TRADES, &mut command).await.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn openapi_prints_the_documents_in_the_repository() {
     for (name, arguments) in
         [("openapi.json", &["openapi"][..]), ("openapi-3.0.json", &["openapi", "--spec", "3.0"])]
@@ -247,7 +247,7 @@ async fn openapi_prints_the_documents_in_the_repository() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_of_the_reference_are_those_in_the_repository() {
     for page in ["settings", "metrics"] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/reference/{page}.md"));
@@ -258,7 +258,7 @@ async fn pages_of_the_reference_are_those_in_the_repository() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_shell_and_man_know_every_command() {
     let serve = run(&mut pagebucket(&["man", "serve"])).await;
     assert!(serve.status == Some(0) && serve.out.contains("PAGEBUCKET_LISTEN"), "{serve:?}");
@@ -274,7 +274,7 @@ async fn a_shell_and_man_know_every_command() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn histories_are_checked_and_shown() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shown = run(&mut pagebucket(&["histories", "show", "trades"])).await;
@@ -307,7 +307,7 @@ async fn histories_are_checked_and_shown() {
     assert!(missing.sentence(2).contains("cannot be read"), "{}", missing.err);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn healthcheck_says_whether_it_is_ready() {
     let healthcheck = async |address: &str| run(&mut pagebucket(&["healthcheck", "--listen", address])).await;
 

@@ -12,7 +12,6 @@ use pagebucket_model::domain::Clock;
 use tokio::process::Command;
 
 use super::program::{Ended, Place, pagebucket, run};
-use crate::harness::test;
 
 pub fn keys(place: &Place, command: &str, arguments: &[&str]) -> Command {
     let database = ["keys", command, "--mongodb-uri", &place.uri, "--database", &place.name];
@@ -27,7 +26,7 @@ fn created(ended: &Ended) -> &str {
     key
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_created_listed_and_revoked() {
     let place = Place::new().await;
     let listed = run(&mut keys(&place, "list", &[])).await;
@@ -92,7 +91,7 @@ async fn a_key_is_created_listed_and_revoked() {
     assert!(again.sentence(2).contains("before it was revoked"), "{again:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_key_is_nowhere_but_on_standard_output() {
     let place = Place::new().await;
     let flags = ["--name", "backend", "--scope", "read", "--log", "trace"];
@@ -120,7 +119,7 @@ async fn the_key_is_nowhere_but_on_standard_output() {
     assert_eq!(records, 1);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_are_checked_before_the_database() {
     // Nothing listens there: what is wrong with the flags is told at once.
     let place = Place { uri: "mongodb://127.0.0.1:1/".to_owned(), ..Place::new().await };

@@ -6,9 +6,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::program::{Place, all_migrations, run};
-use crate::harness::{Mongod, PATIENCE, TRADES, eventually, spawn, test, trade};
+use crate::harness::{Mongod, PATIENCE, TRADES, eventually, spawn, trade};
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn migrate_lists_and_applies() {
     let place = Place::new().await;
     for _ in 0..2 {
@@ -28,7 +28,7 @@ async fn migrate_lists_and_applies() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn migrate_renews_the_epoch() {
     let place = Place::new().await;
     run(&mut place.pagebucket("migrate", &[])).await;
@@ -48,7 +48,7 @@ async fn migrate_renews_the_epoch() {
     assert_eq!(tag().await, after, "a restart keeps it");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_missing_epoch_is_pending_and_becomes_another() {
     let place = Place::new().await;
     run(&mut place.pagebucket("migrate", &[])).await;
@@ -96,7 +96,7 @@ async fn a_missing_epoch_is_pending_and_becomes_another() {
 }
 
 /// As after a restore, where both are started together. The connection string makes each attempt short.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_mongod_that_is_starting_is_waited_for() {
     let place = Place::new().await;
     assert_eq!(run(&mut place.pagebucket("migrate", &[])).await.status, Some(0));
@@ -122,7 +122,7 @@ async fn a_mongod_that_is_starting_is_waited_for() {
     accepting.abort();
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn initiate_makes_a_fresh_member_a_set() {
     let mongod = Mongod::fresh_member().await;
     let address = mongod.uri().trim_start_matches("mongodb://").split('/').next().expect("a host").to_owned();
@@ -158,7 +158,7 @@ async fn initiate_makes_a_fresh_member_a_set() {
     mongod.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn initiate_refuses_a_standalone_server() {
     let mongod = Mongod::standalone().await;
     let place = Place { history: TRADES, uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };
@@ -168,7 +168,7 @@ async fn initiate_refuses_a_standalone_server() {
     mongod.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_version_of_the_server_is_named() {
     let place = Place::new().await;
     let build = place.database().await.run_command(doc! { "buildInfo": 1 }).await.expect("an answer");
@@ -183,7 +183,7 @@ async fn the_version_of_the_server_is_named() {
 }
 
 /// As emulations of MongoDB answer: in one sentence, at the start.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_the_server_lacks_is_named() {
     let mongod = Mongod::failing().await;
     let place = Place::on(&mongod, TRADES);

@@ -14,9 +14,7 @@ use super::embedded::Here;
 use super::export::Scratch;
 use super::program::{Ended, Place, Serving, run};
 use crate::harness::tokens::{AUDIENCE, ISSUER, Signer, claims};
-use crate::harness::{Client, PATIENCE, TOTAL, TRADES, eventually, stored, test};
-
-crate::harness::named!("commands::restore");
+use crate::harness::{Client, PATIENCE, TOTAL, TRADES, eventually, stored};
 
 const PAGE: &str = include_str!("../../../docs/how-to/back-up.md");
 
@@ -104,7 +102,7 @@ async fn append_when_reopened(client: &Client, owner: u64) -> Value {
 /// Owner 1 is never erased. 2 is erased after the backup, with more pages than the backup has of it; 5 was
 /// not there before the backup. 3 is erased and reopened before it, 4 after it. 6 is erased before it, and
 /// reopened after it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn owners_that_were_erased_after_the_backup_are_erased_again() {
     let place = Place::new().await;
     let database = place.database().await;
@@ -185,7 +183,7 @@ async fn owners_that_were_erased_after_the_backup_are_erased_again() {
     assert_eq!(stored(&database, TRADES, 2).await.first_page, 5);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn lines_that_cannot_be_replayed_are_named() {
     let place = Place::new().await;
     let database = place.database().await;
@@ -253,7 +251,7 @@ async fn lines_that_cannot_be_replayed_are_named() {
 }
 
 /// The `sub` of a token may have spaces, and is logged before anything is known of its scopes.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_client_can_forge_a_line() {
     let (place, signer) = (Place::new().await, Signer::es256("first"));
     let set = Scratch::new("jwks.json");
@@ -296,7 +294,7 @@ async fn no_client_can_forge_a_line() {
 
 /// The steps that the runbook has, as it has them. The log has the format of a server without flags, and lets
 /// only errors pass.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_runbook_restores_a_backup() {
     let Some(here) = Here::new() else { return };
     let (_, steps) = PAGE.split_once("```sh\nmv data lost").expect("the runbook restores a backup");

@@ -9,7 +9,6 @@ use pagebucket_model::domain::Clock;
 use tokio::task::JoinSet;
 
 use super::program::{Place, run};
-use crate::harness::test;
 
 /// After how many seconds documents expire by an index, which must be there.
 async fn expiry(place: &Place, collection: &str, index: &str) -> Option<i64> {
@@ -24,7 +23,7 @@ async fn expiry(place: &Place, collection: &str, index: &str) -> Option<i64> {
     seconds.as_i32().map(i64::from).or(seconds.as_i64())
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_are_kept_as_long_as_the_last_start_says() {
     let place = Place::new().await;
     let expiry = async || expiry(&place, "idempotency_keys", "touched_1").await;
@@ -42,7 +41,7 @@ async fn keys_are_kept_as_long_as_the_last_start_says() {
     assert_eq!(expiry().await, Some(48 * 3600 + margin));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn views_are_kept_as_long_as_the_last_start_says() {
     const DAY: i64 = 86_400;
     let place = Place::new().await;
@@ -64,7 +63,7 @@ async fn views_are_kept_as_long_as_the_last_start_says() {
 
 /// An instance that is overtaken while it changes an index looks again: none fails, and the index is what one
 /// of them asked for.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn instances_starting_together_agree() {
     let place = Place::new().await;
     store(&place).await.migrate().await.expect("an empty database");
@@ -90,7 +89,7 @@ async fn instances_starting_together_agree() {
 }
 
 /// On a new database each instance finds no index, and creates one with its own retention.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn instances_with_different_key_retentions_start_together() {
     const HOURS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
     let place = Place::new().await;

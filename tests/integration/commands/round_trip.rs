@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 
 use super::export::Scratch;
 use super::program::{Place, run};
-use crate::harness::{History, NOTES, READINGS, Service, Setup, shared, test};
-
-crate::harness::named!("commands::round_trip");
+use crate::harness::{History, NOTES, READINGS, Service, Setup, shared};
 
 async fn service(history: &'static History) -> (Service, Place) {
     let service = Setup::on(shared().await).of(history).start().await;
@@ -44,7 +42,7 @@ async fn comes_back(service: &Service, place: &Place, extension: &str) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn flat_items_of_texts() {
     let (service, place) = service(NOTES.holding_any()).await;
     let texts = [
@@ -81,7 +79,7 @@ async fn flat_items_of_texts() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn nested_items() {
     let (service, place) = service(READINGS.holding_any()).await;
     let item = |number: u64| {
@@ -109,7 +107,7 @@ async fn nested_items() {
     comes_back(&service, &place, "ndjson").await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn items_that_no_table_holds() {
     let (_service, place) = service(READINGS).await;
     let refused = run(&mut place.pagebucket("export", &["--format", "csv"])).await;
@@ -126,7 +124,7 @@ async fn items_that_no_table_holds() {
     );
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn histories_of_a_database() {
     let (service, place) = service(NOTES).await;
     let other = doc! {

@@ -6,7 +6,7 @@ use reqwest::Method;
 use tokio::task::JoinSet;
 
 use super::program::{Ended, Place, pagebucket, run};
-use crate::harness::{PATIENCE, eventually, shared, test, trade};
+use crate::harness::{PATIENCE, eventually, shared, trade};
 
 const PASSWORD: &str = "sesame";
 
@@ -23,7 +23,7 @@ async fn host() -> String {
     options.hosts[0].to_string()
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_password_that_works_is_not_logged() {
     let mut place = Place::new().await;
     let database = place.database().await;
@@ -54,7 +54,7 @@ async fn a_password_that_works_is_not_logged() {
     database.run_command(doc! { "dropUser": "user" }).await.expect("to drop the user");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_password_is_in_no_message() {
     let unreachable = [
         "mongodb://user:sesame@127.0.0.1:1/",

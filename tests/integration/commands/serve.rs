@@ -7,11 +7,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::program::{Place, Raw, Serving, pagebucket, run};
-use crate::harness::{Mongod, PATIENCE, TOTAL, TRADES, eventually, migrations, test, trade};
+use crate::harness::{Mongod, PATIENCE, TOTAL, TRADES, eventually, migrations, trade};
 use crate::uploads::lines;
 use crate::uploads::wire::Upload;
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn serve_prints_the_address_it_bound() {
     let place = Place::new().await;
     let serving = place.serve(&[]).await;
@@ -43,7 +43,7 @@ async fn serve_prints_the_address_it_bound() {
     serving.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn servers_starting_together_all_serve() {
     let place = Place::new().await;
     let servers = futures_util::future::join_all((0..3).map(|_| place.serve(&[]))).await;
@@ -57,7 +57,7 @@ async fn servers_starting_together_all_serve() {
     assert_eq!(applied, migrations().len(), "each by one of them");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_migrate_refuses_while_any_is_pending() {
     let place = Place::new().await;
     let ended = run(&mut place.pagebucket("serve", &["--no-migrate", "--listen", "127.0.0.1:0"])).await;
@@ -76,7 +76,7 @@ async fn no_migrate_refuses_while_any_is_pending() {
     serving.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_address_in_use_is_usage() {
     let place = Place::new().await;
     let taken = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -100,7 +100,7 @@ async fn an_address_in_use_is_usage() {
 }
 
 /// People read what the server's error means, not its words.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_told() {
     const OUT_OF_DISK_SPACE: i32 = 14031;
     let mongod = Mongod::failing().await;
@@ -130,7 +130,7 @@ async fn a_full_disk_is_told() {
     mongod.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unreachable_server_is_one_sentence() {
     // A port that nobody is given by chance.
     let place =
@@ -150,7 +150,7 @@ async fn an_unreachable_server_is_one_sentence() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_silent_server_is_one_sentence() {
     // It accepts, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -164,7 +164,7 @@ async fn a_silent_server_is_one_sentence() {
     assert!(ended.sentence(3).starts_with(&expected), "{ended:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn foreign_trades_are_refused() {
     let place = Place::new().await;
     place.database().await.create_collection("trades").await.expect("an ordinary collection");
@@ -182,7 +182,7 @@ async fn foreign_trades_are_refused() {
     assert_eq!(made, ["trades"], "nothing is made beside it");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn trades_that_were_dropped_are_refused() {
     let place = Place::new().await;
     let serving = place.serve(&[]).await;
@@ -213,7 +213,7 @@ async fn trades_that_were_dropped_are_refused() {
     serving.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_json_log_has_a_line_for_each_request() {
     let place = Place::new().await;
     let log = ["--log-format", "json", "--log", "info,pagebucket::access=debug"];
@@ -291,7 +291,7 @@ async fn a_json_log_has_a_line_for_each_request() {
     assert_eq!(serving["level"], "INFO", "{serving}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn misspelt_variables_are_named() {
     let place = Place::new().await;
     let mut command = place.pagebucket("histories", &[]);
@@ -309,7 +309,7 @@ async fn misspelt_variables_are_named() {
 }
 
 /// Not when the head of its answer went out. It names the client behind a trusted proxy.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_logged_at_its_end() {
     let place = Place::new().await;
     let log = ["--log-format", "json", "--trusted-proxies", "127.0.0.1/32"];
@@ -354,7 +354,7 @@ async fn a_request_is_logged_at_its_end() {
     serving.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_standalone_server_is_warned_of() {
     let mongod = Mongod::standalone().await;
     let place = Place { history: TRADES, uri: mongod.uri().to_owned(), name: "pagebucket".to_owned() };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::process::Command;
 
 use super::program::{Ended, Place, Serving, pagebucket, run};
-use crate::harness::{TRADES, test};
+use crate::harness::TRADES;
 
 /// A file of settings, until this value is dropped.
 struct SettingsFile(PathBuf);
@@ -49,7 +49,7 @@ async fn refused(text: &str) -> (SettingsFile, Ended) {
     (file, ended)
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_flag_counts_before_the_environment_and_this_before_the_file() {
     let file = SettingsFile::new("max-requests = 7\nno-explorer = true\nlog = \"warn\"\n");
     let has = |text: &str, line: &str| assert!(text.lines().any(|printed| printed == line), "{line}: {text}");
@@ -79,7 +79,7 @@ async fn a_flag_counts_before_the_environment_and_this_before_the_file() {
     assert_eq!(printed(by_variable.env("PAGEBUCKET_CONFIG", &file.0)).await, of_file);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_printed_is_read_again() {
     let file = SettingsFile::new(
         r#"
@@ -115,7 +115,7 @@ async fn what_is_printed_is_read_again() {
     assert_eq!(printed(&mut SettingsFile::new(&first).serve(&[])).await, first);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_secret_is_not_printed() {
     let secret = "mongodb://user:sesame@127.0.0.1/";
     let file = SettingsFile::new(&format!("mongodb-uri = \"{secret}\"\ndatabase = \"shop\"\n"));
@@ -127,7 +127,7 @@ async fn a_secret_is_not_printed() {
     assert!(ended.err.contains(": line 1: ") && !ended.err.contains("sesame"), "{ended:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_mistake_in_the_file_is_named() {
     for (text, part) in [
         ("page-cahce = 1", "page-cahce: there is no such setting; the nearest name is page-cache"),
@@ -164,7 +164,7 @@ async fn a_mistake_in_the_file_is_named() {
     assert!(missing.sentence(2).starts_with("/nowhere/settings.toml: cannot be read: "), "{missing:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_runs_with_a_file() {
     let place = Place::new().await;
     let text = format!(

@@ -9,19 +9,19 @@ use tokio::process::Command;
 
 use super::program::{Place, Raw, Serving, signal};
 use super::terminal::on_terminal;
-use crate::harness::{PATIENCE, TOTAL, TRADES, eventually, skip, stored, test, trade};
+use crate::harness::{PATIENCE, TOTAL, TRADES, eventually, skip, stored, trade};
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn sigterm_lets_a_request_under_way_end() {
     a_request_under_way_ends("TERM").await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn sigint_lets_a_request_under_way_end() {
     a_request_under_way_ends("INT").await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_the_terminal_lets_a_request_under_way_end() {
     if Command::new("script").arg("--version").output().await.is_err() {
         return skip("the end of a terminal", "there is no script");
@@ -43,7 +43,7 @@ async fn the_end_of_the_terminal_lets_a_request_under_way_end() {
 }
 
 /// Supervisors send it, and shells that end.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_terminal_sighup_is_ignored() {
     let place = Place::new().await;
     let command = place.pagebucket("serve", &["--listen", "127.0.0.1:0"]);
@@ -61,7 +61,7 @@ async fn without_a_terminal_sighup_is_ignored() {
     serving.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_need_read_the_log() {
     let place = Place::new().await;
     let mut serving = place.serve(&[]).await;
@@ -94,7 +94,7 @@ async fn a_request_under_way_ends(name: &str) {
     stored(&place.database().await, TRADES, 7).await.holds_exactly([1, 2]);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_at_once() {
     for (first, second) in [("TERM", "TERM"), ("TERM", "INT"), ("INT", "INT")] {
         let place = Place::new().await;
@@ -111,7 +111,7 @@ async fn a_second_signal_ends_at_once() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stopping_instance_serves_until_load_balancers_have_noticed() {
     let place = Place::new().await;
     let serving = place.serve(&["--drain-delay", "3"]).await;
@@ -154,7 +154,7 @@ async fn a_stopping_instance_serves_until_load_balancers_have_noticed() {
     stored(&place.database().await, TRADES, 7).await.holds_exactly(1..=count as i64);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_head_that_is_late_is_told_so() {
     let place = Place::new().await;
     let serving = place.serve(&[]).await;
@@ -173,7 +173,7 @@ async fn a_head_that_is_late_is_told_so() {
     assert_eq!(serving.ended().await.status, Some(0));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn half_a_head_does_not_hold_the_exit() {
     let place = Place::new().await;
     let serving = place.serve(&["--header-timeout", "2"]).await;
@@ -188,7 +188,7 @@ async fn half_a_head_does_not_hold_the_exit() {
     drop(request);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_do_not_hold_the_exit() {
     let place = Place::new().await;
     let serving = place.serve(&["--header-timeout", "300"]).await;
@@ -201,7 +201,7 @@ async fn idle_connections_do_not_hold_the_exit() {
     assert_eq!((unused.rest().await, used.rest().await), (String::new(), String::new()));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_signal_ends_the_wait_for_the_lock() {
     for (command, arguments, status) in
         [("serve", &["--listen", "127.0.0.1:0"][..], 0), ("migrate", &[], 130)]

@@ -7,7 +7,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::program::{Place, pagebucket, run, signal};
-use crate::harness::{ALL, History, PATIENCE, Service, Setup, TRADES, shared, test, test_over};
+use crate::harness::{History, PATIENCE, Service, Setup, TRADES, shared, test_over};
 
 /// `tail` of an owner, which says nothing but what is wrong.
 fn tail(place: &Place, owner: &str, flags: &[&str]) -> Command {
@@ -36,7 +36,7 @@ async fn ended(mut child: Child) -> (Option<i32>, String) {
     (status.code(), said)
 }
 
-#[test_over(ALL)]
+test_over!(it_prints_the_last_items_as_an_export_does, ALL);
 async fn it_prints_the_last_items_as_an_export_does(history: &'static History) {
     let service = Service::filled(history, 23).await;
     let place = Place::of_service(&service).await;
@@ -58,7 +58,7 @@ async fn it_prints_the_last_items_as_an_export_does(history: &'static History) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn it_follows_until_a_signal() {
     let service = Service::filled(TRADES, 12).await;
     let (child, mut lines) = follow(&Place::of_service(&service).await, &["-n", "2"]).await;
@@ -75,7 +75,7 @@ async fn it_follows_until_a_signal() {
 }
 
 /// What it has printed may be lost, and its numbers given to others.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn it_ends_when_a_backup_was_restored() {
     let service = Service::filled(TRADES, 3).await;
     let (child, mut lines) = follow(&Place::of_service(&service).await, &["--after", "2"]).await;
@@ -87,7 +87,7 @@ async fn it_ends_when_a_backup_was_restored() {
 }
 
 /// At once, although it has nothing more to print.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn it_ends_when_its_output_is_closed() {
     let service = Service::filled(TRADES, 3).await;
     let (child, mut lines) = follow(&Place::of_service(&service).await, &["--after", "1"]).await;
@@ -96,7 +96,7 @@ async fn it_ends_when_its_output_is_closed() {
     assert_eq!(ended(child).await, (Some(0), String::new()));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_there_is_told() {
     let service = Service::filled(TRADES, 3).await;
     let place = Place::of_service(&service).await;

@@ -6,7 +6,7 @@ use tokio::process::Command;
 
 use super::export::Scratch;
 use super::program::{Ended, Place, run};
-use crate::harness::{TRADES, fill, skip, test};
+use crate::harness::{TRADES, fill, skip};
 
 /// The same command on a terminal of its own, on which everything is that it writes.
 pub fn on_terminal(command: &Command) -> Command {
@@ -29,7 +29,7 @@ fn has_bar(ended: &Ended, done: &str) -> bool {
     bar.is_some_and(|bar| bar.contains("/s, ") && bar.contains(" left"))
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn long_commands_have_a_bar_on_a_terminal_alone() {
     if Command::new("script").arg("--version").output().await.is_err() {
         return skip("a bar on a terminal", "there is no script");

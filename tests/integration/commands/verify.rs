@@ -16,7 +16,7 @@ use mongodb::{Collection, Database};
 use self::damages::{DAMAGES, Damage, harm};
 use self::deletions::{bury, deleted_in_all_ways};
 use super::program::{Ended, Place, run};
-use crate::harness::{Client, History, NOTES, TRADES, eventually, fill, stored, test, test_over};
+use crate::harness::{Client, History, TRADES, eventually, fill, stored, test_over};
 
 /// Pages of each history that is damaged.
 const PAGES: u64 = 5;
@@ -46,7 +46,7 @@ async fn ids(history: &History, database: &Database, owner: u64) -> BTreeMap<u64
     (1..).zip(stored(database, history, owner).await.ids).collect()
 }
 
-#[test_over(&[TRADES, NOTES])]
+test_over!(each_damage_is_found_beside_writers_and_nothing_else, TRADES, NOTES);
 async fn each_damage_is_found_beside_writers_and_nothing_else(history: &'static History) {
     let place = Place::of(history).await;
     assert_eq!(run(&mut place.pagebucket("migrate", &[])).await.status, Some(0));
@@ -153,7 +153,7 @@ async fn is_what_a_reader_gets(history: &History, client: &Client, owner: u64, l
 }
 
 /// The bytes that readers may have kept for a year are those that they get after the repair.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_repair_gives_back_what_was_appended() {
     let place = Place::new().await;
     let serving = place.serve(&["--page-cache", "0"]).await;
@@ -187,7 +187,7 @@ async fn sorted(buckets: &Collection<Document>, owner: u64) -> Vec<Document> {
 }
 
 /// A tile is a function of its pages: whatever else is in it is found, and made again.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn verify_compares_tiles_with_their_pages() {
     let place = Place::new().await;
     let serving = place.serve(&[]).await;
@@ -230,7 +230,7 @@ async fn verify_compares_tiles_with_their_pages() {
 }
 
 /// The database alone does not show that the last page is gone, but the answers that it remembers do.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn verify_finds_a_lost_tail_by_what_was_answered() {
     let place = Place::new().await;
     let serving = place.serve(&[]).await;
@@ -251,7 +251,7 @@ async fn verify_finds_a_lost_tail_by_what_was_answered() {
     serving.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn verify_compares_collections_with_what_migrations_create() {
     let place = Place::new().await;
     let migrate = async || {
@@ -329,7 +329,7 @@ async fn verify_compares_collections_with_what_migrations_create() {
     is_sound().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn verify_tells_usage() {
     let place = Place::new().await;
     for (arguments, part) in [

@@ -6,9 +6,9 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
 use super::wire::{Http2, closed, plain};
-use crate::harness::{PATIENCE, Setup, TRADES, eventually, shared, spawn, test};
+use crate::harness::{PATIENCE, Setup, TRADES, eventually, shared, spawn};
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn requests_over_http2_end_before_the_service_does() {
     let mut setup = Setup::on(shared().await);
     setup.config.drain_delay = 1;

@@ -7,9 +7,9 @@ use tokio::time::timeout;
 
 use super::wire::{Http2, get, plain};
 use crate::commands::program::Place;
-use crate::harness::{PATIENCE, Setup, eventually, leave_out, shared, test, trade};
+use crate::harness::{PATIENCE, Setup, eventually, leave_out, shared, trade};
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_body_in_single_bytes_takes_little_memory() {
     /// Half of what a body may have. Kept as chunks it took 15 MiB and more.
     const LENGTH: usize = 512 * 1024;
@@ -49,7 +49,7 @@ fn own_address() -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_loopback())
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn connections_of_an_address_are_limited() {
     const LIMIT: usize = 5;
     let Some(own) = own_address() else {

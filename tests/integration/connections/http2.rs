@@ -9,12 +9,12 @@ use tokio::time::timeout;
 
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, plain, secure};
-use crate::harness::{Harm, PATIENCE, Proxy, Setup, TRADES, Way, shared, spawn, test};
+use crate::harness::{Harm, PATIENCE, Proxy, Setup, TRADES, Way, shared, spawn};
 use crate::uploads::NDJSON;
 
 const JSON: &str = "application/json";
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn appends_and_uploads_over_http2() {
     let pair = certificates::new();
     let files = Files::of(&pair);
@@ -77,7 +77,7 @@ async fn appends_and_uploads_over_http2() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_body_over_http2_must_come_in_time() {
     let mut setup = Setup::on(shared().await);
     setup.config.api.body_timeout = 1;
@@ -101,7 +101,7 @@ async fn a_body_over_http2_must_come_in_time() {
 }
 
 /// Each line in a frame of its own, for as long as the client has a window while nothing is stored.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn small_frames_wait_for_the_database() {
     const LINES: u64 = 20_000;
     let proxy = Proxy::before(shared().await).await;

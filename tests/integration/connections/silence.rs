@@ -4,7 +4,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, closed, get, plain, secure};
-use crate::harness::{Service, Setup, shared, test};
+use crate::harness::{Service, Setup, shared};
 
 /// Services without and with TLS, on which a head has three seconds, as a handshake has.
 async fn hurried(files: &Files) -> (Service, Service) {
@@ -17,7 +17,7 @@ async fn hurried(files: &Files) -> (Service, Service) {
     (plain, setup.start().await)
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_idle_connection_of_http2_is_closed() {
     let pair = certificates::new();
     let files = Files::of(&pair);

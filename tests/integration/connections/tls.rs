@@ -11,11 +11,11 @@ use tokio::task::JoinSet;
 use super::certificates::{self, Files, trusting};
 use super::wire::{Http2, get, plain, secure};
 use crate::commands::program::{Place, Serving, pagebucket, run};
-use crate::harness::{PATIENCE, Setup, TOTAL, TRADES, eventually, shared, test};
+use crate::harness::{PATIENCE, Setup, TOTAL, TRADES, eventually, shared};
 
 const PAGE: &str = "/v1/customers/1/trades/pages/1";
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn all_versions_serve_the_same_bytes() {
     let pair = certificates::new();
     let files = Files::of(&pair);
@@ -66,7 +66,7 @@ async fn all_versions_serve_the_same_bytes() {
     assert!(!plain.client.get("/livez").await.headers.contains_key("strict-transport-security"));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn certificates_are_replaced_while_requests_run() {
     let (old, new) = (certificates::new(), certificates::new());
     let files = Files::of(&old);
@@ -133,7 +133,7 @@ async fn certificates_are_replaced_while_requests_run() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_expired_certificate_is_a_warning() {
     let (valid, key) = (certificates::new(), rcgen::KeyPair::generate().expect("a key"));
     let mut expired = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
@@ -153,7 +153,7 @@ async fn an_expired_certificate_is_a_warning() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn unusable_certificates_are_refused() {
     let pair = certificates::new();
     let (good, wrong) = (Files::of(&pair), Files::of(&pair));
@@ -174,7 +174,7 @@ async fn unusable_certificates_are_refused() {
     assert!(ended.err.contains("--tls-cert needs --tls-key"), "{ended:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn commands_speak_tls() {
     let (pair, other) = (certificates::new(), certificates::new());
     let (files, others) = (Files::of(&pair), Files::of(&other));

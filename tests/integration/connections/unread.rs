@@ -11,9 +11,7 @@ use tokio::time::timeout;
 
 use super::wire::{Begun, Http2, plain};
 use crate::commands::program::{Place, Serving};
-use crate::harness::{PATIENCE, Setup, TRACES, TRADES, eventually, fill, shared, test, test_over, trade};
-
-crate::harness::named!("connections::unread");
+use crate::harness::{PATIENCE, Setup, TRADES, eventually, fill, shared, test_over, trade};
 
 /// Ten thousand points: the longest series, some 600 KB.
 const SERIES: &str =
@@ -44,7 +42,7 @@ fn anonymous_memory(serving: &Serving) -> u64 {
     line.trim_end_matches(" kB").trim().parse::<u64>().expect("kB") / 1024
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn unread_answers_take_little_memory() {
     const STREAMS: usize = 128;
     /// Of what they would hold, 290 MiB and more than 800 MiB.
@@ -76,7 +74,7 @@ async fn unread_answers_take_little_memory() {
 }
 
 /// The refusal of a long address is short, and an address of no route has no place.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn unread_refusals_take_little_memory() {
     const STREAMS: usize = 128;
     let place = Place::new().await;
@@ -100,7 +98,7 @@ async fn unread_refusals_take_little_memory() {
     serving.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_unread_summary_of_an_upload_keeps_its_place() {
     const UPLOADS: &str = "/v1/customers/7/trades/upload";
     let mut setup = Setup::on(shared().await);
@@ -118,7 +116,7 @@ async fn the_unread_summary_of_an_upload_keeps_its_place() {
 }
 
 /// A compressor is kept as long as there is memory for it. Further answers are sent as they are.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn compressors_of_unread_answers_are_bounded() {
     const EXPORTS: usize = 14;
     let service = Setup::on(shared().await).start().await;
@@ -132,8 +130,8 @@ async fn compressors_of_unread_answers_are_bounded() {
     assert!((4..EXPORTS).contains(&compressed), "{compressed} of {EXPORTS} are compressed");
 }
 
+test_over!(unread_exports_take_little_memory, TRACES);
 /// Without room for a batch an export reads a page, and its client gets all the same.
-#[test_over(&[TRACES])]
 async fn unread_exports_take_little_memory(history: &'static crate::harness::History) {
     const EXPORTS: usize = 16;
     let place = Place::of(history).await;
@@ -170,7 +168,7 @@ async fn end(mut wire: TcpStream) -> Vec<u8> {
     rest
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unread_answer_keeps_its_place() {
     let mut setup = Setup::on(shared().await);
     setup.config.api.max_requests = 1;
@@ -209,8 +207,8 @@ async fn an_unread_answer_keeps_its_place() {
     eventually("its place is free", PATIENCE, freed).await;
 }
 
+test_over!(large_unread_answers_of_a_connection_are_bounded, TRACES);
 /// A client that takes nothing holds some of the memory for answers, and others have the rest.
-#[test_over(&[TRACES])]
 async fn large_unread_answers_of_a_connection_are_bounded(history: &'static crate::harness::History) {
     const ASKED: usize = 16;
     let mut setup = Setup::on(shared().await).of(history);

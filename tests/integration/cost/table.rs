@@ -7,7 +7,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use serde_json::json;
 
 use super::{many_pages, profiled_in};
-use crate::harness::{Setup, TRADES, amount, eventually, fill, shared, test, trade};
+use crate::harness::{Setup, TRADES, amount, eventually, fill, shared, trade};
 
 const PAGE: &str = include_str!("../../data/statement-costs.md");
 
@@ -27,7 +27,7 @@ fn told(entry: &Document) -> (String, String) {
 }
 
 /// Prints a line for each statement, and compares it with the table, if it is of this version.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_statement_costs_what_the_table_says() {
     // The table is of a usual run.
     if many_pages() != amount(1_000, 0) {

@@ -10,7 +10,7 @@ use mongodb::error::ErrorKind;
 use pagebucket_embedded::Role;
 
 use super::{Place, client, command, is_primary, store, stored, until};
-use crate::harness::{skip, test};
+use crate::harness::skip;
 
 /// The server's codes.
 const AUTHENTICATION_FAILED: i32 = 18;
@@ -22,7 +22,7 @@ const SOMEBODY_ELSE: u32 = 65_534;
 /// In a data directory, readable and writable by its owner alone.
 const FILES: [&str; 5] = ["lock", "port", "password", "key", "mongod.log"];
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_user_without_the_password_is_refused() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -57,7 +57,7 @@ async fn a_user_without_the_password_is_refused() {
     mongod.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_server_runs_no_scripts() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -68,7 +68,7 @@ async fn the_server_runs_no_scripts() {
     mongod.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn secrets_stay_in_their_files() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -90,7 +90,7 @@ async fn secrets_stay_in_their_files() {
     mongod.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lost_secret_is_made_again() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;
@@ -116,7 +116,7 @@ async fn a_lost_secret_is_made_again() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_secret_that_others_can_read_is_refused() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
@@ -133,7 +133,7 @@ async fn a_secret_that_others_can_read_is_refused() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tool_needs_the_password_file() {
     let Some(place) = Place::new() else { return };
     let server = place.serve().await;
@@ -157,7 +157,7 @@ async fn a_tool_needs_the_password_file() {
     server.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_directory_of_another_user_is_refused() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
@@ -189,7 +189,7 @@ async fn a_directory_of_another_user_is_refused() {
     place.serve().await.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_link_in_place_of_a_file_is_refused() {
     let Some(place) = Place::new() else { return };
     place.serve().await.stop().await;
@@ -217,7 +217,7 @@ async fn a_link_in_place_of_a_file_is_refused() {
     place.serve().await.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_directory_may_be_a_link() {
     let Some(place) = Place::new() else { return };
     // Both the data directory and `db` in it, each on a disk of its own.

@@ -11,9 +11,9 @@ use super::api_process::ApiProcess;
 use super::clients::{Load, Repeats};
 use super::replica_set::Fault;
 use super::run::{Run, hold};
-use crate::harness::{ALL, Harm, History, ReplicaSet, Setup, Way, Wires, test_over};
+use crate::harness::{Harm, History, ReplicaSet, Setup, Way, Wires, test_over};
 
-#[test_over(ALL)]
+test_over!(everything_at_random, ALL);
 async fn everything_at_random(history: &'static History) {
     const NAME: &str = "everything at random";
     let set = ReplicaSet::start(Wires::Harmable).await;

@@ -2,9 +2,6 @@
 
 use super::judge::{Finding, Kind};
 use super::{killed_api, two_instances, w1};
-use crate::harness::test;
-
-crate::harness::named!("exactly_once::control");
 
 /// How often a control that depends on chance may be tried.
 const ATTEMPTS: usize = 3;
@@ -16,13 +13,13 @@ fn are_there(findings: &[Finding], kind: Kind) -> bool {
     count > 0
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_key_a_lost_answer_doubles() {
     let findings = killed_api::between_commit_and_answer_without_a_key().await;
     assert!(are_there(&findings, Kind::Doubled), "{findings:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_keys_a_killed_api_doubles() {
     for _ in 0..ATTEMPTS {
         // Whether an answer is lost at the moment of a kill is chance; that none is in a whole run is rare.
@@ -33,13 +30,13 @@ async fn without_keys_a_killed_api_doubles() {
     panic!("nothing is doubled without keys: these runs prove nothing of keys");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_keys_repeats_double() {
     let findings = two_instances::without_keys().await;
     assert!(are_there(&findings, Kind::Doubled), "nothing is doubled without keys");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn at_w1_a_failover_loses() {
     let findings = w1::failover().await;
     assert!(are_there(&findings, Kind::Lost), "nothing is lost at w: 1");

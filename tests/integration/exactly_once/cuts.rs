@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::clients::attempt;
 use super::record::{Log, Reply, Told, Wanted};
 use super::run::hold;
-use crate::harness::{ALL, Client, Harm, History, NOTES, Nth, Proxy, Service, Setup, Way, shared, test_over};
+use crate::harness::{Client, Harm, History, Nth, Proxy, Service, Setup, Way, shared, test_over};
 
 // Long pages make these long, and meet the same code.
 /// Longer than any append that is to be answered takes.
@@ -26,22 +26,22 @@ enum Before {
     CutOff(Way),
 }
 
-#[test_over(ALL)]
+test_over!(a_first_attempt_is_cut, ALL);
 async fn a_first_attempt_is_cut(history: &'static History) {
     every_command_is_cut(history, "cut: a first attempt", Before::Nothing).await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_repeat_of_an_answered_one_is_cut, NOTES);
 async fn a_repeat_of_an_answered_one_is_cut(history: &'static History) {
     every_command_is_cut(history, "cut: a repeat of an answered one", Before::Answered).await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_repeat_of_one_that_was_lost_before_it_was_applied_is_cut, NOTES);
 async fn a_repeat_of_one_that_was_lost_before_it_was_applied_is_cut(history: &'static History) {
     every_command_is_cut(history, "cut: a repeat, lost before", Before::CutOff(Way::There)).await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_repeat_of_one_whose_answer_was_lost_is_cut, NOTES);
 async fn a_repeat_of_one_whose_answer_was_lost_is_cut(history: &'static History) {
     every_command_is_cut(history, "cut: a repeat, lost after", Before::CutOff(Way::Back)).await;
 }

@@ -6,9 +6,7 @@ use mongodb::bson::{DateTime, Document, doc};
 
 use super::judge::{Histories, Kind, judge};
 use super::record::{Item, Log, Range, Reply, Seen, Sight, Stored, Told, Wanted};
-use crate::harness::{ALL, History, Setup, shared, test, test_over, try_stored};
-
-crate::harness::named!("exactly_once::judge");
+use crate::harness::{History, Setup, shared, test_over, try_stored};
 
 const PAGE_SIZE: u64 = 10;
 const DATE: i64 = 1_698_349_623_000;
@@ -123,7 +121,7 @@ fn acknowledgement(log: &mut Log, wanted: usize, attempt: usize) -> &mut Stored 
 }
 
 #[test]
-async fn a_good_history_is_found_good() {
+fn a_good_history_is_found_good() {
     let (log, histories) = good();
     assert_eq!(judge(&log, &histories, PAGE_SIZE), []);
     // What nobody acknowledged may be missing, unless it was seen.
@@ -131,7 +129,7 @@ async fn a_good_history_is_found_good() {
 }
 
 #[test]
-async fn a_lost_item_is_found() {
+fn a_lost_item_is_found() {
     // The last of a history, so that nothing else moves; and the whole history.
     assert_eq!(found(|_, histories| of(histories, 9).truncate(11)), [Kind::Lost]);
     assert_eq!(found(|_, histories| drop(histories.remove(&9))), [Kind::Lost]);
@@ -152,7 +150,7 @@ async fn a_lost_item_is_found() {
 }
 
 #[test]
-async fn a_doubled_item_is_found() {
+fn a_doubled_item_is_found() {
     for owner in [7, 8] {
         let doubled = |log: &mut Log, histories: &mut Histories| {
             log.seen.clear();
@@ -170,13 +168,13 @@ async fn a_doubled_item_is_found() {
 }
 
 #[test]
-async fn swapped_items_are_found() {
+fn swapped_items_are_found() {
     assert_eq!(found(|_, histories| of(histories, 9).swap(3, 4)), [Kind::Misplaced]);
     assert_eq!(found(|_, histories| of(histories, 9)[3].date += 1), [Kind::Misplaced]);
 }
 
 #[test]
-async fn a_item_that_nobody_sent_is_found() {
+fn a_item_that_nobody_sent_is_found() {
     let foreign = |_: &mut Log, histories: &mut Histories| {
         of(histories, 8).push(Item { number: 999, date: DATE });
     };
@@ -184,7 +182,7 @@ async fn a_item_that_nobody_sent_is_found() {
 }
 
 #[test]
-async fn a_item_that_was_told_to_be_not_stored_is_found() {
+fn a_item_that_was_told_to_be_not_stored_is_found() {
     for slug in ["overloaded", "database-unavailable", "shutting-down"] {
         let refused = |log: &mut Log, _: &mut Histories| *answer(log, 3, 0) = again(slug, &[], 0);
         assert_eq!(found(refused), [Kind::Unasked]);
@@ -202,7 +200,7 @@ async fn a_item_that_was_told_to_be_not_stored_is_found() {
 }
 
 #[test]
-async fn a_replay_that_differs_is_found() {
+fn a_replay_that_differs_is_found() {
     let ranges = |log: &mut Log, histories: &mut Histories| {
         // Stored a second time, and told so.
         log.seen.clear();
@@ -228,7 +226,7 @@ async fn a_replay_that_differs_is_found() {
 }
 
 #[test]
-async fn a_replay_that_does_not_say_so_is_found() {
+fn a_replay_that_does_not_say_so_is_found() {
     assert_eq!(found(|log, _| acknowledgement(log, 0, 1).replayed = false), [Kind::ReplayedWrongly]);
     assert_eq!(
         found(|log, _| acknowledgement(log, 5, 2).replayed = false),
@@ -238,7 +236,7 @@ async fn a_replay_that_does_not_say_so_is_found() {
 }
 
 #[test]
-async fn an_answer_that_does_not_add_up_is_found() {
+fn an_answer_that_does_not_add_up_is_found() {
     let short = |log: &mut Log, _: &mut Histories| *answer(log, 5, 0) = stored(&[(1, 11)], false);
     assert!(found(short).contains(&Kind::Absurd));
     let pages = |log: &mut Log, _: &mut Histories| acknowledgement(log, 2, 0).pages = 1;
@@ -248,7 +246,7 @@ async fn an_answer_that_does_not_add_up_is_found() {
 }
 
 #[test]
-async fn a_page_that_changed_is_found() {
+fn a_page_that_changed_is_found() {
     // Another item, another order, another date, more than there is, a fullness that is none.
     for (number, doctored) in
         [(1, vec![101]), (1, vec![101, 100]), (2, vec![300, 201, 202]), (2, vec![]), (3, vec![1])]
@@ -273,7 +271,7 @@ async fn a_page_that_changed_is_found() {
 }
 
 #[test]
-async fn a_total_that_shrank_is_found() {
+fn a_total_that_shrank_is_found() {
     for totals in [Sight::Totals { items: 13, pages: 2 }, Sight::Totals { items: 12, pages: 3 }] {
         assert_eq!(found(|log, _| log.seen.push(seen(7, totals))), [Kind::TotalShrank]);
     }
@@ -292,8 +290,8 @@ async fn a_total_that_shrank_is_found() {
     }
 }
 
+test_over!(buckets_that_break_an_invariant_are_found, ALL);
 /// Invariants 1 to 3, which the judge leaves to the reading of buckets.
-#[test_over(ALL)]
 async fn buckets_that_break_an_invariant_are_found(history: &'static History) {
     let setup = Setup::on(shared().await);
     let database = shared().await.client().await.database(&setup.connection.database);

@@ -13,11 +13,9 @@ use super::clients::{Load, Repeats, attempt};
 use super::judge::Finding;
 use super::record::{Log, Reply, Told, Wanted};
 use super::run::{Run, hold, verdict};
-use crate::harness::{
-    Client, Harm, History, Nth, Proxy, READINGS, Service, Setup, TRADES, Way, shared, test_over,
-};
+use crate::harness::{Client, Harm, History, Nth, Proxy, Service, Setup, TRADES, Way, shared, test_over};
 
-#[test_over(&[TRADES, READINGS])]
+test_over!(api_killed_under_load, TRADES, READINGS);
 async fn api_killed_under_load(history: &'static History) {
     const NAME: &str = "the API, killed";
     let (log, database) = run(NAME, Load::keyed(history, 16, Repeats::UntilAnswered)).await;
@@ -50,7 +48,7 @@ async fn run(name: &'static str, load: Load) -> (Log, mongodb::Database) {
     (log, shared().await.client().await.database(&connection.database))
 }
 
-#[test_over(&[TRADES, READINGS])]
+test_over!(api_killed_at_each_command, TRADES, READINGS);
 async fn api_killed_at_each_command(history: &'static History) {
     const NAME: &str = "the API, killed at each command";
     let mut stage = Stage::new(history).await;

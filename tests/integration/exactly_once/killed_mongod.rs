@@ -6,9 +6,9 @@ use rand::Rng;
 
 use super::clients::{Load, Repeats};
 use super::run::{Run, hold};
-use crate::harness::{History, Mongod, READINGS, Setup, TRADES, test_over};
+use crate::harness::{History, Mongod, Setup, test_over};
 
-#[test_over(&[TRADES, READINGS])]
+test_over!(mongod_killed_under_load, TRADES, READINGS);
 async fn mongod_killed_under_load(history: &'static History) {
     const NAME: &str = "a single mongod, killed";
     let mongod = Mongod::own().await;

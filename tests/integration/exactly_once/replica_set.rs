@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::clients::{Load, Repeats};
 use super::run::{Run, hold, seconds};
-use crate::harness::{History, NOTES, READINGS, ReplicaSet, Setup, TRADES, Wires, test_over};
+use crate::harness::{History, READINGS, ReplicaSet, Setup, Wires, test_over};
 
 /// What is done to the primary, and undone.
 #[derive(Debug, Clone, Copy)]
@@ -19,17 +19,17 @@ pub enum Fault {
     StepDown,
 }
 
-#[test_over(&[TRADES, NOTES])]
+test_over!(a_primary_killed, TRADES, NOTES);
 async fn a_primary_killed(history: &'static History) {
     under_load(history, "a primary killed", Fault::Kill).await;
 }
 
-#[test_over(&[READINGS])]
+test_over!(a_primary_frozen_past_an_election, READINGS);
 async fn a_primary_frozen_past_an_election(history: &'static History) {
     under_load(history, "a primary frozen past an election", Fault::Freeze).await;
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_primary_that_steps_down, TRADES);
 async fn a_primary_that_steps_down(history: &'static History) {
     under_load(history, "a primary that steps down", Fault::StepDown).await;
 }

@@ -3,11 +3,11 @@
 use super::clients::{Load, Repeats};
 use super::judge::Finding;
 use super::run::{Run, hold, verdict};
-use crate::harness::{History, NOTES, Service, Setup, TRADES, shared, test_over};
+use crate::harness::{History, Service, Setup, TRADES, shared, test_over};
 
 const CLIENTS: u64 = 64;
 
-#[test_over(&[NOTES])]
+test_over!(two_instances_and_a_hot_owner, NOTES);
 async fn two_instances_and_a_hot_owner(history: &'static History) {
     const NAME: &str = "two instances, a hot owner";
     let (log, service) = run(NAME, Load::keyed(history, CLIENTS, Repeats::AtRandom)).await;

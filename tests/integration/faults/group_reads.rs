@@ -11,7 +11,7 @@ use pagebucket_engine::{Deadline, Error, Gone};
 use pagebucket_model::domain::PageNumber;
 
 use super::rig::{LONG, Rig, SHORT};
-use crate::harness::{Harm, History, NOTES, Proxy, SMALL, Way, engine, shared, spawn, test_over};
+use crate::harness::{Harm, History, Proxy, Way, engine, shared, spawn, test_over};
 
 /// As many reads as are under way at once.
 const UNDER_WAY: u32 = 2;
@@ -54,7 +54,7 @@ async fn waiting(mut reads: Vec<Read>) -> Vec<Read> {
     reads
 }
 
-#[test_over(SMALL)]
+test_over!(readers_who_wait_share_commands, SMALL);
 async fn readers_who_wait_share_commands(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let rig = Rig::through(history, &proxy, shared().await).await;
@@ -114,7 +114,7 @@ fn first(document: &Document, field: &str) -> Option<i64> {
     here.ok().or_else(|| document.values().find_map(inside))
 }
 
-#[test_over(&[NOTES])]
+test_over!(what_one_bucket_lacks_concerns_its_readers_alone, NOTES);
 async fn what_one_bucket_lacks_concerns_its_readers_alone(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let rig = Rig::through(history, &proxy, shared().await).await;
@@ -159,8 +159,8 @@ async fn what_one_bucket_lacks_concerns_its_readers_alone(history: &'static Hist
     join_all(held).await;
 }
 
+test_over!(who_hangs_or_goes_keeps_nobody, NOTES);
 /// Neither a command that hangs nor a reader that goes keeps those who wait.
-#[test_over(&[NOTES])]
 async fn who_hangs_or_goes_keeps_nobody(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let rig = Rig::through(history, &proxy, shared().await).await;

@@ -1,11 +1,11 @@
 //! The wire is cut, or is silent, before or after the server has applied.
 
 use super::rig::{LONG, Rig, SHORT, SHORT_BUT_PATIENT, Told};
-use crate::harness::{Harm, History, Mongod, NOTES, Proxy, Way, eventually, test_over};
+use crate::harness::{Harm, History, Mongod, Proxy, Way, eventually, test_over};
 
 const MANY: std::ops::RangeInclusive<u64> = 101..=140;
 
-#[test_over(&[NOTES])]
+test_over!(a_cut_wire_loses_and_doubles_nothing, NOTES);
 async fn a_cut_wire_loses_and_doubles_nothing(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -53,7 +53,7 @@ async fn a_cut_wire_loses_and_doubles_nothing(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(an_answer_that_never_comes_is_unknown, NOTES);
 async fn an_answer_that_never_comes_is_unknown(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -85,7 +85,7 @@ async fn an_answer_that_never_comes_is_unknown(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_request_that_comes_late_finds_its_place_taken, NOTES);
 async fn a_request_that_comes_late_finds_its_place_taken(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -114,7 +114,7 @@ async fn a_request_that_comes_late_finds_its_place_taken(history: &'static Histo
     mongod.remove().await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(an_outcome_that_stays_unknown_may_be_stored_once, NOTES);
 async fn an_outcome_that_stays_unknown_may_be_stored_once(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;

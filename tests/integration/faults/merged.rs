@@ -13,7 +13,7 @@ use pagebucket_model::domain::{Clock, IdempotencyKey};
 use tokio::sync::oneshot;
 
 use super::rig::{LONG, Rig, Told, Update};
-use crate::harness::{Harm, History, NOTES, Proxy, Setup, Way, engine, shared, test_over};
+use crate::harness::{Harm, History, Proxy, Setup, Way, engine, shared, test_over};
 
 /// Owners of one committer, however many committers there are, if their number divides 64.
 fn of_one_committer(history: &History, count: usize) -> Vec<u64> {
@@ -39,7 +39,7 @@ async fn in_one_commit<T>(
     join(busy, queued).await
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_stale_tail_costs_its_owner_one_retry, NOTES);
 async fn a_stale_tail_costs_its_owner_one_retry(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -77,9 +77,9 @@ async fn a_stale_tail_costs_its_owner_one_retry(history: &'static History) {
     assert_eq!(stored.len(), told.iter().map(|told| told.seqs().len()).sum::<usize>());
 }
 
+test_over!(an_expected_total_is_judged_in_its_turn, NOTES);
 /// Each request of a commit is judged in its turn, by the tail of its own attempt: also if that of the
 /// catalogue is old.
-#[test_over(&[NOTES])]
 async fn an_expected_total_is_judged_in_its_turn(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -170,7 +170,7 @@ async fn refuse(rig: &Rig, number: u64) {
     rig.database.run_command(command).await.expect("collMod");
 }
 
-#[test_over(&[NOTES])]
+test_over!(an_item_that_the_validator_refuses_fails_alone, NOTES);
 async fn an_item_that_the_validator_refuses_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -209,7 +209,7 @@ async fn an_item_that_the_validator_refuses_fails_alone(history: &'static Histor
     rig.check(&told).await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(an_append_with_little_time_left_fails_alone, NOTES);
 async fn an_append_with_little_time_left_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -241,8 +241,8 @@ async fn an_append_with_little_time_left_fails_alone(history: &'static History) 
     assert_eq!(rig.check(told.iter().chain([&before, &late])).await.len(), 12);
 }
 
+test_over!(a_commit_that_panics_leaves_its_owners_usable, NOTES);
 /// The clock panics, which a commit reads before it sends anything.
-#[test_over(&[NOTES])]
 async fn a_commit_that_panics_leaves_its_owners_usable(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;
@@ -279,8 +279,8 @@ async fn a_commit_that_panics_leaves_its_owners_usable(history: &'static History
     assert_eq!(rig.check(&told).await.len() as u64, 4 * (3 + count) + 1);
 }
 
+test_over!(a_key_with_little_time_left_fails_alone, NOTES);
 /// Keys are registered together, too.
-#[test_over(&[NOTES])]
 async fn a_key_with_little_time_left_fails_alone(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;

@@ -5,7 +5,7 @@ use pagebucket_engine::Error;
 use pagebucket_engine::appends::AppendCause;
 
 use super::rig::{LONG, Rig, Told};
-use crate::harness::{Harm, History, NOTES, Proxy, SMALL, Way, shared, test_over};
+use crate::harness::{Harm, History, Proxy, Way, shared, test_over};
 
 /// A bucket as no shell of ours writes it.
 fn corrupt(history: &History, owner: u64, field: &str, value: impl Into<Bson>) -> Document {
@@ -17,7 +17,7 @@ fn corrupt(history: &History, owner: u64, field: &str, value: impl Into<Bson>) -
 /// The owner of a corrupt bucket.
 const CORRUPT: u64 = 40;
 
-#[test_over(SMALL)]
+test_over!(a_corrupt_tail_concerns_its_owner_alone, SMALL);
 async fn a_corrupt_tail_concerns_its_owner_alone(history: &'static History) {
     let rig = Rig::on(history, shared().await).await;
     let buckets = rig.database.collection::<Document>(history.name);
@@ -78,7 +78,7 @@ async fn a_corrupt_tail_concerns_its_owner_alone(history: &'static History) {
     rig.check(&all).await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_commit_that_takes_long_keeps_nobody_else_waiting, NOTES);
 async fn a_commit_that_takes_long_keeps_nobody_else_waiting(history: &'static History) {
     let mongod = shared().await;
     let proxy = Proxy::before(mongod).await;

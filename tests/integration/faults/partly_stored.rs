@@ -6,7 +6,7 @@ use mongodb::bson::{DateTime, Document, doc};
 
 use super::rig::{LONG, Rig, Told};
 use super::updates::{fail, heal};
-use crate::harness::{History, Mongod, SMALL, test_over};
+use crate::harness::{History, Mongod, test_over};
 
 /// Longer than a read waits for the database to come back.
 const ENOUGH: Duration = Duration::from_secs(2);
@@ -51,7 +51,7 @@ fn rest(history: &History) -> Vec<i64> {
     (1_001 + room(history) as i64..=1_000 + history.pages(2.5) as i64).collect()
 }
 
-#[test_over(SMALL)]
+test_over!(another_writer_between_two_buckets, SMALL);
 async fn another_writer_between_two_buckets(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;
@@ -67,7 +67,7 @@ async fn another_writer_between_two_buckets(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(SMALL)]
+test_over!(partly_stored, SMALL);
 async fn partly_stored(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;
@@ -83,7 +83,7 @@ async fn partly_stored(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(SMALL)]
+test_over!(partly_stored_and_then_unknown, SMALL);
 async fn partly_stored_and_then_unknown(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::rig::{LONG, Rig, Told};
 use super::updates::{fail, heal};
-use crate::harness::{Answer, History, Mongod, Setup, TOTAL, TRADES, test_over};
+use crate::harness::{Answer, History, Mongod, Setup, TOTAL, test_over};
 
-#[test_over(&[TRADES])]
+test_over!(a_standalone_server_has_one_attempt, TRADES);
 async fn a_standalone_server_has_one_attempt(history: &'static History) {
     let mongod = Mongod::failing_standalone().await;
     let rig = Rig::on(history, &mongod).await;
@@ -57,7 +57,7 @@ fn told(answer: &Answer, slug: &str) -> Value {
     problem
 }
 
-#[test_over(&[TRADES])]
+test_over!(what_clients_are_told, TRADES);
 async fn what_clients_are_told(history: &'static History) {
     let mongod = Mongod::failing_standalone().await;
     let service = Setup::on(&mongod).of(history).start().await;

@@ -4,7 +4,7 @@ use mongodb::bson::{Document, doc};
 
 use super::rig::{LONG, Rig, SHORT, Told};
 use super::updates::{fail, heal};
-use crate::harness::{History, Mongod, NOTES, test_over};
+use crate::harness::{History, Mongod, test_over};
 
 fn faults() -> Vec<Document> {
     let codes = [10107, 189, 11602, 91].map(|code| doc! { "errorCode": code });
@@ -13,7 +13,7 @@ fn faults() -> Vec<Document> {
 
 const MANY: std::ops::RangeInclusive<u64> = 101..=140;
 
-#[test_over(&[NOTES])]
+test_over!(a_tail_read_that_fails_now_and_then, NOTES);
 async fn a_tail_read_that_fails_now_and_then(history: &'static History) {
     let mongod = Mongod::failing().await;
     let mut rig = Rig::on(history, &mongod).await;
@@ -42,7 +42,7 @@ async fn a_tail_read_that_fails_now_and_then(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_tail_read_that_always_fails, NOTES);
 async fn a_tail_read_that_always_fails(history: &'static History) {
     let mongod = Mongod::failing().await;
     let mut rig = Rig::on(history, &mongod).await;

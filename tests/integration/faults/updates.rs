@@ -4,7 +4,7 @@ use futures_util::TryStreamExt;
 use mongodb::bson::{Bson, Document, doc};
 
 use super::rig::{LONG, Rig, SHORT, SHORT_BUT_PATIENT, Told};
-use crate::harness::{History, Mongod, TRADES, eventually, test_over};
+use crate::harness::{History, Mongod, eventually, test_over};
 
 /// What is wrong with the next updates.
 fn faults() -> Vec<(&'static str, Document)> {
@@ -40,7 +40,7 @@ fn were_merged(rig: &Rig) {
     assert!(rig.sent.updates().iter().any(|update| update.owners().len() > 1), "commits were merged");
 }
 
-#[test_over(&[TRADES])]
+test_over!(an_update_that_fails_now_and_then_is_stored_once, TRADES);
 async fn an_update_that_fails_now_and_then_is_stored_once(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;
@@ -74,7 +74,7 @@ async fn an_update_that_fails_now_and_then_is_stored_once(history: &'static Hist
     mongod.remove().await;
 }
 
-#[test_over(&[TRADES])]
+test_over!(an_update_that_always_fails_is_unknown, TRADES);
 async fn an_update_that_always_fails_is_unknown(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;
@@ -127,7 +127,7 @@ async fn an_update_that_always_fails_is_unknown(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_stepdown_between_two_buckets, TRADES);
 async fn a_stepdown_between_two_buckets(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;
@@ -164,7 +164,7 @@ async fn a_stepdown_between_two_buckets(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(&[TRADES])]
+test_over!(an_update_blocked_past_its_deadline, TRADES);
 async fn an_update_blocked_past_its_deadline(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;

@@ -41,9 +41,7 @@ impl Client {
             let text = std::fs::read(file).expect("a certificate");
             reqwest::Certificate::from_pem(&text).expect("a certificate")
         });
-        let http = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .tls_certs_only(certificate);
+        let http = http().redirect(reqwest::redirect::Policy::none()).tls_certs_only(certificate);
         Self { history, base, http: http.build().expect("a client"), token: None }
     }
 
@@ -56,7 +54,7 @@ impl Client {
     /// The same from this address of the machine, without TLS.
     #[must_use]
     pub fn at(&self, address: impl Into<IpAddr>) -> Self {
-        let http = reqwest::Client::builder().tls_certs_only([]).local_address(address.into());
+        let http = http().local_address(address.into());
         Self { http: http.build().expect("a client"), ..self.clone() }
     }
 
@@ -191,6 +189,14 @@ impl Answer {
         let value = self.headers.get(name).unwrap_or_else(|| panic!("no header {name}: {self:?}"));
         value.to_str().expect("a text")
     }
+}
+
+/// A client of HTTP that trusts no certificate.
+///
+/// reqwest has TLS since `import --url` needs it, and asks for a provider also where no test needs TLS.
+pub fn http() -> reqwest::ClientBuilder {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().tls_certs_only([])
 }
 
 /// A trade without a date.

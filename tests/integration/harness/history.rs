@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use serde_json::{Value, json};
 
-pub use known::{ALL, ENABLED, NOTES, READINGS, SERIES, SMALL, TRACES, TRADES};
+pub use known::{ALL, NOTES, READINGS, SERIES, TRACES, TRADES};
 
 /// The member of a listing that tells how many items a history has.
 pub const TOTAL: &str = "totalItems";

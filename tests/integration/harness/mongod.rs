@@ -1,16 +1,15 @@
 //! A mongod of the tests' own: in a container where an engine answers, else as a process.
 
 mod process;
+mod shared;
 mod stepped_clock;
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -18,14 +17,11 @@ use mongodb::bson::{Bson, Document, doc};
 use pagebucket_engine::ConnectionSettings;
 use testcontainers_modules::testcontainers::core::IntoContainerPort;
 use testcontainers_modules::testcontainers::runners::AsyncRunner;
-use testcontainers_modules::testcontainers::{
-    ContainerAsync, ContainerRequest, GenericImage, Image, ImageExt,
-};
+use testcontainers_modules::testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt};
 use tokio::process::Command;
-use tokio::sync::OnceCell;
 
-use super::times;
 use process::Process;
+pub use shared::shared;
 pub use stepped_clock::SteppedClock;
 
 /// Makes a mongod a member of a set, once that is initiated.
@@ -118,11 +114,6 @@ impl Source {
     }
 }
 
-/// Whether mongod is a program for Windows, which Wine runs (`scripts/fetch-mongod`).
-pub(super) fn is_under_wine() -> bool {
-    matches!(Source::choose(), Source::Binary(binary) if binary.with_file_name("mongod.exe").exists())
-}
-
 /// The process of the mongod that runs on this data, by its command line: under Wine, what it writes into its
 /// lock is no number of this machine, and it holds no lock that others see.
 pub fn mongod_on(data: &Path) -> Option<u32> {
@@ -140,58 +131,6 @@ pub fn mongod_on(data: &Path) -> Option<u32> {
 
 fn engine_answers() -> bool {
     UnixStream::connect("/var/run/docker.sock").is_ok()
-}
-
-/// Of all mongods of this run.
-static PORTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-
-/// Whether a mongod on this port is one of the tests.
-pub(super) fn is_ours(port: u16) -> bool {
-    PORTS.lock().expect("no test panics here").contains(&port)
-}
-
-static SHARED: OnceCell<Mongod> = OnceCell::const_new();
-
-/// The one that most tests share. They must not harm it.
-pub async fn shared() -> &'static Mongod {
-    SHARED
-        .get_or_init(|| async {
-            match Source::choose() {
-                Source::Given(uri) => Mongod { uri, backend: Backend::Given },
-                _ => Mongod::own().await,
-            }
-        })
-        .await
-}
-
-/// Removes the shared one, or its databases of ours, and names what it was.
-pub(super) async fn remove_shared() -> String {
-    let Some(mongod) = SHARED.get() else { return "none was needed".to_owned() };
-    let path = match &mongod.backend {
-        Backend::Given => {
-            let client = mongodb::Client::with_uri_str(&mongod.uri).await.expect("the given server");
-            for name in super::service::databases() {
-                client.database(&name).drop().await.expect("to drop a database of ours");
-            }
-            "given by TEST_MONGODB_URI".to_owned()
-        }
-        Backend::Container(container) => {
-            if !container.is_running().await.unwrap_or(false) {
-                let log = container.stdout_to_vec().await.unwrap_or_default();
-                let log = String::from_utf8_lossy(&log);
-                let last: Vec<&str> = log.lines().rev().take(60).collect();
-                println!(
-                    "the shared mongod has ended by itself; the last of its log, from the end:\n{}",
-                    last.join("\n")
-                );
-            }
-            let image = container.image();
-            format!("container of {}:{}", image.name(), image.tag())
-        }
-        Backend::Process(process) => format!("process, {}", process.binary.display()),
-    };
-    mongod.remove().await;
-    path
 }
 
 impl Mongod {
@@ -286,6 +225,11 @@ impl Mongod {
     }
 
     async fn launch(arguments: &'static [&'static str]) -> Self {
+        Self::launch_by(arguments, Process::start).await
+    }
+
+    /// The same. A process is started by `start`.
+    async fn launch_by(arguments: &'static [&'static str], start: fn(&Process)) -> Self {
         let port = free_port();
         let backend = match Source::choose() {
             Source::Image(image) => {
@@ -303,7 +247,7 @@ impl Mongod {
         };
         let mongod = Self { uri: direct(port), backend };
         if let Backend::Process(process) = &mongod.backend {
-            process.start();
+            start(process);
         }
         mongod
     }
@@ -345,7 +289,6 @@ impl Mongod {
         match &self.backend {
             Backend::Given => panic!("the given server is not ours to stop"),
             Backend::Container(container) => {
-                times::see_mongods();
                 container.stop_with_timeout(Some(20)).await.expect("to stop");
             }
             Backend::Process(process) => process.signal("-TERM").await,
@@ -357,7 +300,6 @@ impl Mongod {
         match &self.backend {
             Backend::Given => panic!("the given server is not ours to kill"),
             Backend::Container(container) => {
-                times::see_mongods();
                 container.stop_with_timeout(Some(0)).await.expect("to kill");
             }
             Backend::Process(process) => process.signal("-KILL").await,
@@ -396,8 +338,6 @@ impl Mongod {
         match &self.backend {
             Backend::Given => {}
             Backend::Container(container) => {
-                times::see_mongods();
-                // `rm` takes the handle, which a static cannot give.
                 let mut remove = Command::new("docker");
                 quiet(remove.args(["rm", "--force", "--volumes", container.id()])).await;
             }
@@ -410,7 +350,6 @@ impl Mongod {
 }
 
 fn container(image: &str, port: u16, arguments: &[&'static str]) -> ContainerRequest<GenericImage> {
-    PORTS.lock().expect("no test panics here").insert(port);
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     let run = std::env::var("PAGEBUCKET_TEST_RUN").unwrap_or_else(|_| "none".to_owned());
     let port = port.to_string();
@@ -438,14 +377,16 @@ fn direct(port: u16) -> String {
 }
 
 /// A port on which nobody listens. No other test gets the same one: neither the system nor the service's own
-/// mongod uses ports of this range.
+/// mongod uses ports of this range, and each test that runs has a part of it.
 pub fn free_port() -> u16 {
     const PORTS: u32 = 10_000;
+    const OF_A_TEST: u32 = 300;
     static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let slot = std::env::var("NEXTEST_TEST_GLOBAL_SLOT").map_or(0, |slot| slot.parse().expect("a number"));
+    // Two runs at once begin at different ports.
+    let first = std::os::unix::process::parent_id().wrapping_mul(1_009).wrapping_add(slot * OF_A_TEST);
     loop {
-        // Two runs at once begin at different ports.
-        let taken =
-            std::process::id().wrapping_mul(1_009).wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
+        let taken = first.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
         let port = 10_000 + (taken % PORTS) as u16;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;

@@ -2,8 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pagebucket::commands::serve;
@@ -17,13 +15,6 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::{Client, History, Mongod, Stored, TRADES, shared, spawn, stored};
-
-static DATABASES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Names of all databases that services were given.
-pub(super) fn databases() -> Vec<String> {
-    DATABASES.lock().expect("no test panics here").clone()
-}
 
 /// A running service, which ends with this value.
 pub struct Service {
@@ -58,6 +49,37 @@ fn quiet() -> Ages {
     Ages { poll: hour, tail: hour, ..Ages::default() }
 }
 
+/// Drops a database, with this value: one on the server of `TEST_MONGODB_URI`, which goes on after the tests.
+struct Dropped {
+    uri: String,
+    database: String,
+}
+
+impl Dropped {
+    /// When the test ends.
+    fn at_the_end(uri: &str, database: &str) {
+        if std::env::var("TEST_MONGODB_URI").as_deref() == Ok(uri) {
+            let dropped = Self { uri: uri.to_owned(), database: database.to_owned() };
+            spawn(async move {
+                std::future::pending::<()>().await;
+                drop(dropped);
+            });
+        }
+    }
+}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let dropping = async {
+            let client = mongodb::Client::with_uri_str(&self.uri).await.expect("the given server");
+            client.database(&self.database).drop().await.expect("to drop a database of ours");
+        };
+        // The runtime of the test ends.
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        std::thread::scope(|scope| scope.spawn(|| runtime.block_on(dropping)).join().ok());
+    }
+}
+
 impl Setup {
     /// The usual one, on a new database of `mongod`.
     pub fn on(mongod: &Mongod) -> Self {
@@ -66,9 +88,8 @@ impl Setup {
 
     /// The usual one, on a new database of whatever this connection string leads to.
     pub fn at(uri: &str) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let database = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        DATABASES.lock().expect("no test panics here").push(database.clone());
+        let database = format!("test_{:016x}", rand::random::<u64>());
+        Dropped::at_the_end(uri, &database);
         let connection = ConnectionSettings { uri: uri.to_owned(), database, pool_size: 64, observer: None };
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let config = ServerArgs { listen, ..ServerArgs::default() };

@@ -6,9 +6,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::harness::{Setup, TOTAL, shared, stored, test, trade};
-
-crate::harness::named!("histories");
+use crate::harness::{Setup, TOTAL, shared, stored, trade};
 
 /// What it holds: 15 trades of customer 7, of which 13 and 14 have the key `one-of-two`, and 15 the key
 /// `asked-again`, under which it was sent twice; an upload of three trades of customer 8 with the key
@@ -63,7 +61,7 @@ fn sent(number: u64) -> Value {
     json!({ "type": side, "ticker": "MDB", "qty": number, "date": date })
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_from_before_is_served_without_rewriting_a_page() {
     let mongod = shared().await;
     let setup = Setup::on(mongod);

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use crate::faults::{LONG, Rig, Told, fail};
 use crate::harness::{
-    Client, History, INVALID_ITEM, Mongod, READINGS, Service, Setup, TOTAL, TRACES, shared, test_over,
+    Client, History, INVALID_ITEM, Mongod, READINGS, Service, Setup, TOTAL, shared, test_over,
 };
 use crate::uploads::upload;
 
@@ -91,7 +91,7 @@ fn are_whole(history: &History, listing: &Value, numbers: impl IntoIterator<Item
     assert!(items.iter().all(whole), "an item is not as it was sent");
 }
 
-#[test_over(&[READINGS, TRACES])]
+test_over!(pages_of_the_greatest_items_are_served_whole, READINGS, TRACES);
 async fn pages_of_the_greatest_items_are_served_whole(history: &'static History) {
     let service = wide(history).await;
     let (size, total) = (history.page_size, history.pages(2.5));
@@ -140,8 +140,8 @@ async fn are_exported_whole(service: &Service, owner: u64, total: u64) {
     }
 }
 
+test_over!(an_item_beyond_the_limit_is_refused_for_good, READINGS, TRACES);
 /// Before anything is sent: 422, its key stays free, and its neighbours of an upload are stored.
-#[test_over(&[READINGS, TRACES])]
 async fn an_item_beyond_the_limit_is_refused_for_good(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history.holding_any());
     setup.config.api.max_body = 64 * 1024 * 1024;
@@ -173,9 +173,9 @@ async fn an_item_beyond_the_limit_is_refused_for_good(history: &'static History)
     service.stored(1).await.holds_exactly(1..=total);
 }
 
+test_over!(what_does_not_fit_into_one_reply_is_read_in_several, TRACES);
 /// A reply ends at 16 MB without a word: windows, spans of dates, exports, many pages and many tails at once
 /// are whole all the same.
-#[test_over(&[TRACES])]
 async fn what_does_not_fit_into_one_reply_is_read_in_several(history: &'static History) {
     let service = wide(history).await;
     let total = history.pages(8.0);
@@ -225,8 +225,8 @@ async fn what_does_not_fit_into_one_reply_is_read_in_several(history: &'static H
     }
 }
 
+test_over!(what_does_not_fit_into_one_command_is_written_in_several, TRACES);
 /// A command of the store stays below 12 MB, of however many owners' items it could be made.
-#[test_over(&[TRACES])]
 async fn what_does_not_fit_into_one_command_is_written_in_several(history: &'static History) {
     const MOST: usize = 12 * 1000 * 1000;
     let (sent, largest) = tokio::sync::watch::channel(0);
@@ -270,8 +270,8 @@ async fn what_does_not_fit_into_one_command_is_written_in_several(history: &'sta
     assert!((2_000_000..=MOST).contains(&largest), "{largest} bytes in one command");
 }
 
+test_over!(a_page_beyond_the_cache_is_not_kept, TRACES);
 /// It is served, and costs its reading each time.
-#[test_over(&[TRACES])]
 async fn a_page_beyond_the_cache_is_not_kept(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history.holding_any());
     (setup.config.api.page_cache, setup.config.api.max_body) = (256 * 1024, 64 * 1024 * 1024);
@@ -284,9 +284,9 @@ async fn a_page_beyond_the_cache_is_not_kept(history: &'static History) {
     }
 }
 
+test_over!(a_document_that_the_server_finds_too_large_is_refused_once, READINGS);
 /// BSONObjectTooLarge and 17419, "resulting document after update is larger than": as its own limits keep the
 /// store from causing them, the server is made to say so.
-#[test_over(&[READINGS])]
 async fn a_document_that_the_server_finds_too_large_is_refused_once(history: &'static History) {
     let mongod = Mongod::failing().await;
     let rig = Rig::on(history, &mongod).await;

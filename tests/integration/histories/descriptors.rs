@@ -6,7 +6,7 @@ use std::path::Path;
 use mongodb::bson::DateTime;
 use serde_json::{Value, json};
 
-use crate::harness::{ALL, History, TRACES, test};
+use crate::harness::{ALL, History, TRACES};
 
 /// The most bytes of a page.
 const MOST: u64 = 4 * 1024 * 1024;
@@ -16,7 +16,7 @@ fn all() -> impl Iterator<Item = &'static History> {
 }
 
 #[test]
-async fn they_say_what_the_files_say() {
+fn they_say_what_the_files_say() {
     for history in all() {
         let Some(directory) = history.definitions else { continue };
         let file = Path::new(directory).join(format!("{}.json", history.name));
@@ -41,7 +41,7 @@ async fn they_say_what_the_files_say() {
 }
 
 #[test]
-async fn generated_items_and_owners_are_told_apart() {
+fn generated_items_and_owners_are_told_apart() {
     for history in all() {
         let ids: BTreeSet<_> = (1..=100).map(|owner| history.id(owner)).collect();
         assert_eq!(ids.len(), 100, "{}", history.name);

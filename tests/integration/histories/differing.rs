@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::commands::program::{Place, pagebucket, run};
-use crate::harness::{Client, History, INVALID_ITEM, NOTES, Service, Setup, eventually, shared, test_over};
+use crate::harness::{Client, History, INVALID_ITEM, Service, Setup, eventually, shared, test_over};
 
 /// A directory with the definition of a history, changed; removed with this value.
 pub struct Directory(pub PathBuf);
@@ -78,7 +78,7 @@ fn own(history: &History, instance: usize, number: u64) -> Value {
     item
 }
 
-#[test_over(&[NOTES])]
+test_over!(each_accepts_by_its_own_item_and_shows_all, NOTES);
 async fn each_accepts_by_its_own_item_and_shows_all(history: &'static History) {
     const WRITERS: u64 = 16;
     const TURNS: u64 = 20;
@@ -122,8 +122,8 @@ async fn show_the_same(instances: &[Service; 2], total: u64) {
     assert_eq!((one.client.total(1).await, other.client.total(1).await), (total, total));
 }
 
+test_over!(a_repeat_is_found_by_an_instance_with_another_item, NOTES);
 /// The fingerprint is that of what the client sent, which no definition changes; nor does the order of names.
-#[test_over(&[NOTES])]
 async fn a_repeat_is_found_by_an_instance_with_another_item(history: &'static History) {
     let (instances, _directories) = two(history).await;
     let items = history.items(1..=5);
@@ -149,8 +149,8 @@ async fn a_repeat_is_found_by_an_instance_with_another_item(history: &'static Hi
     assert_eq!((clients[0].total(1).await, clients[0].total(2).await), (10, 1));
 }
 
+test_over!(a_narrower_item_concerns_only_what_is_written, NOTES);
 /// Pages from before are shown, and their open tail is filled, though their items would not be taken now.
-#[test_over(&[NOTES])]
 async fn a_narrower_item_concerns_only_what_is_written(history: &'static History) {
     let (wide, narrow) = (
         Directory::of(history, |_| ()),
@@ -171,8 +171,8 @@ async fn a_narrower_item_concerns_only_what_is_written(history: &'static History
     show_the_same(&[before, after], total + 1).await;
 }
 
+test_over!(what_pages_depend_on_may_not_change, NOTES);
 /// No server starts with another value, and what it says names the member.
-#[test_over(&[NOTES])]
 async fn what_pages_depend_on_may_not_change(history: &'static History) {
     let before = instance(history, &Directory::of(history, |_| ()), None).await;
     before.client.append(1, &history.item(1)).await.expect(201);
@@ -206,9 +206,9 @@ async fn what_pages_depend_on_may_not_change(history: &'static History) {
     assert_eq!(after.client.total(1).await, 1);
 }
 
+test_over!(items_beyond_an_instances_own_bound_are_read, NOTES);
 /// Another instance raises `maxItemBytes` while this one runs. A reply of as many pages as fitted before has
 /// more bytes than a server sends at once. Soon afterwards this instance asks for fewer pages.
-#[test_over(&[NOTES])]
 async fn items_beyond_an_instances_own_bound_are_read(history: &'static History) {
     const ITEMS: u64 = 12;
     const LEN: usize = 1_900_000;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::differing::{Directory, instance};
-use crate::harness::{Client, History, NOTES, test_over};
+use crate::harness::{Client, History, test_over};
 use crate::uploads::upload;
 
 /// With this default of `level`.
@@ -26,7 +26,7 @@ async fn found(client: &Client, filter: &str) -> Vec<u64> {
     items.iter().map(|item| item["seq"].as_u64().expect("a number")).collect()
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_default_is_stored_answered_and_found, NOTES);
 async fn a_default_is_stored_answered_and_found(history: &'static History) {
     let (without, info, debug) =
         (leveled(history, Value::Null), leveled(history, json!("info")), leveled(history, json!("debug")));

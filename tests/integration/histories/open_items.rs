@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};
 
 use crate::commands::program::{Place, run};
-use crate::harness::{History, READINGS, Service, same, test_over};
+use crate::harness::{History, Service, same, test_over};
 
 /// Names without a dot or a leading dollar sign, which the database reads as something else.
 fn name() -> impl Strategy<Value = String> {
@@ -58,7 +58,7 @@ async fn buckets(database: &Database, history: &History) -> Vec<Vec<u8>> {
     buckets.into_iter().map(|bucket| bucket.as_bytes().to_vec()).collect()
 }
 
-#[test_over(&[READINGS])]
+test_over!(whatever_they_hold_comes_back, READINGS);
 async fn whatever_they_hold_comes_back(history: &'static History) {
     let history = history.holding_any();
     let service = Service::of(history).await;

@@ -11,7 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::commands::program::{Place, run};
-use crate::harness::{Answer, PATIENCE, Service, Setup, TRADES, eventually, shared, test};
+use crate::harness::{Answer, PATIENCE, Service, Setup, TRADES, eventually, shared};
 
 const OWNER: &str = "/v1/customers/5";
 const NOTES: &str = "/v1/customers/5/notes";
@@ -79,7 +79,7 @@ async fn count(database: &mongodb::Database, collection: &str) -> u64 {
     database.collection::<Document>(collection).count_documents(of).await.expect("a number")
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_erasure_covers_what_the_database_remembers() {
     let directory = Directory::new();
     // Nothing but a poll tells it of the erasure.
@@ -115,7 +115,7 @@ async fn an_erasure_covers_what_the_database_remembers() {
     again.client.get(NOTES).await.problem(410, "erased");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_erases_and_reopens_what_the_database_remembers() {
     let directory = Directory::new();
     let service = directory.setup().await.start().await;
@@ -157,7 +157,7 @@ async fn a_command_erases_and_reopens_what_the_database_remembers() {
     assert_eq!(told["ranges"], json!([{ "firstSeq": 5, "lastSeq": 7 }]), "after the pages of before");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_stay_as_long_as_a_history_keeps_its_items() {
     let directory = Directory::new();
     let mut setup = directory.setup().await;
@@ -195,7 +195,7 @@ fn soon() -> Deadline {
 }
 
 /// As after an upgrade whose migration has every history created once more.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_history_without_a_definition_is_completed() {
     let directory = Directory::new();
     let both = directory.setup().await.start().await;

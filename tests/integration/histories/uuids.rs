@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use super::differing::Directory;
 use crate::commands::program::{Place, pagebucket, run};
 use crate::harness::tokens::{Issuer, claims, gate, owners_claim};
-use crate::harness::{History, NOTES, Setup, shared, test_over};
+use crate::harness::{History, Setup, shared, test_over};
 use crate::uploads::upload;
 
 const LOWER: &str = "018f3c6e-7b1a-7c3d-9e2f-0123456789ab";
 const UPPER: &str = "018F3C6E-7B1A-7C3D-9E2F-0123456789AB";
 
-#[test_over(&[NOTES])]
+test_over!(either_case_is_the_same_owner, NOTES);
 async fn either_case_is_the_same_owner(history: &'static History) {
     let directory = Directory::changed(history, |definition| definition["owner"]["type"] = "uuid".into());
     let issuer = Issuer::start().await;

@@ -12,11 +12,9 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
 use super::{command, path, summary};
-use crate::harness::{Service, spawn, test};
+use crate::harness::{Service, spawn};
 
-crate::harness::named!("import");
-
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn over_tls() {
     let service = Service::start().await;
     let (address, certificate) = tls_before(service.address()).await;
@@ -33,7 +31,7 @@ async fn over_tls() {
     std::fs::remove_file(certificate).expect("it is there");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn through_a_proxy() {
     let service = Service::start().await;
     let (proxy, mut seen) = proxy().await;

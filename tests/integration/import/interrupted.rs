@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{command, start_on, summary};
 use crate::commands::program::signal;
-use crate::harness::{Mongod, PATIENCE, Service, Setup, spawn, test};
+use crate::harness::{Mongod, PATIENCE, Service, Setup, spawn};
 
 /// More than are under way at once, directly or through a server.
 const ROWS: u64 = 25_000;
@@ -78,7 +78,7 @@ async fn interrupted(mut running: Child, mongod: &SlowMongod, slowed: i32) -> (u
     (waits_for, output)
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_under_way_is_not_sent() {
     let mongod = SlowMongod(Mongod::failing().await);
     let service = Setup::on(&mongod.0).start().await;

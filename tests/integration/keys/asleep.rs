@@ -10,7 +10,7 @@ use pagebucket_engine::internal::UploadedSoFar;
 use pagebucket_model::domain::{Clock, IdempotencyKey};
 
 use super::REPLAYED;
-use crate::harness::{Harm, History, NOTES, Proxy, Service, Setup, Way, engine, shared, stored, test_over};
+use crate::harness::{Harm, History, Proxy, Service, Setup, Way, engine, shared, stored, test_over};
 
 /// For how long the machine has slept.
 const SLEPT: u32 = 2 * 3600;
@@ -48,7 +48,7 @@ async fn woken(history: &'static History) -> (Service, Proxy) {
     (service, proxy)
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_record_is_not_born_old, NOTES);
 async fn a_record_is_not_born_old(history: &'static History) {
     let (service, _proxy) = woken(history).await;
     let before = server_time(&service.database).await;
@@ -62,7 +62,7 @@ async fn a_record_is_not_born_old(history: &'static History) {
     assert_eq!(service.stored(1).await.numbers, [1, 2]);
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_record_that_expires_before_it_is_touched_is_made_again, NOTES);
 async fn a_record_that_expires_before_it_is_touched_is_made_again(history: &'static History) {
     let (service, proxy) = woken(history).await;
     proxy.harm("update idempotency_keys", Way::There, Harm::Hold, 1);
@@ -82,7 +82,7 @@ async fn a_record_that_expires_before_it_is_touched_is_made_again(history: &'sta
     assert_eq!(service.stored(1).await.numbers, [1, 2]);
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_record_that_expires_during_an_upload_is_made_again, NOTES);
 async fn a_record_that_expires_during_an_upload_is_made_again(history: &'static History) {
     let proxy = Proxy::before(shared().await).await;
     let setup = Setup::at(&proxy.uri()).of(history);

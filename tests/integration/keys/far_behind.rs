@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{REPLAYED, let_items_fail};
 use crate::harness::{
-    Client, Harm, History, NOTES, Nth, Proxy, Service, Setup, Way, fill_pages, shared, spawn, test_over,
+    Client, Harm, History, Nth, Proxy, Service, Setup, Way, fill_pages, shared, spawn, test_over,
 };
 
 /// Longer than an append takes that waits for no search.
@@ -49,7 +49,7 @@ async fn watched(setup: Setup) -> (Service, LookUps) {
     (setup.start().await, look_ups)
 }
 
-#[test_over(&[NOTES])]
+test_over!(what_no_other_attempt_has_found_needs_no_search, NOTES);
 async fn what_no_other_attempt_has_found_needs_no_search(history: &'static History) {
     let (service, look_ups) = watched(Setup::on(shared().await).of(history)).await;
     first_page(&service.client).await;
@@ -65,8 +65,8 @@ async fn what_no_other_attempt_has_found_needs_no_search(history: &'static Histo
     service.stored(1).await.holds_exactly((1..=total as i64).chain([1_000_000, 1_000_001]));
 }
 
+test_over!(a_long_search_keeps_nobody_waiting, NOTES);
 /// The search of an attempt whose record another attempt has found: all of the history is looked at.
-#[test_over(&[NOTES])]
 async fn a_long_search_keeps_nobody_waiting(history: &'static History) {
     let wire = Proxy::before(shared().await).await;
     let service = Setup::at(&wire.uri()).of(history).start().await;
@@ -106,7 +106,7 @@ async fn a_long_search_keeps_nobody_waiting(history: &'static History) {
         .holds_exactly((1..=(PAGES * history.page_size) as i64).chain([1_000_000, 2_000_000]));
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_repeat_searches_on_where_the_attempt_before_has_come_to, NOTES);
 async fn a_repeat_searches_on_where_the_attempt_before_has_come_to(history: &'static History) {
     // More than are looked at before it is kept how far that was.
     const PAGES: u64 = 9_000;

@@ -4,7 +4,7 @@ use reqwest::Response;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use crate::harness::{Client, History, PATIENCE};
+use crate::harness::{Client, History, PATIENCE, http};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
@@ -129,7 +129,7 @@ pub async fn begin(
 
 /// Asks for the stream at an address.
 pub async fn begin_at(client: &Client, path: &str, headers: &[(&str, &str)]) -> reqwest::Result<Response> {
-    let http = reqwest::Client::builder().tls_certs_only([]).build().expect("a client");
+    let http = http().build().expect("a client");
     let request = headers
         .iter()
         .fold(http.get(client.url(path)), |request, (name, value)| request.header(*name, *value));

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::client::Events;
 use crate::harness::tokens::{Issuer, claims, now};
-use crate::harness::{Mongod, PATIENCE, Service, Setup, TRADES, eventually, shared, spawn, test};
+use crate::harness::{Mongod, PATIENCE, Service, Setup, TRADES, eventually, shared, spawn};
 
 /// The last event of a stream that may be resumed.
 async fn last(mut events: Events, reason: &str) {
@@ -24,7 +24,7 @@ async fn last(mut events: Events, reason: &str) {
     events.end().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_at_its_greatest_age() {
     let mut setup = Setup::on(shared().await);
     setup.config.api.live_max_age = 1;
@@ -36,7 +36,7 @@ async fn a_stream_ends_at_its_greatest_age() {
 }
 
 /// At once, although it could go on for an hour.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_when_the_service_stops() {
     let service = Service::filled(TRADES, 3).await;
     let mut events = [
@@ -51,7 +51,7 @@ async fn a_stream_ends_when_the_service_stops() {
 }
 
 /// What its client has may be of a history that is lost.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_when_the_database_gets_another_epoch() {
     let standalone = Mongod::standalone().await;
     for mongod in [shared().await, &standalone] {
@@ -77,7 +77,7 @@ async fn a_stream_ends_when_the_database_gets_another_epoch() {
     standalone.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_with_its_token_or_key() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await);
@@ -114,7 +114,7 @@ async fn a_stream_ends_with_its_token_or_key() {
     refused.problem(401, "unauthorized");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_when_its_owner_is_erased() {
     let one = Service::filled(TRADES, 12).await;
     let other = one.sibling(shared().await).await;

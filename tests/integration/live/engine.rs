@@ -17,8 +17,7 @@ use tokio::time::Instant;
 use super::silence::of_streams;
 use crate::faults::{fail, heal};
 use crate::harness::{
-    ALL, History, Mongod, PATIENCE, SMALL, Service, Setup, TRADES, amount, engine, eventually, fill, shared,
-    test, test_over,
+    History, Mongod, PATIENCE, Service, Setup, TRADES, amount, engine, eventually, fill, shared, test_over,
 };
 
 fn deadline() -> Deadline {
@@ -167,7 +166,7 @@ pub(super) async fn read_to(history: &History, reader: &mut LiveReader, last: u6
     assert_eq!(reader.position().get(), last);
 }
 
-#[test_over(ALL)]
+test_over!(readers_of_two_stores_get_all_in_order, ALL);
 async fn readers_of_two_stores_get_all_in_order(history: &'static History) {
     let pair = Pair::on(shared().await, history).await;
     let begin = history.pages(1.5);
@@ -211,7 +210,7 @@ async fn readers_of_two_stores_get_all_in_order(history: &'static History) {
 
 /// Each time that it breaks it goes on later, although there are no changes: its token would be too old one
 /// day.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_quiet_stream_keeps_a_token_of_now() {
     let mongod = Mongod::failing().await;
     let pair = Pair::on(&mongod, TRADES).await;
@@ -247,7 +246,7 @@ async fn a_quiet_stream_keeps_a_token_of_now() {
 
 /// Of what others append it is the time since their commit, by the clocks of both, not since this process
 /// learned of it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_lag_of_what_others_append_begins_with_their_commit() {
     let mongod = shared().await;
     let (clock, put_ahead) = crate::markers::clock();
@@ -272,7 +271,7 @@ async fn the_lag_of_what_others_append_begins_with_their_commit() {
 }
 
 /// A reader that is behind a retirement does not go on where the history begins now: it is told.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_is_behind_a_retirement_is_told() {
     let mongod = shared().await;
     let setup = Setup::on(mongod).aging(short_ages());
@@ -299,7 +298,7 @@ async fn a_reader_that_is_behind_a_retirement_is_told() {
 }
 
 /// A stream is open while there are readers, and no owner is remembered after the last.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_is_open_while_there_are_readers() {
     let mongod = shared().await;
     let pair = Pair::on(mongod, TRADES).await;
@@ -333,7 +332,7 @@ async fn a_stream_is_open_while_there_are_readers() {
 }
 
 /// What is new is read once for all readers of an owner, whichever store has appended it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn reads_do_not_grow_with_readers() {
     let pair = Pair::on(shared().await, TRADES).await;
     pair.append(0, 7, 1..=5).await;
@@ -353,9 +352,9 @@ async fn reads_do_not_grow_with_readers() {
     assert!(reads.iter().all(|reads| *reads <= 20), "{reads:?}");
 }
 
+test_over!(what_another_store_appends_needs_no_read, ALL);
 /// What opens the next bucket, or is appended to the last one, is delivered as the change says it. What is
 /// too large for that is read.
-#[test_over(ALL)]
 async fn what_another_store_appends_needs_no_read(history: &'static History) {
     let pair = Pair::on(shared().await, history).await;
     let mut reader = pair.watch(0, 7, None).await;
@@ -375,7 +374,7 @@ async fn what_another_store_appends_needs_no_read(history: &'static History) {
 }
 
 /// A bucket that was changed in another way than by an append is read again: who is slow gets what is stored.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_repaired_is_not_delivered_as_it_was() {
     let pair = Pair::on(shared().await, TRADES.holding_any()).await;
     let buckets = pair.database.collection::<Document>(TRADES.name);
@@ -410,7 +409,7 @@ async fn what_is_repaired_is_not_delivered_as_it_was() {
 
 /// Readers of items that are deleted by hand are told that positions mean nothing. Those that come later get
 /// what is stored.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn items_that_were_deleted_by_hand_end_their_readers() {
     let pair = Pair::on(shared().await, TRADES.holding_any()).await;
     let [mut first, mut slow] = [pair.watch(0, 7, None).await, pair.watch(0, 7, None).await];
@@ -432,7 +431,7 @@ async fn items_that_were_deleted_by_hand_end_their_readers() {
 }
 
 /// A reader that has read nothing of a history whose first pages are retired does not begin after them.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_from_the_beginning_is_told_of_a_retirement() {
     let store = Setup::on(shared().await).aging(short_ages()).store().await;
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
@@ -452,7 +451,7 @@ async fn a_reader_from_the_beginning_is_told_of_a_retirement() {
 
 /// Of a history that was empty, the position is 0. What has resumed there does not begin after items that it
 /// never got; what asks for the first item that is there gets it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_resumes_at_0_is_told_of_a_retirement() {
     let store = Setup::on(shared().await).aging(short_ages()).store().await;
     let (trades, seven) = (engine::histories(&store, TRADES), engine::owner(TRADES, 7));
@@ -481,7 +480,7 @@ async fn a_reader_that_resumes_at_0_is_told_of_a_retirement() {
 }
 
 /// What was read of a history means nothing when a backup was restored.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_end_when_the_database_gets_another_epoch() {
     let pair = Pair::on(shared().await, TRADES).await;
     pair.append(1, 7, 1..=3).await;
@@ -499,7 +498,7 @@ async fn readers_end_when_the_database_gets_another_epoch() {
 
 /// However many readers a client has, they have the pages of one in memory: each delivers one before the next
 /// one does.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_of_one_client_that_are_behind_take_turns() {
     let pair = Pair::on(shared().await, TRADES).await;
     let total = 40 * TRADES.page_size + 1;
@@ -523,7 +522,7 @@ async fn readers_of_one_client_that_are_behind_take_turns() {
 }
 
 /// As a repair of its dates, while the service runs.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_is_no_append_deafens_no_reader() {
     let pair = Pair::on(shared().await, TRADES).await;
     pair.append(0, 7, 1..=5).await;
@@ -537,7 +536,7 @@ async fn a_change_that_is_no_append_deafens_no_reader() {
     read_to(TRADES, &mut reader, 6).await;
 }
 
-#[test_over(SMALL)]
+test_over!(who_is_behind_reads_the_history, SMALL);
 async fn who_is_behind_reads_the_history(history: &'static History) {
     let pair = Pair::on(shared().await, history).await;
     let pages = amount(60, 600);
@@ -561,7 +560,7 @@ async fn who_is_behind_reads_the_history(history: &'static History) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_erased_owner_is_gone() {
     let pair = Pair::on(shared().await, TRADES).await;
     pair.append(0, 7, 1..=25).await;
@@ -586,7 +585,7 @@ fn owners_of_tails(name: &str, sent: &Document) -> Option<usize> {
 }
 
 /// Without change streams, the tails of the watched owners are read every second, all in one command.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_standalone_server_is_asked_again_and_again() {
     let mongod = Mongod::standalone().await;
     let pair = Pair::on(&mongod, TRADES).await;
@@ -615,7 +614,7 @@ async fn a_standalone_server_is_asked_again_and_again() {
 
 /// Codes of errors that end a stream, and how often it fails: the stream itself, then also its resumption, so
 /// that it loses its place.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_breaks_misses_nothing() {
     // ChangeStreamHistoryLost, InterruptedAtShutdown.
     const BREAKS: [(i32, i32); 4] = [(286, 1), (286, 2), (11600, 1), (11600, 2)];
@@ -645,7 +644,7 @@ async fn a_stream_that_breaks_misses_nothing() {
 }
 
 /// What is appended while the stream cannot be opened is found.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn appends_while_there_is_no_stream_are_found() {
     let mongod = Mongod::failing().await;
     let pair = Pair::on(&mongod, TRADES).await;
@@ -665,7 +664,7 @@ async fn appends_while_there_is_no_stream_are_found() {
 
 /// Clients that do not take what they have missed, more of them than may read the log at once, keep no others
 /// from that.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn slow_readers_of_all_owners_keep_no_others_from_resuming() {
     const OWNERS: u64 = 350;
     let pair = Pair::on(shared().await, TRADES).await;
@@ -696,7 +695,7 @@ async fn slow_readers_of_all_owners_keep_no_others_from_resuming() {
 }
 
 /// A service of before knows nothing of readers; they cost its appends nothing, and they see its appends.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_see_what_a_service_appends() {
     let service = Service::start().await;
     let setup = Setup::on(shared().await).in_database(&service.database);

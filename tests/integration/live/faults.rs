@@ -15,7 +15,7 @@ use crate::exactly_once::ApiProcess;
 use crate::expected_seq::race::Race;
 use crate::faults::{fail, heal};
 use crate::harness::{
-    Mongod, PATIENCE, ReplicaSet, Service, Setup, TRADES, Wires, amount, engine, eventually, shared, test,
+    Mongod, PATIENCE, ReplicaSet, Service, Setup, TRADES, Wires, amount, engine, eventually, shared,
 };
 
 /// How often each fault strikes.
@@ -30,7 +30,7 @@ async fn two(mongod_uri: &str) -> [Service; 2] {
 }
 
 /// Killed, frozen past an election, and told to hand over.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_lose_nothing_whatever_becomes_of_the_primary() {
     let set = ReplicaSet::start(Wires::Straight).await;
     let [one, other] = two(set.uri()).await;
@@ -63,7 +63,7 @@ async fn readers_lose_nothing_whatever_becomes_of_the_primary() {
 }
 
 /// A single mongod, which comes back on its data; and one of the two instances.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_lose_nothing_when_mongod_or_an_instance_is_killed() {
     let mongod = Mongod::own().await;
     let one = Setup::on(&mongod).start().await;
@@ -93,7 +93,7 @@ async fn readers_lose_nothing_when_mongod_or_an_instance_is_killed() {
 }
 
 /// The stream is cut, and now and then it cannot be resumed.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_lose_nothing_when_the_change_stream_is_cut() {
     let mongod = Mongod::failing().await;
     let [one, other] = two(mongod.uri()).await;
@@ -118,7 +118,7 @@ async fn readers_lose_nothing_when_the_change_stream_is_cut() {
 }
 
 /// The place in the oplog that the instances have, and that followers of all owners have, is really gone.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_lose_nothing_when_the_oplog_rolls() {
     let mongod = Mongod::with_small_oplog().await;
     let [one, other] = two(mongod.uri()).await;
@@ -169,7 +169,7 @@ async fn roll(mongod: &Mongod) {
 
 /// One owner is erased. Readers of another one, who are away meanwhile, are told that what they would get
 /// next was retired, and go on with what is there.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_are_told_when_owners_are_retired_and_erased() {
     const RETIRED: u64 = 1;
     const ERASED: u64 = 2;

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::connections::wire::{Begun, Http2, plain};
-use crate::harness::{Setup, TRADES, amount, shared, test};
+use crate::harness::{Setup, TRADES, amount, shared};
 
 /// Streams of one connection: fewer than it may have at once.
 const OF_CONNECTION: u64 = 100;
@@ -37,7 +37,7 @@ fn seqs(text: &str) -> impl Iterator<Item = u64> {
 
 /// What is appended is read at most once for all clients of an instance, whichever instance took it: one item
 /// after the other, and at 500 a second.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn reads_of_an_append_do_not_grow_with_clients() {
     let reads = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&reads);

@@ -14,8 +14,7 @@ use serde_json::json;
 use super::client::{Event, Events, begin_at};
 use crate::faults::{fail, heal};
 use crate::harness::{
-    Client, History, Mongod, NOTES, PATIENCE, READINGS, SMALL, Service, Setup, TRADES, eventually, shared,
-    test, test_over,
+    Client, History, Mongod, NOTES, PATIENCE, READINGS, Service, Setup, TRADES, eventually, shared, test_over,
 };
 
 /// The address of the stream.
@@ -62,7 +61,7 @@ async fn read_to(events: &mut Events, history: &History, expected: &[(u64, u64)]
     count
 }
 
-#[test_over(SMALL)]
+test_over!(who_has_something_new_is_told, SMALL);
 async fn who_has_something_new_is_told(history: &'static History) {
     let mongod = shared().await;
     let one = Service::filled(history, 3).await;
@@ -91,7 +90,7 @@ async fn who_has_something_new_is_told(history: &'static History) {
 }
 
 /// The place of a stream is one in the log of all histories: also that of a change in another one.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_place_in_another_history_is_resumed() {
     let service = Service::of(NOTES).await;
     let readings = Client::new(READINGS, service.client.url(""));
@@ -116,7 +115,7 @@ async fn a_place_in_another_history_is_resumed() {
 }
 
 /// One read for all readers, and for all appends of a second.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn many_changes_come_in_few_events() {
     let service = Service::start().await;
     let (mut events, _) = begin(&service.client).await;
@@ -129,7 +128,7 @@ async fn many_changes_come_in_few_events() {
 }
 
 /// Each event with owners is a read.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_told_is_charged() {
     let mut setup = Setup::on(shared().await);
     let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600) };
@@ -148,7 +147,7 @@ async fn what_is_told_is_charged() {
     assert!(left <= 2, "{left}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_too_old_is_told() {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).start().await;
@@ -183,7 +182,7 @@ async fn a_token_that_is_too_old_is_told() {
     mongod.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_none_is_refused() {
     let service = Service::start().await;
     let (_events, _) = begin(&service.client).await;
@@ -200,7 +199,7 @@ async fn a_token_that_is_none_is_refused() {
 }
 
 /// It is honest: there is nothing to be told by.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_standalone_server_tells_no_changes() {
     let mongod = Mongod::standalone().await;
     let service = Setup::on(&mongod).start().await;
@@ -210,7 +209,7 @@ async fn a_standalone_server_tells_no_changes() {
 }
 
 /// A stream of all owners has the feed opened, and lets it close.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_of_all_owners_has_a_place() {
     let service = Service::start().await;
     let (events, last) = begin(&service.client).await;

@@ -8,8 +8,7 @@ use reqwest::Method;
 use tokio::task::JoinHandle;
 
 use crate::harness::{
-    Answer, Client, History, NOTES, PATIENCE, Service, Setup, TRADES, eventually, fill, shared, spawn, test,
-    test_over,
+    Answer, Client, History, PATIENCE, Service, Setup, TRADES, eventually, fill, shared, spawn, test_over,
 };
 
 /// Asks for the window after a position, and waits for far longer than the test.
@@ -41,7 +40,7 @@ async fn with_places(history: &'static History, places: u32) -> Service {
     setup.start().await
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_window_comes_when_it_has_an_item, NOTES);
 async fn a_window_comes_when_it_has_an_item(history: &'static History) {
     let one = with_places(history, 1).await;
     let other = one.sibling(shared().await).await;
@@ -73,7 +72,7 @@ async fn a_window_comes_when_it_has_an_item(history: &'static History) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wait_ends_without_an_item() {
     let service = Service::filled(TRADES, 3).await;
     let path = TRADES.at(1, "?after=3&wait=1");
@@ -93,7 +92,7 @@ async fn a_wait_ends_without_an_item() {
 }
 
 /// They keep no other requests out.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn long_polls_have_places_of_live_streams() {
     let service = with_places(TRADES, 2).await;
     service.client.append_all(1, 1..=1).await;
@@ -113,7 +112,7 @@ async fn long_polls_have_places_of_live_streams() {
     service.client.get(&TRADES.at(1, "?after=1&wait=5")).await.expect(200);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wait_ends_when_the_service_stops() {
     let service = with_places(TRADES, 1).await;
     let poll = poll(&service.client, 1, 0);
@@ -122,7 +121,7 @@ async fn a_wait_ends_when_the_service_stops() {
     assert!(TRADES.seqs(&poll.await.expect("no panic").expect(200)).is_empty());
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wait_ends_when_the_owner_is_erased() {
     let service = with_places(TRADES, 1).await;
     service.client.append_all(1, 1..=12).await;
@@ -133,7 +132,7 @@ async fn a_wait_ends_when_the_owner_is_erased() {
     poll.await.expect("no panic").problem(410, "erased");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wait_ends_when_the_database_gets_another_epoch() {
     let service = with_places(TRADES, 1).await;
     service.client.append_all(1, 1..=12).await;
@@ -144,7 +143,7 @@ async fn a_wait_ends_when_the_database_gets_another_epoch() {
     assert!(TRADES.seqs(&poll.await.expect("no panic").expect(200)).is_empty());
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_poll_shows_is_charged() {
     let mut setup = Setup::on(shared().await);
     let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600) };

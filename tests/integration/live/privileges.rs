@@ -5,7 +5,7 @@ use reqwest::Method;
 
 use super::client::Events;
 use crate::embedded::Place;
-use crate::harness::{Setup, TRADES, test};
+use crate::harness::{Setup, TRADES};
 
 /// What `serve` needs of a database, without `changeStream`.
 const ACTIONS: [&str; 10] = [
@@ -21,7 +21,7 @@ const ACTIONS: [&str; 10] = [
     "update",
 ];
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_may_not_read_changes_reads_tails() {
     let Some(place) = Place::new() else { return };
     let mongod = place.serve().await;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::client::{Event, Events, begin_at};
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Client, History, PATIENCE, Service, Setup, TRADES, eventually, fill, shared, test};
+use crate::harness::{Client, History, PATIENCE, Service, Setup, TRADES, eventually, fill, shared};
 
 /// How a stream names the history of an owner.
 fn name(history: &History, owner: u64) -> String {
@@ -45,7 +45,7 @@ fn seqs(event: &Event, name: &str) -> Vec<u64> {
         .collect()
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn one_stream_shows_several_histories() {
     let mongod = shared().await;
     let one = Service::filled(TRADES, 12).await;
@@ -101,7 +101,7 @@ async fn one_stream_shows_several_histories() {
 }
 
 /// Each ready history has its turn, however much another one has.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_long_history_keeps_no_other_waiting() {
     let service = Service::filled(TRADES, 3).await;
     let pages = 400;
@@ -130,7 +130,7 @@ async fn a_long_history_keeps_no_other_waiting() {
 }
 
 /// Each of several backlogs has its turn, one page at a time, however many pages are read at once.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn histories_with_a_backlog_take_turns() {
     let service = Service::start().await;
     let pages = [(1, 40), (2, 25), (3, 40), (4, 3)];
@@ -155,7 +155,7 @@ async fn histories_with_a_backlog_take_turns() {
 }
 
 /// What is deleted ends one history, and not the stream.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_history_that_is_gone_ends_alone() {
     let service = Service::filled(TRADES, 3).await;
     let erase = async |owner: u64| {
@@ -195,7 +195,7 @@ async fn a_history_that_is_gone_ends_alone() {
 }
 
 /// Nothing is read before all of it is allowed.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_watches_its_owners_only() {
     let issuer = Issuer::start().await;
     let reads = Arc::new(AtomicUsize::new(0));
@@ -232,7 +232,7 @@ async fn a_token_watches_its_owners_only() {
     assert_eq!(head(&other, &of(&[1])).await, 403);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_malformed_list_is_refused() {
     let service = Service::filled(TRADES, 1).await;
     let many = (1..=33).map(|owner| format!("watch=customers/{owner}/trades")).collect::<Vec<_>>().join("&");
@@ -274,7 +274,7 @@ async fn a_malformed_list_is_refused() {
 }
 
 /// Beside the stream itself, each history after the first is a read.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_further_history_is_charged() {
     let mut setup = Setup::on(shared().await);
     let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600) };
@@ -289,7 +289,7 @@ async fn each_further_history_is_charged() {
 }
 
 /// A stream has one place, however many histories it shows.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_of_several_histories_has_one_place() {
     let mut setup = Setup::on(shared().await);
     setup.config.api.max_live = 8;
@@ -305,7 +305,7 @@ async fn a_stream_of_several_histories_has_one_place() {
 }
 
 /// Histories of several definitions, of other owners.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn histories_of_other_owners_share_a_stream() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/histories"));

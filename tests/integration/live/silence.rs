@@ -12,7 +12,7 @@ use super::client::Events;
 use super::engine::{Pair, Sent, read_to};
 use crate::commands::program::Place;
 use crate::faults::{fail, heal};
-use crate::harness::{Harm, Mongod, PATIENCE, Proxy, Setup, TRADES, Way, eventually, shared, test};
+use crate::harness::{Harm, Mongod, PATIENCE, Proxy, Setup, TRADES, Way, eventually, shared};
 
 /// The least time between two openings, less what a command may wait in a queue of the driver.
 const BETWEEN_OPENINGS: Duration = Duration::from_millis(900);
@@ -24,8 +24,8 @@ pub fn of_streams(database: &mongodb::Database, commands: &[&str], how: Document
     failure
 }
 
-/// Reads to an item that was just appended, and prints how late it came: `cargo test --test integration --
-/// --nocapture no_reader`.
+/// Reads to an item that was just appended, and prints how late it came: `cargo nextest run --no-capture
+/// no_reader`.
 async fn read_late(how: &str, reader: &mut LiveReader, last: u64) {
     let appended = Instant::now();
     read_to(TRADES, reader, last).await;
@@ -41,7 +41,7 @@ fn opens_seldom(sent: &Sent) {
 
 /// The connection on which the stream waits swallows what the server sends, as a firewall does that has
 /// forgotten it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_dead_connection_deafens_no_reader() {
     let mongod = shared().await;
     let wire = Proxy::before(mongod).await;
@@ -62,7 +62,7 @@ async fn a_dead_connection_deafens_no_reader() {
 }
 
 /// The server takes questions for more, and answers none.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn questions_that_hang_deafen_no_reader() {
     let mongod = Mongod::failing().await;
     let pair = Pair::on(&mongod, TRADES).await;
@@ -83,7 +83,7 @@ async fn questions_that_hang_deafen_no_reader() {
 }
 
 /// Whatever the streams are refused with: as soon as they are opened, or only when they are asked for more.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn streams_that_always_fail_deafen_no_reader() {
     let mongod = Mongod::failing().await;
     let pair = Pair::on(&mongod, TRADES).await;
@@ -112,7 +112,7 @@ async fn streams_that_always_fail_deafen_no_reader() {
 }
 
 /// Readers of one owner begin and go on; those of all owners are told to come back.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_begins_while_no_stream_can_be_opened() {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).start().await;
@@ -134,7 +134,7 @@ async fn what_begins_while_no_stream_can_be_opened() {
 }
 
 /// However long it lasts, and however often the stream is tried again.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn silence_is_warned_of_once_and_measured() {
     let mongod = Mongod::failing().await;
     let place = Place::on(&mongod, TRADES);

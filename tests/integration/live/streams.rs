@@ -9,11 +9,9 @@ use serde_json::json;
 
 use super::client::{Events, begin};
 use crate::commands::program::{Place, Raw};
-use crate::harness::{
-    History, NOTES, PATIENCE, Service, Setup, TRADES, eventually, fill, shared, spawn, test, test_over,
-};
+use crate::harness::{History, PATIENCE, Service, Setup, TRADES, eventually, fill, shared, spawn, test_over};
 
-#[test_over(&[NOTES])]
+test_over!(a_client_resumes_where_it_was, NOTES);
 async fn a_client_resumes_where_it_was(history: &'static History) {
     let mongod = shared().await;
     let one = Service::filled(history, 3).await;
@@ -50,7 +48,7 @@ async fn a_client_resumes_where_it_was(history: &'static History) {
 }
 
 /// One event for each page that a commit has written, whichever instance wrote it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn items_of_one_commit_come_in_one_event() {
     let one = Service::filled(TRADES, 1).await;
     let other = one.sibling(shared().await).await;
@@ -71,7 +69,7 @@ async fn items_of_one_commit_come_in_one_event() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_history_that_begins_is_live() {
     let service = Service::start().await;
     let mut new = Events::of(&service.client, 7, "", &[]).await;
@@ -83,7 +81,7 @@ async fn a_history_that_begins_is_live() {
     again.read(TRADES, 1, 12).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_says_what_proxies_must_not_do() {
     let service = Service::filled(TRADES, 1).await;
     let with = [
@@ -113,7 +111,7 @@ async fn an_answer_says_what_proxies_must_not_do() {
     assert!(preflight.await.header("access-control-allow-headers").contains("last-event-id"));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_malformed_is_refused() {
     let service = Service::filled(TRADES, 1).await;
     for (query, headers, parameter) in [
@@ -145,7 +143,7 @@ async fn what_is_malformed_is_refused() {
 }
 
 /// A live stream needs no end that a client can tell: it is resumed.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_http_1_0_reads_until_the_connection_ends() {
     let mut setup = Setup::on(shared().await);
     setup.config.api.live_max_age = 2;
@@ -164,7 +162,7 @@ async fn a_client_of_http_1_0_reads_until_the_connection_ends() {
 }
 
 /// Live streams take no places of requests, and one client has a quarter of theirs.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn live_streams_have_places_of_their_own() {
     let mut setup = Setup::on(shared().await);
     (setup.config.api.max_live, setup.config.api.max_requests) = (8, 4);
@@ -184,7 +182,7 @@ async fn live_streams_have_places_of_their_own() {
 }
 
 /// The metrics of a process of its own, because others count in this one.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn live_streams_are_measured() {
     let place = Place::new().await;
     let serving = place.serve(&["--log", "error"]).await;
@@ -234,7 +232,7 @@ async fn live_streams_are_measured() {
 }
 
 /// The server does not read on for a client that does not.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_cut_off() {
     let mut setup = Setup::on(shared().await);
     (setup.config.api.max_live, setup.config.write_timeout) = (1, 3);
@@ -250,7 +248,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
 }
 
 /// What is delivered is charged as reads of pages.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_delivered_is_charged() {
     let mut setup = Setup::on(shared().await);
     let rate = Rate { units: NonZeroU32::new(1).unwrap(), per: Duration::from_secs(3600) };

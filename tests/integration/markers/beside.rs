@@ -10,7 +10,7 @@ use pagebucket_engine::internal::CollectionScan;
 use pagebucket_engine::{Error, Gone, Store};
 
 use super::{Place, append, engine_of, erase, keep, numbers, page, seqs, soon};
-use crate::harness::{History, NOTES, PATIENCE, SMALL, eventually, stored, test_over};
+use crate::harness::{History, PATIENCE, eventually, stored, test_over};
 
 /// What was acknowledged: the number of the item at each sequence number.
 type Told = Arc<Mutex<BTreeMap<u64, i64>>>;
@@ -91,7 +91,7 @@ async fn read(place: &Place, store: &Store, owner: u64, told: &Told, done: &Atom
     gone
 }
 
-#[test_over(SMALL)]
+test_over!(pages_are_retired_beside_writers_and_readers, SMALL);
 async fn pages_are_retired_beside_writers_and_readers(history: &'static History) {
     let place = Place::new(history).await;
     let stores = [place.store().await, place.store().await];
@@ -123,7 +123,7 @@ async fn pages_are_retired_beside_writers_and_readers(history: &'static History)
     assert_eq!(left.numbers, kept, "every acknowledged item that is not retired, once, at its address");
 }
 
-#[test_over(&[NOTES])]
+test_over!(an_owner_is_erased_while_eight_write, NOTES);
 async fn an_owner_is_erased_while_eight_write(history: &'static History) {
     let place = Place::new(history).await;
     let stores = [place.store().await, place.store().await];

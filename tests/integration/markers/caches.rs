@@ -9,11 +9,11 @@ use pagebucket_model::domain::ReadPreference;
 use serde_json::Value;
 
 use super::{Place, SHORT, clock, engine_of, erase, keep, page, retire_to, soon};
-use crate::harness::{Answer, Client, History, NOTES, PATIENCE, Service, eventually, fill, test_over};
+use crate::harness::{Answer, Client, History, PATIENCE, Service, eventually, fill, test_over};
 
 const PAGES: u64 = 30;
 
-#[test_over(&[NOTES])]
+test_over!(a_cached_page_is_forgotten_when_it_is_deleted, NOTES);
 async fn a_cached_page_is_forgotten_when_it_is_deleted(history: &'static History) {
     let place = Place::new(history).await;
     let service: Service = place.setup().await.aging(SHORT).start().await;
@@ -53,8 +53,8 @@ async fn a_cached_page_is_forgotten_when_it_is_deleted(history: &'static History
     assert!(!engine_of(&other, &place).definition().name.is_empty());
 }
 
+test_over!(an_instance_that_hears_nothing_forgets_in_time, NOTES);
 /// Whether or not the history had a marker when the instance asked for the last time.
-#[test_over(&[NOTES])]
 async fn an_instance_that_hears_nothing_forgets_in_time(history: &'static History) {
     const AGE: Duration = Duration::from_secs(3600);
     for had_markers in [false, true] {
@@ -99,8 +99,8 @@ async fn an_instance_that_hears_nothing_forgets_in_time(history: &'static Histor
     }
 }
 
+test_over!(what_others_show_is_not_older_than_the_last_answer, NOTES);
 /// A member that lags would show pages of an erased owner for as long as it lags.
-#[test_over(&[NOTES])]
 async fn what_others_show_is_not_older_than_the_last_answer(history: &'static History) {
     let place = Place::new(history).await;
     fill(&place.database, history, 1, 40, 1).await;

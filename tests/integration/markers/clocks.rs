@@ -8,7 +8,7 @@ use pagebucket_engine::internal::Retention;
 use pagebucket_model::domain::Clock;
 
 use super::{Place, SHORT, clock, engine_of, pages_left, soon};
-use crate::harness::{PATIENCE, Proxy, Setup, TRADES, engine, eventually, fill, shared, test};
+use crate::harness::{PATIENCE, Proxy, Setup, TRADES, engine, eventually, fill, shared};
 
 const DAY: u32 = 86_400;
 
@@ -54,7 +54,7 @@ async fn is_whole(place: &Place) {
     assert_eq!(items, 3 * TRADES.page_size);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_step_of_the_servers_clock_retires_no_page_of_today() {
     let (place, proxy) = (of_today().await, Proxy::before(shared().await).await);
     let setup = Setup::at(&proxy.uri()).of(TRADES).in_database(&place.database).aging(SHORT);
@@ -81,7 +81,7 @@ async fn a_step_of_the_servers_clock_retires_no_page_of_today() {
 }
 
 /// From the first round on.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_instance_whose_clock_is_wrong_retires_nothing() {
     let place = of_today().await;
     for ahead in [60, -60] {
@@ -104,7 +104,7 @@ async fn an_instance_whose_clock_is_wrong_retires_nothing() {
 }
 
 /// As on a machine that has the server and the instance.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_step_of_both_clocks_retires_no_page_of_today() {
     let (place, proxy) = (of_today().await, Proxy::before(shared().await).await);
     let (clock, later) = clock();
@@ -124,7 +124,7 @@ async fn a_step_of_both_clocks_retires_no_page_of_today() {
 }
 
 /// The database remembers an earlier time.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_instance_that_starts_while_both_clocks_are_wrong_retires_no_page_of_today() {
     let (place, proxy) = (of_today().await, Proxy::before(shared().await).await);
     assert!(!waits(&place.store().await).await);

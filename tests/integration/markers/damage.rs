@@ -11,7 +11,7 @@ use pagebucket_engine::{Error, Store};
 use super::{Place, SHORT, append, engine_of, erase, page, pages_left, seqs, soon};
 use crate::commands::program::{self, run};
 use crate::harness::{
-    Harm, History, PATIENCE, Proxy, SMALL, Setup, TRADES, Way, eventually, fill, shared, test, test_over,
+    Harm, History, PATIENCE, Proxy, Setup, TRADES, Way, eventually, fill, shared, test_over,
 };
 
 const TOMBSTONE: i64 = 9_007_199_254_740_991;
@@ -45,7 +45,7 @@ async fn erase_all(place: &Place, store: &Store, owners: &[u64]) {
     }
 }
 
-#[test_over(SMALL)]
+test_over!(damaged_buckets_are_erased, SMALL);
 async fn damaged_buckets_are_erased(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -85,7 +85,7 @@ async fn damaged_buckets_are_erased(history: &'static History) {
     assert_eq!(items.reads().history(owner, soon()).await.expect("a history").first_page(), page(8));
 }
 
-#[test_over(SMALL)]
+test_over!(a_damaged_tombstone_is_put_right, SMALL);
 async fn a_damaged_tombstone_is_put_right(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -126,8 +126,8 @@ async fn a_damaged_tombstone_is_put_right(history: &'static History) {
     }
 }
 
+test_over!(a_bucket_of_another_owner_stays_and_is_named, SMALL);
 /// It may be a part of the other's history.
-#[test_over(SMALL)]
 async fn a_bucket_of_another_owner_stays_and_is_named(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -161,7 +161,7 @@ async fn a_bucket_of_another_owner_stays_and_is_named(history: &'static History)
 }
 
 /// The marker of the reopened history has the `_id` that the delete names.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_late_erasure_of_a_damaged_bucket_deletes_nothing_later() {
     let (place, proxy) = (Place::new(TRADES).await, Proxy::before(shared().await).await);
     let late = Setup::at(&proxy.uri()).of(TRADES).in_database(&place.database).aging(super::SHORT);
@@ -188,7 +188,7 @@ async fn a_late_erasure_of_a_damaged_bucket_deletes_nothing_later() {
     assert_eq!(items.reads().history(owner, soon()).await.expect("a history").first_page(), page(2));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_left_after_the_sweep_is_erased_by_another_request() {
     let place = Place::new(TRADES).await;
     let store = place.store().await;
@@ -212,7 +212,7 @@ async fn what_is_left_after_the_sweep_is_erased_by_another_request() {
 }
 
 /// Zero would have instances go on with pages that are deleted.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_number_of_markers_counts_as_unknown() {
     let place = Place::new(TRADES).await;
     let histories = place.database.collection::<Document>("histories");

@@ -18,11 +18,11 @@ use super::{
     DATE, Place, SHORT, append, engine_of, erase, is_erased, is_retired, page, refused_as_erased, seqs, soon,
 };
 use crate::harness::{
-    Harm, History, NOTES, Nth, PATIENCE, Proxy, READINGS, SERIES, SMALL, Setup, Way, engine, eventually,
-    fill, shared, stored, test, test_over,
+    Harm, History, NOTES, Nth, PATIENCE, Proxy, READINGS, SERIES, Setup, Way, engine, eventually, fill,
+    shared, stored, test_over,
 };
 
-#[test_over(SMALL)]
+test_over!(nothing_is_left_but_the_tombstone, SMALL);
 async fn nothing_is_left_but_the_tombstone(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -74,7 +74,7 @@ async fn nothing_is_left_but_the_tombstone(history: &'static History) {
     assert_eq!(stored(&place.database, history, 2).await.ids.len(), 2);
 }
 
-#[test_over(&[NOTES])]
+test_over!(what_is_late_begins_no_other_erasure, NOTES);
 async fn what_is_late_begins_no_other_erasure(history: &'static History) {
     let place = Place::new(history).await;
     let (store, late) = (place.store().await, place.store().await);
@@ -89,7 +89,7 @@ async fn what_is_late_begins_no_other_erasure(history: &'static History) {
     assert_eq!(place.left(1).await, before);
 }
 
-#[test_over(&[NOTES])]
+test_over!(damaged_buckets_are_erased_too, NOTES);
 async fn damaged_buckets_are_erased_too(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -105,7 +105,7 @@ async fn damaged_buckets_are_erased_too(history: &'static History) {
     }
 }
 
-#[test_over(SMALL)]
+test_over!(an_owner_that_never_was_is_erased_too, SMALL);
 async fn an_owner_that_never_was_is_erased_too(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -120,7 +120,7 @@ async fn an_owner_that_never_was_is_erased_too(history: &'static History) {
     assert_eq!(seqs(&append(&place, &store, 1, 1, 2).await.expect("stored")), [1, 2]);
 }
 
-#[test_over(SMALL)]
+test_over!(numbers_go_on_after_a_reopening, SMALL);
 async fn numbers_go_on_after_a_reopening(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -180,7 +180,7 @@ async fn append_once(place: &Place, store: &Store, owner: u64, key: &str) -> Res
     stored.map(|progress| seqs(&progress)).map_err(|error| error.to_string())
 }
 
-#[test_over(SMALL)]
+test_over!(keys_of_the_owner_are_erased, SMALL);
 async fn keys_of_the_owner_are_erased(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -200,7 +200,7 @@ async fn keys_of_the_owner_are_erased(history: &'static History) {
 }
 
 /// Whatever histories they are of: all keys are in one collection.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_are_examined_for_one_erasure_at_a_time() {
     let proxy = Proxy::before(shared().await).await;
     let store = Setup::at(&proxy.uri()).of(NOTES).aging(SHORT).store().await;
@@ -238,7 +238,7 @@ async fn keys_are_examined_for_one_erasure_at_a_time() {
 
 /// A first erasure examines the records of all owners, a bounded number with each command: no index has their
 /// owners.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_first_erasure_examines_all_records_of_keys() {
     const RECORDS: u64 = 45_000;
     const OF_OWNER: u64 = 9;
@@ -282,7 +282,7 @@ async fn a_first_erasure_examines_all_records_of_keys() {
     assert_eq!((left(1).await, left(2).await), (0, RECORDS - OF_OWNER));
 }
 
-#[test_over(&[NOTES])]
+test_over!(housekeeping_comes_to_the_end_of_an_erasure, NOTES);
 async fn housekeeping_comes_to_the_end_of_an_erasure(history: &'static History) {
     let place = Place::new(history).await;
     fill(&place.database, history, 1, 50, 1).await;
@@ -304,7 +304,7 @@ async fn housekeeping_comes_to_the_end_of_an_erasure(history: &'static History) 
 }
 
 /// A step hands on what it has read of its tombstone, also to what forgets a native time series.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_step_of_an_erasure_reads_its_tombstone_once() {
     let place = Place::new(SERIES).await;
     fill(&place.database, SERIES, 1, 2_100, 1).await;

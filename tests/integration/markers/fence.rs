@@ -17,8 +17,8 @@ use super::{
     retire_to, seqs, soon,
 };
 use crate::harness::{
-    Harm, History, Mongod, NOTES, PATIENCE, Proxy, ReplicaSet, SMALL, Setup, TRADES, Way, Wires, engine,
-    eventually, shared, stored, test_over, try_stored,
+    Harm, History, Mongod, PATIENCE, Proxy, ReplicaSet, Setup, Way, Wires, engine, eventually, shared,
+    stored, test_over, try_stored,
 };
 
 /// Long enough for the fence, which goes by whole seconds.
@@ -71,14 +71,14 @@ pub(super) async fn erased_while_held(place: &Place, proxy: &Proxy) {
     proxy.relent();
 }
 
-#[test_over(SMALL)]
+test_over!(a_late_command_brings_back_nothing_of_an_erased_owner, SMALL);
 async fn a_late_command_brings_back_nothing_of_an_erased_owner(history: &'static History) {
     let place = Place::new(history).await;
     refused_as_erased(erased_meanwhile(&place, LATE).await);
     place.is_erased(1).await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(without_a_fence_a_late_command_opens_a_page_of_nothing, NOTES);
 async fn without_a_fence_a_late_command_opens_a_page_of_nothing(history: &'static History) {
     let place = Place::new(history).await;
     let told = erased_meanwhile(&place, CONTROL).await.expect("this is the trap");
@@ -86,7 +86,7 @@ async fn without_a_fence_a_late_command_opens_a_page_of_nothing(history: &'stati
     assert_eq!(pages_left(&place, 1).await[0], 2, "a page of an erased owner");
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_late_command_opens_no_retired_page_again, NOTES);
 async fn a_late_command_opens_no_retired_page_again(history: &'static History) {
     let place = Place::new(history).await;
     let (proxy, late) = delayed(&place, LATE).await;
@@ -104,7 +104,7 @@ async fn a_late_command_opens_no_retired_page_again(history: &'static History) {
     assert_eq!(stored(&place.database, history, 1).await.first_page, 4);
 }
 
-#[test_over(SMALL)]
+test_over!(a_late_first_page_does_not_replace_the_marker_in_its_place, SMALL);
 async fn a_late_first_page_does_not_replace_the_marker_in_its_place(history: &'static History) {
     let place = Place::new(history).await;
     let (proxy, late) = delayed(&place, CONTROL).await;
@@ -122,7 +122,7 @@ async fn a_late_first_page_does_not_replace_the_marker_in_its_place(history: &'s
     assert_eq!(stored(&place.database, history, 1).await.first_page, 3);
 }
 
-#[test_over(&[TRADES, NOTES])]
+test_over!(a_late_tombstone_does_not_erase_a_reopened_owner, TRADES, NOTES);
 async fn a_late_tombstone_does_not_erase_a_reopened_owner(history: &'static History) {
     let place = Place::new(history).await;
     let (proxy, late) = delayed(&place, LATE).await;
@@ -164,7 +164,7 @@ async fn come_late(place: &Place, owner: u64, page: i64) {
     place.database.collection::<Document>(history.name).insert_one(bucket).await.expect("a page");
 }
 
-#[test_over(&[TRADES, NOTES])]
+test_over!(what_came_late_is_deleted, TRADES, NOTES);
 async fn what_came_late_is_deleted(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -212,8 +212,8 @@ async fn what_came_late_is_deleted(history: &'static History) {
     assert_eq!(seqs(&told), [9 * history.page_size + 1], "after all pages that were ever opened");
 }
 
+test_over!(a_reopening_waits_for_what_came_late, NOTES);
 /// Housekeeping looks for it once an hour. A reopening shows a late page to readers, so it looks, too.
-#[test_over(&[NOTES])]
 async fn a_reopening_waits_for_what_came_late(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -232,7 +232,7 @@ async fn a_reopening_waits_for_what_came_late(history: &'static History) {
     assert_eq!(seqs(&told), [3 * history.page_size + 1], "after the page that came late");
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_reopening_uses_no_number_of_a_page_that_came_late_meanwhile, NOTES);
 async fn a_reopening_uses_no_number_of_a_page_that_came_late_meanwhile(history: &'static History) {
     let place = Place::new(history).await;
     let (proxy, reopening) = delayed(&place, SHORT).await;
@@ -258,8 +258,8 @@ async fn a_reopening_uses_no_number_of_a_page_that_came_late_meanwhile(history: 
     assert_eq!(seqs(&told), [3 * history.page_size + 1], "after the page that came late");
 }
 
+test_over!(an_owner_with_a_damaged_tombstone_keeps_no_other_from_the_late_walk, TRADES, NOTES);
 /// Its tombstone does not say which page follows; only another request puts it right.
-#[test_over(&[TRADES, NOTES])]
 async fn an_owner_with_a_damaged_tombstone_keeps_no_other_from_the_late_walk(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -290,9 +290,9 @@ async fn an_owner_with_a_damaged_tombstone_keeps_no_other_from_the_late_walk(his
     assert_eq!(seqs(&told), [4 * history.page_size + 1], "after all pages that were ever opened");
 }
 
+test_over!(a_locked_server_ends_commands_that_open_pages, NOTES);
 /// The clock of a command stands still while it waits. So its time is limited, and a replay has the time of
 /// its own begin.
-#[test_over(&[NOTES])]
 async fn a_locked_server_ends_commands_that_open_pages(history: &'static History) {
     let mongod = Mongod::own().await;
     let (limits, unlimited) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -344,7 +344,7 @@ pub(super) async fn beside(history: &'static History, late: &str, uri: &str) -> 
     (Place { history, database }, late, other)
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_clock_that_leaps_ahead_opens_no_page_again, NOTES);
 async fn a_clock_that_leaps_ahead_opens_no_page_again(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -378,8 +378,8 @@ async fn a_clock_that_leaps_ahead_opens_no_page_again(history: &'static History)
     mongod.remove().await;
 }
 
+test_over!(a_standalone_server_refuses_late_commands_too, NOTES);
 /// Its clock is that of its machine.
-#[test_over(&[NOTES])]
 async fn a_standalone_server_refuses_late_commands_too(history: &'static History) {
     let mongod = Mongod::standalone().await;
     let proxy = Proxy::before(&mongod).await;
@@ -410,7 +410,7 @@ async fn a_standalone_server_refuses_late_commands_too(history: &'static History
     mongod.remove().await;
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_leap_of_the_clock_outlives_a_failover, TRADES);
 async fn a_leap_of_the_clock_outlives_a_failover(history: &'static History) {
     let set = ReplicaSet::start(Wires::Harmable).await;
     let (place, late, other) = beside(history, set.uri(), set.uri()).await;

@@ -8,7 +8,7 @@ use pagebucket_engine::erasures::{Erasure, Reopening};
 use tokio::sync::Notify;
 
 use super::{Place, SHORT, append, engine_of, erase, keep, refused_as_erased, retire_to, seqs, soon};
-use crate::harness::{History, NOTES, PATIENCE, TRADES, eventually, spawn, stored, test_over};
+use crate::harness::{History, PATIENCE, eventually, spawn, stored, test_over};
 
 /// Runs `work` with a store of its own, which ends before its command number `fatal` is answered. Returns
 /// whether it was that long.
@@ -57,7 +57,7 @@ macro_rules! at_every_command {
     };
 }
 
-#[test_over(&[NOTES])]
+test_over!(an_eraser_ends_at_any_command, NOTES);
 async fn an_eraser_ends_at_any_command(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -87,7 +87,7 @@ async fn an_eraser_ends_at_any_command(history: &'static History) {
     });
 }
 
-#[test_over(&[NOTES])]
+test_over!(one_that_reopens_ends_at_any_command, NOTES);
 async fn one_that_reopens_ends_at_any_command(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -113,7 +113,7 @@ async fn one_that_reopens_ends_at_any_command(history: &'static History) {
     });
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_housekeeper_ends_at_any_command, TRADES);
 async fn a_housekeeper_ends_at_any_command(history: &'static History) {
     // One owner that is being erased, and one whose pages are retired; in a new database, because its round
     // is of all owners.

@@ -15,8 +15,7 @@ use pagebucket_model::domain::{IdempotencyKey, Instant};
 use super::fence::{LATE, delayed, held, hold, leap};
 use super::{Place, SHORT, append, clock, engine_of, erase, seqs, soon};
 use crate::harness::{
-    Harm, History, Mongod, NOTES, Nth, PATIENCE, Proxy, Setup, TRADES, Way, engine, eventually, shared,
-    stored, test_over,
+    Harm, History, Mongod, Nth, PATIENCE, Proxy, Setup, Way, engine, eventually, shared, stored, test_over,
 };
 
 /// The time that the database shows now.
@@ -25,8 +24,8 @@ async fn shown(place: &Place) -> Timestamp {
     ping.get_timestamp("operationTime").expect("the time of a set")
 }
 
+test_over!(a_replay_after_the_deadline_of_what_was_stored_stores_it_once, NOTES);
 /// The statement was applied in time. Its answer is lost after its deadline.
-#[test_over(&[NOTES])]
 async fn a_replay_after_the_deadline_of_what_was_stored_stores_it_once(history: &'static History) {
     let place = Place::new(history).await;
     let (proxy, late) = delayed(&place, LATE).await;
@@ -43,9 +42,9 @@ async fn a_replay_after_the_deadline_of_what_was_stored_stores_it_once(history: 
     assert_eq!(stored(&place.database, history, 1).await.numbers.len() as u64, history.page_size + 1);
 }
 
+test_over!(a_late_marker_of_a_reopening_is_refused, NOTES);
 /// The marker of page 1 arrives after the owner was reopened, erased again, and swept. No client waits for
 /// it.
-#[test_over(&[NOTES])]
 async fn a_late_marker_of_a_reopening_is_refused(history: &'static History) {
     let place = Place::new(history).await;
     let (proxy, late) = delayed(&place, LATE).await;
@@ -75,7 +74,7 @@ async fn a_late_marker_of_a_reopening_is_refused(history: &'static History) {
 /// Of each kind of command that must not be late: the limits of their time, in milliseconds.
 type Limits = BTreeMap<&'static str, Vec<Option<i64>>>;
 
-#[test_over(&[NOTES])]
+test_over!(commands_that_open_pages_and_write_markers_have_a_time_limit, NOTES);
 async fn commands_that_open_pages_and_write_markers_have_a_time_limit(history: &'static History) {
     let place = Place::new(history).await;
     let limits = Arc::new(Mutex::new(Limits::new()));
@@ -109,9 +108,9 @@ async fn commands_that_open_pages_and_write_markers_have_a_time_limit(history: &
     assert!(limits.values().flatten().all(is_limited), "{limits:?}");
 }
 
+test_over!(a_tail_that_ages_during_a_search_is_read_before_a_page_is_opened, NOTES);
 /// The age of a tail is looked at when a commit is formed. The search for keys comes after that, and takes
 /// time.
-#[test_over(&[NOTES])]
 async fn a_tail_that_ages_during_a_search_is_read_before_a_page_is_opened(history: &'static History) {
     let place = Place::new(history).await;
     let proxy = Proxy::before(shared().await).await;
@@ -147,9 +146,9 @@ async fn a_tail_that_ages_during_a_search_is_read_before_a_page_is_opened(histor
     assert_eq!(commands.collect::<Vec<_>>(), [refused, reads_tail, searches, reads_it_again, opens]);
 }
 
+test_over!(a_tombstone_ages_from_when_it_is_there, TRADES);
 /// The clock of the command that writes a tombstone stands still. Reads that do not show it yet are justified
 /// by a later time.
-#[test_over(&[TRADES])]
 async fn a_tombstone_ages_from_when_it_is_there(history: &'static History) {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;

@@ -17,14 +17,11 @@ use super::{
     Place, SHORT, append, clock, engine_of, int, is_retired, keep, numbers, page, pages_left, retire_to,
     seqs, soon,
 };
-use crate::harness::{
-    ALL, History, Mongod, NOTES, PATIENCE, SMALL, Setup, TRADES, engine, eventually, fill, stored, test,
-    test_over,
-};
+use crate::harness::{History, Mongod, PATIENCE, Setup, TRADES, engine, eventually, fill, stored, test_over};
 
 const PAGES: u64 = 40;
 
-#[test_over(SMALL)]
+test_over!(the_oldest_pages_go_and_the_others_stay, SMALL);
 async fn the_oldest_pages_go_and_the_others_stay(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -113,7 +110,7 @@ async fn the_oldest_pages_go_and_the_others_stay(history: &'static History) {
     assert_eq!(stored(&place.database, history, 1).await.first_page, totals.pages() - 2);
 }
 
-#[test_over(ALL)]
+test_over!(pages_go_by_their_dates, ALL);
 async fn pages_go_by_their_dates(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -140,8 +137,8 @@ async fn pages_go_by_their_dates(history: &'static History) {
     assert_eq!(pages_left(&place, 1).await, [1, 12]);
 }
 
+test_over!(a_search_tells_of_pages_that_go_meanwhile, NOTES);
 /// The index of a search has no entry for what is deleted, so the search alone would pass over it.
-#[test_over(&[NOTES])]
 async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -169,7 +166,7 @@ async fn a_search_tells_of_pages_that_go_meanwhile(history: &'static History) {
     }
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_page_waits_until_no_instance_can_follow_it, NOTES);
 async fn a_page_waits_until_no_instance_can_follow_it(history: &'static History) {
     let place = Place::new(history).await;
     let long = pagebucket_engine::internal::Ages { marker: std::time::Duration::from_secs(3600), ..SHORT };
@@ -190,7 +187,7 @@ async fn a_page_waits_until_no_instance_can_follow_it(history: &'static History)
     assert_eq!(items.reads().history(place.owner(1), soon()).await.unwrap().first_page(), page(8));
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_key_of_retired_items_is_not_stored_again, NOTES);
 async fn a_key_of_retired_items_is_not_stored_again(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -222,8 +219,8 @@ async fn a_key_of_retired_items_is_not_stored_again(history: &'static History) {
     assert_eq!(stored(&place.database, history, 1).await.numbers, before);
 }
 
+test_over!(a_marker_takes_no_items, SMALL);
 /// The statement that opens page 1 may have the `_id` of the marker that has its place by now.
-#[test_over(SMALL)]
 async fn a_marker_takes_no_items(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -263,7 +260,7 @@ async fn a_marker_takes_no_items(history: &'static History) {
     }
 }
 
-#[test_over(SMALL)]
+test_over!(a_damaged_marker_keeps_no_other_owner, SMALL);
 async fn a_damaged_marker_keeps_no_other_owner(history: &'static History) {
     let place = Place::new(history).await;
     let store = place.store().await;
@@ -293,7 +290,7 @@ async fn a_damaged_marker_keeps_no_other_owner(history: &'static History) {
     .await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(one_instance_keeps_house, NOTES);
 async fn one_instance_keeps_house(history: &'static History) {
     let place = Place::new(history).await;
     let (store, other) = (place.store().await, place.store().await);
@@ -323,7 +320,7 @@ async fn one_instance_keeps_house(history: &'static History) {
 }
 
 /// What is deleted for good is never without a line, at the level that logs have.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_retired_is_logged() {
     let place = Place::new(TRADES).await;
     let store = place.store().await;
@@ -354,7 +351,7 @@ async fn what_is_retired_is_logged() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_round_deletes_more_than_one_batch() {
     const PAGES: u64 = 2_500;
     let place = Place::new(TRADES).await;
@@ -376,7 +373,7 @@ async fn a_round_deletes_more_than_one_batch() {
 }
 
 /// It fails after the pages were read, where it looks whether one before them was deleted meanwhile.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_export_of_dates_that_fails_leaves_no_page_out() {
     let mongod = Mongod::failing().await;
     let setup = Setup::on(&mongod);
@@ -402,8 +399,8 @@ async fn an_export_of_dates_that_fails_leaves_no_page_out() {
     mongod.remove().await;
 }
 
+test_over!(a_history_without_markers_pays_nothing, NOTES);
 /// No command more than before for what is there, and for what never was.
-#[test_over(&[NOTES])]
 async fn a_history_without_markers_pays_nothing(history: &'static History) {
     let place = Place::new(history).await;
     fill(&place.database, history, 1, 30, 1).await;

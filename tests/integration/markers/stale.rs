@@ -10,7 +10,7 @@ use pagebucket_engine::internal::Ages;
 use super::{
     Place, SHORT, append, clock, engine_of, erase, keep, pages_left, refused_as_erased, retire_to, seqs, soon,
 };
-use crate::harness::{History, NOTES, Service, TRADES, stored, test, test_over, try_stored};
+use crate::harness::{History, Service, TRADES, stored, test_over, try_stored};
 use crate::live::client::Events;
 
 /// Never asks for markers again after it began.
@@ -31,7 +31,7 @@ async fn stale(place: &Place, ages: Ages) -> (Store, Store) {
     (stale, place.store().await)
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_stale_tail_of_an_erased_owner_opens_no_page, NOTES);
 async fn a_stale_tail_of_an_erased_owner_opens_no_page(history: &'static History) {
     let place = Place::new(history).await;
     let (stale, other) = stale(&place, DEAF).await;
@@ -40,7 +40,7 @@ async fn a_stale_tail_of_an_erased_owner_opens_no_page(history: &'static History
     place.is_erased(1).await;
 }
 
-#[test_over(&[NOTES])]
+test_over!(without_an_age_it_opens_a_page_of_nothing, NOTES);
 async fn without_an_age_it_opens_a_page_of_nothing(history: &'static History) {
     let place = Place::new(history).await;
     let (stale, other) = stale(&place, CONTROL).await;
@@ -50,7 +50,7 @@ async fn without_an_age_it_opens_a_page_of_nothing(history: &'static History) {
     assert_eq!(place.left(1).await.len(), 2, "a page of an erased owner");
 }
 
-#[test_over(&[NOTES])]
+test_over!(a_stale_tail_before_retired_pages_opens_no_page, NOTES);
 async fn a_stale_tail_before_retired_pages_opens_no_page(history: &'static History) {
     let place = Place::new(history).await;
     let (stale, other) = stale(&place, DEAF).await;
@@ -61,7 +61,7 @@ async fn a_stale_tail_before_retired_pages_opens_no_page(history: &'static Histo
     assert_eq!(stored(&place.database, history, 1).await.first_page, 6);
 }
 
-#[test_over(&[NOTES])]
+test_over!(without_an_age_it_opens_a_retired_page_again, NOTES);
 async fn without_an_age_it_opens_a_retired_page_again(history: &'static History) {
     let place = Place::new(history).await;
     let (stale, other) = stale(&place, CONTROL).await;
@@ -84,7 +84,7 @@ async fn deaf(place: &Place) -> Service {
 }
 
 /// A search that finds pages which are deleted later must not take them for all.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_search_misses_no_first_page_that_is_a_marker() {
     for query in [
         "/summary?by=1d&asOf=50",
@@ -109,7 +109,7 @@ async fn a_search_misses_no_first_page_that_is_a_marker() {
 }
 
 /// What begins at the beginning begins with the first item that is there.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_begins_after_a_first_page_that_is_a_marker() {
     let several = format!("/v1/live?watch={}:0", TRADES.path(1).trim_start_matches("/v1/"));
     for path in [&TRADES.at(1, "/live?after=0"), &several] {
@@ -135,8 +135,8 @@ async fn a_stream_begins_after_a_first_page_that_is_a_marker() {
     }
 }
 
+test_over!(a_machine_that_slept_reads_the_tail, NOTES);
 /// The monotonic clock stands still meanwhile; the other one does not.
-#[test_over(&[NOTES])]
 async fn a_machine_that_slept_reads_the_tail(history: &'static History) {
     let place = Place::new(history).await;
     let (clock, later) = clock();
@@ -151,8 +151,8 @@ async fn a_machine_that_slept_reads_the_tail(history: &'static History) {
     place.is_erased(1).await;
 }
 
+test_over!(an_append_does_not_renew_the_age_of_its_tail, NOTES);
 /// It shows that the page had room, and nothing about a tombstone.
-#[test_over(&[NOTES])]
 async fn an_append_does_not_renew_the_age_of_its_tail(history: &'static History) {
     let place = Place::new(history).await;
     let (clock, later) = clock();

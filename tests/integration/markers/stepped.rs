@@ -6,7 +6,7 @@ use pagebucket_engine::erasures::{Erasure, Reopening};
 
 use super::fence::{beside, held, hold};
 use super::{Place, append, engine_of, pages_left, refused_as_erased, seqs, soon};
-use crate::harness::{Mongod, PATIENCE, Proxy, SteppedClock, TRADES, amount, eventually, test};
+use crate::harness::{Mongod, PATIENCE, Proxy, SteppedClock, TRADES, amount, eventually};
 
 /// By how many seconds: more than the age of a marker, by default and in these tests.
 const STEP: i64 = 125;
@@ -64,7 +64,7 @@ async fn is_reopened_empty(place: &Place, store: &Store, used: u64) {
     assert_eq!(seqs(&told), [used * TRADES.page_size + 1]);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_step_of_the_clock_of_a_set_lets_nothing_come_late() {
     let mut steps = vec![Step::BeforeSweep(STEP), Step::AfterSweep(-STEP)];
     // The time of the set stands still until its clock has caught up.
@@ -79,7 +79,7 @@ async fn a_step_of_the_clock_of_a_set_lets_nothing_come_late() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_step_forward_of_a_standalone_server_lets_nothing_come_late() {
     let (mongod, clock) = Mongod::with_stepped_clock(false).await;
     let (place, other, told) = erased_meanwhile(&mongod, &clock, Step::BeforeSweep(STEP)).await;
@@ -90,7 +90,7 @@ async fn a_step_forward_of_a_standalone_server_lets_nothing_come_late() {
 }
 
 /// Its fence goes by its own clock. What came late is not shown by a reopening.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_step_back_of_a_standalone_server_opens_its_fence_and_shows_nothing() {
     let (mongod, clock) = Mongod::with_stepped_clock(false).await;
     let (place, other, told) = erased_meanwhile(&mongod, &clock, Step::AfterSweep(-STEP)).await;

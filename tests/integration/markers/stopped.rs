@@ -11,9 +11,7 @@ use reqwest::Method;
 use tokio::time::sleep;
 
 use crate::commands::program::{Place, Serving, run, signal};
-use crate::harness::{
-    Client, Harm, Proxy, TRADES, Way, amount, eventually, fill, leave_out, shared, stored, test,
-};
+use crate::harness::{Client, Harm, Proxy, TRADES, Way, amount, eventually, fill, leave_out, shared, stored};
 
 /// An instance is stopped for longer than the two minutes after which a marker is aged.
 const STOPPED: Duration = Duration::from_secs(125);
@@ -90,7 +88,7 @@ async fn is_sound(place: &Place) {
     assert_eq!((verified.status, verified.out.as_str()), (Some(0), ""), "{verified:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_instance_that_was_stopped_brings_nothing_of_erased_owners_back() {
     if !is_long() {
         return;
@@ -127,7 +125,7 @@ async fn an_instance_that_was_stopped_brings_nothing_of_erased_owners_back() {
     other.stop().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_instance_that_was_stopped_opens_no_retired_page_again() {
     if !is_long() {
         return;
@@ -157,7 +155,7 @@ async fn an_instance_that_was_stopped_opens_no_retired_page_again() {
 }
 
 /// The command that stores a tile is under way when its maker is stopped, and the tiles of other owners wait.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_maker_of_tiles_that_was_stopped_brings_nothing_of_erased_owners_back() {
     const ERASED: std::ops::RangeInclusive<u64> = 1..=3;
     const ANOTHER: u64 = 4;

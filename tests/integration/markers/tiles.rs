@@ -12,7 +12,7 @@ use pagebucket_engine::{Deadline, Store};
 use super::fence::{LATE, delayed, erased_while_held};
 use super::{Place, engine_of, erase, int, keep, pages_left, retire_to, soon};
 use crate::commands::program::{self, run};
-use crate::harness::{Harm, NOTES, PATIENCE, Setup, TRADES, Way, eventually, fill, fill_pages, shared, test};
+use crate::harness::{Harm, NOTES, PATIENCE, Setup, TRADES, Way, eventually, fill, fill_pages, shared};
 
 /// Its tiles are never late.
 const CONTROL: Ages = Ages { tail: Duration::from_secs(3600), ..LATE };
@@ -73,14 +73,14 @@ async fn erased_meanwhile(place: &Place, ages: Ages) {
     tokio::join!(making, erased_while_held(place, &proxy)).0.expect("an answer");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_late_tile_brings_back_nothing_of_an_erased_owner() {
     let place = Place::new(TRADES).await;
     erased_meanwhile(&place, LATE).await;
     place.is_erased(1).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_fence_a_late_tile_is_stored() {
     let place = Place::new(TRADES).await;
     erased_meanwhile(&place, CONTROL).await;
@@ -95,7 +95,7 @@ async fn without_a_fence_a_late_tile_is_stored() {
     place.is_erased(1).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn tiles_go_with_their_pages_and_with_their_definition() {
     let place = Place::new(TRADES).await;
     let store = place.store().await;
@@ -136,7 +136,7 @@ async fn tiles_go_with_their_pages_and_with_their_definition() {
 }
 
 /// Pages are retired after their tiles are kept, so only whole tiles of them are.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn kept_tiles_outlive_their_pages() {
     let place = Place::new(TRADES).await;
     let store = place.store().await;
@@ -192,7 +192,7 @@ async fn kept_tiles_outlive_their_pages() {
 }
 
 /// A restore may bring back kept tiles of an owner who is erased in it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_renewed_epoch_has_no_kept_tiles_of_erased_owners() {
     let place = Place::new(TRADES).await;
     let store = place.store().await;
@@ -212,7 +212,7 @@ async fn a_renewed_epoch_has_no_kept_tiles_of_erased_owners() {
 }
 
 /// A retirement that ends after it has stored a tile has retired nothing.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tile_is_kept_before_its_pages_are_retired() {
     let place = Place::new(TRADES).await;
     let (proxy, late) = delayed(&place, LATE).await;
@@ -234,7 +234,7 @@ async fn a_tile_is_kept_before_its_pages_are_retired() {
     assert_eq!(kept(&place).await, [("1/000000000000000".to_owned(), 1)]);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_late_kept_tile_brings_back_nothing_of_an_erased_owner() {
     let place = Place::new(TRADES).await;
     let (proxy, late) = delayed(&place, LATE).await;
@@ -249,7 +249,7 @@ async fn a_late_kept_tile_brings_back_nothing_of_an_erased_owner() {
 }
 
 /// The pages are deleted, so only what is left of a kept tile can be checked.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn verify_reads_kept_tiles() {
     let place = Place::new(TRADES).await;
     let store = place.store().await;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use tokio::process::Command;
 
 use crate::commands::program::run;
-use crate::harness::{SERIES, Setup, shared, skip, test};
+use crate::harness::{SERIES, Setup, shared, skip};
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn pymongo_and_the_driver_for_node_open_every_collection() {
     let setup = Setup::on(shared().await).of(SERIES);
     let connection = setup.connection.clone();

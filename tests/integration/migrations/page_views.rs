@@ -7,7 +7,6 @@ use pagebucket_engine::ConnectError;
 use pagebucket_model::domain::Clock;
 
 use super::{AFTER_YEAR_9999, BEFORE_YEAR_0000, Place, REFUSED_BY_VALIDATOR, first_batch, mend, write_error};
-use crate::harness::test;
 
 /// 10:01 on 2014-01-01.
 const MINUTE: i64 = 1_388_570_460_000;
@@ -17,7 +16,7 @@ fn bucket(page: &str, millis: i64) -> Document {
     doc! { "page": page, "timestamp": timestamp, "totalViews": 17, "seconds": { "0": 3, "2": 14_i64 } }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_corrupt_minute_can_be_written() {
     let place = Place::new().await;
     place.store.migrate().await.expect("an empty database");
@@ -118,7 +117,7 @@ async fn no_corrupt_minute_can_be_written() {
     assert_eq!(write_error(&again), Some(11000), "{again}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn page_views_without_a_guard_are_refused() {
     let place = Place::new().await;
     place.store.migrate().await.expect("an empty database");
@@ -154,7 +153,7 @@ async fn expiry(place: &Place) -> Option<i64> {
     Some(seconds.as_i64().unwrap_or_else(|| i64::from(seconds.as_i32().expect("a number"))))
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn retention_is_chosen_and_changed() {
     const DAY: Duration = Duration::from_secs(86_400);
     let place = Place::new().await;

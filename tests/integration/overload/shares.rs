@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{TRADE, overloaded, trades};
 use crate::harness::tokens::{Issuer, claims};
 use crate::harness::{
-    Harm, PATIENCE, Proxy, Service, Setup, TRADES, Way, eventually, fill, shared, spawn, test, trade,
+    Harm, PATIENCE, Proxy, Service, Setup, TRADES, Way, eventually, fill, shared, spawn, trade,
 };
 use crate::uploads::{lines, upload};
 
@@ -101,14 +101,14 @@ async fn others_are_served(service: &Service, greedy: &Who, others: &[Who]) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn of_an_address() {
     let service = setup(Setup::on(shared().await)).start().await;
     let at = |last| Who(Ipv4Addr::new(127, 0, 0, last), String::new());
     others_are_served(&service, &at(1), &[at(2), at(3)]).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn of_a_principal() {
     let issuer = Issuer::start().await;
     let mut setup = setup(Setup::on(shared().await));
@@ -121,7 +121,7 @@ async fn of_a_principal() {
     others_are_served(&service, &who("ann"), &[who("bob")]).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn of_the_client_of_a_proxy() {
     let mut setup = setup(Setup::on(shared().await));
     setup.config.api.rate.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
@@ -142,7 +142,7 @@ async fn of_the_client_of_a_proxy() {
 }
 
 /// A quarter of the queue, whatever the number of owners.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn of_the_queue() {
     const OWNERS: u64 = 5;
     const EACH: u64 = 5;

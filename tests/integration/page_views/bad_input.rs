@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{PATH, count, counted, documents, view};
-use crate::harness::{Service, test};
+use crate::harness::Service;
 
 fn pointers(problem: &Value) -> Vec<&str> {
     problem["errors"]
@@ -21,7 +21,7 @@ fn parameters(problem: &Value) -> Vec<(&str, &str)> {
     errors.map(|error| (error["parameter"].as_str().unwrap(), error["detail"].as_str().unwrap())).collect()
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn all_the_faults_are_told_and_nothing_is_counted() {
     let service = Service::start().await;
     let long = format!("/{}", "x".repeat(512));
@@ -78,7 +78,7 @@ async fn all_the_faults_are_told_and_nothing_is_counted() {
     assert_eq!(documents(&service, Document::new()).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn one_bad_view_spoils_all() {
     let service = Service::start().await;
     let mut views = vec![view("/", "2014-01-01T10:01:00Z", 1); 999];
@@ -88,7 +88,7 @@ async fn one_bad_view_spoils_all() {
     assert_eq!(documents(&service, Document::new()).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_are_none() {
     let service = Service::start().await;
     for text in ["", "{", "[{\"path\":\"/\"},]", "{\"path\":\"/\"}{\"path\":\"/\"}", "path=/"] {
@@ -127,7 +127,7 @@ async fn bodies_that_are_none() {
     assert_eq!(documents(&service, Document::new()).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_idempotency_key_is_refused() {
     let service = Service::start().await;
     let keyed = |request: reqwest::RequestBuilder| {
@@ -151,7 +151,7 @@ async fn an_idempotency_key_is_refused() {
     assert_eq!(documents(&service, Document::new()).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn all_parameters_are_told() {
     let service = Service::start().await;
     for (query, expected) in [
@@ -179,7 +179,7 @@ async fn all_parameters_are_told() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_answered_in_what_they_do_not_take() {
     let service = Service::start().await;
     let xml =

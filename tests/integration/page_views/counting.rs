@@ -9,9 +9,9 @@ use pagebucket_model::domain::{Clock, Instant};
 use serde_json::json;
 
 use super::{PATH, bucket, count, counted, documents, points, series, view};
-use crate::harness::{Service, Setup, shared, test};
+use crate::harness::{Service, Setup, shared};
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_moment_belongs_to_its_second() {
     let service = Service::start().await;
     for (at, views) in [
@@ -53,7 +53,7 @@ async fn a_moment_belongs_to_its_second() {
     assert!(stored.get_object_id("_id").is_ok(), "{stored}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn years_before_1970() {
     let service = Service::start().await;
     for at in
@@ -86,7 +86,7 @@ async fn at(now: &str) -> Service {
     setup.start().await
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_has_no_date_is_of_now() {
     let service = at("2014-01-01T10:01:14.250Z").await;
     counted(&count(&service.client, &json!({ "path": "/" })).await);
@@ -100,7 +100,7 @@ async fn what_has_no_date_is_of_now() {
     assert_eq!(points(&usual)[59], 4);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_day_ahead_and_no_more() {
     let service = at("2014-01-01T10:01:14.250Z").await;
     counted(&count(&service.client, &view("/", "2014-01-02T10:01:14.250Z", 1)).await);
@@ -115,7 +115,7 @@ async fn a_day_ahead_and_no_more() {
     assert_eq!(bucket(&service, "/", "2014-01-02T10:01:00Z").await["totalViews"], 1);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn many_at_once() {
     let service = Service::start().await;
     let many: Vec<_> = (0..1_000)
@@ -133,7 +133,7 @@ async fn many_at_once() {
     assert_eq!(documents(&service, doc! {}).await, 21, "one for each page and minute");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn by_lines() {
     let service = Service::start().await;
     let send =
@@ -165,7 +165,7 @@ async fn by_lines() {
     send(" ".repeat(1024 * 1024 + 1)).await.problem(413, "body-too-large");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn sixty_four_clients_on_one_minute() {
     const CLIENTS: u64 = 64;
     const EACH: u64 = 20;
@@ -186,7 +186,7 @@ async fn sixty_four_clients_on_one_minute() {
 }
 
 /// The control: what the guard is there for. The same upserts, on a collection without it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_the_unique_index_a_minute_is_two_documents() {
     let service = Service::start().await;
     let unguarded = service.database.collection::<Document>("unguarded");
@@ -224,7 +224,7 @@ async fn without_the_unique_index_a_minute_is_two_documents() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn counters_outgrow_32_bits() {
     let service = Service::start().await;
     let stored = service.database.collection::<Document>("page_views");
@@ -245,7 +245,7 @@ async fn counters_outgrow_32_bits() {
 
 /// By equality, with its minute, and by the unique index: on a cluster sharded by page every statement goes
 /// to one shard. What all pages had is the exception.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_statement_names_its_page() {
     let seen = Arc::new(Mutex::new(Vec::<(String, Document)>::new()));
     let watch = Arc::clone(&seen);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{bucket, count, counted, view};
-use crate::harness::{Client, Harm, Mongod, Proxy, Service, Setup, Way, eventually, shared, test};
+use crate::harness::{Client, Harm, Mongod, Proxy, Service, Setup, Way, eventually, shared};
 
 /// What clients were told, in views.
 #[derive(Debug, Default, Clone, Copy)]
@@ -123,7 +123,7 @@ async fn until_more_are_counted(client: &Client, what: &str) {
     eventually(what, Duration::from_secs(60), || async { total().await > before + 20 }).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn killed_under_load() {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).start().await;
@@ -140,7 +140,7 @@ async fn killed_under_load() {
     mongod.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn two_instances() {
     let service = Service::start().await;
     let sibling = service.sibling(shared().await).await;
@@ -167,7 +167,7 @@ async fn two_instances() {
     assert_eq!(in_the_database(&service.database).await, told.counted);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn cut_wires() {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -195,7 +195,7 @@ async fn cut_wires() {
     mongod.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wire_that_stays_cut() {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -226,7 +226,7 @@ async fn a_wire_that_stays_cut() {
 }
 
 /// Who hangs up is not told, but counted once or not at all; the others are not disturbed.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn clients_that_hang_up() {
     let service = Service::start().await;
     let mut counters = JoinSet::new();
@@ -259,7 +259,7 @@ async fn clients_that_hang_up() {
 
 /// More than one commit brings: while one is under way, all that comes for the same minute becomes one
 /// statement.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_waits_is_one_statement() {
     let mongod = Mongod::own().await;
     let proxy = Proxy::before(&mongod).await;
@@ -305,7 +305,7 @@ async fn what_waits_is_one_statement() {
     mongod.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_minute_that_takes_long_leaves_room_for_others() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri());
@@ -333,7 +333,7 @@ async fn a_minute_that_takes_long_leaves_room_for_others() {
     assert_eq!(bucket(&service, "/hot", "2014-01-01T10:01:00Z").await["totalViews"], 25);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_corrupt_minute_concerns_its_page_alone() {
     let service = Service::start().await;
     let command = doc! {

@@ -10,9 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{PATH, count, counted, documents, view};
-use crate::harness::{
-    Answer, Client, Harm, PATIENCE, Proxy, Setup, Way, eventually, shared, spawn, test, trade,
-};
+use crate::harness::{Answer, Client, Harm, PATIENCE, Proxy, Setup, Way, eventually, shared, spawn, trade};
 
 /// Nothing was done, and the client may come again.
 #[track_caller]
@@ -30,7 +28,7 @@ async fn count_pages(client: &Client, pages: u64) -> Answer {
     client.send(Method::POST, &format!("{PATH}/upload"), send).await
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_never_fits_is_refused_for_good() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri());
@@ -85,7 +83,7 @@ async fn ask_and_hang_up(server: SocketAddr, path: &str, told: tokio::sync::ones
     assert!(answer.is_empty(), "{}", String::from_utf8_lossy(&answer));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn few_long_reads_at_once() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri());

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::{PATH, bucket, count, counted, documents, points, series, view};
 use crate::commands::program::{Place, run};
-use crate::harness::{Answer, Service, test};
+use crate::harness::{Answer, Service};
 
 async fn preallocate(service: &Service, path: &str, hour: &str) -> Answer {
     let wanted = json!({ "path": path, "hour": hour });
     service.client.post_text(&format!("{PATH}/preallocations"), wanted.to_string()).await
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_hour_is_made_once() {
     let service = Service::start().await;
     let made = preallocate(&service, "/index.htm", "2014-01-01T11:00:00+01:00").await.expect(201);
@@ -39,7 +39,7 @@ async fn an_hour_is_made_once() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_there_stays() {
     let service = Service::start().await;
     for at in ["2014-01-01T10:01:02Z", "2014-01-01T10:59:59Z"] {
@@ -58,7 +58,7 @@ async fn what_is_there_stays() {
     assert_eq!(documents(&service, doc! { "page": "/" }).await, 60);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn racing_with_counting_loses_no_view() {
     let service = Service::start().await;
     let mut acknowledged = 0;
@@ -85,7 +85,7 @@ async fn racing_with_counting_loses_no_view() {
     assert_eq!(points(&day), [acknowledged]);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_hour_is_refused() {
     let service = Service::start().await;
     for (body, expected) in [
@@ -117,7 +117,7 @@ async fn what_is_no_hour_is_refused() {
     assert_eq!(documents(&service, Document::new()).await, 0);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_command_makes_hours_of_pages() {
     let place = Place::new().await;
     let flags = ["--path", "/a", "--path", "/b", "--hour", "2014-01-01T10:00:00Z", "--hours", "3"];

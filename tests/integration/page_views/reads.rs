@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{PATH, bucket, count, counted, points, series, view};
 use crate::cost::{profiled_in, sum};
-use crate::harness::{Service, test};
+use crate::harness::Service;
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_resolution() {
     let service = Service::start().await;
     let views = json!([
@@ -51,7 +51,7 @@ async fn every_resolution() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn rounded_outward() {
     let service = Service::start().await;
     counted(
@@ -92,7 +92,7 @@ async fn fill(service: &Service, path: &str, minutes: i64) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_points_and_no_more() {
     let service = Service::start().await;
     fill(&service, "/", 10_001).await;
@@ -133,7 +133,7 @@ async fn ten_thousand_points_and_no_more() {
     );
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn hours_and_days_are_of_utc() {
     let service = Service::start().await;
     let views = json!([view("/", "2014-03-30T00:59:59+01:00", 1), view("/", "2014-03-30T23:59:59-04:00", 2)]);
@@ -147,7 +147,7 @@ async fn hours_and_days_are_of_utc() {
     assert_eq!(points(&hours), [0; 24]);
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bucket_or_none() {
     let service = Service::start().await;
     counted(
@@ -170,7 +170,7 @@ async fn a_bucket_or_none() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_most_viewed() {
     let service = Service::start().await;
     let mut views: Vec<_> =
@@ -219,7 +219,7 @@ async fn the_most_viewed() {
 }
 
 /// What no writer of ours leaves: an answer says no more than that something is damaged.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_corrupt_is_an_internal_error() {
     let service = Service::start().await;
     let minute = DateTime::from_millis(1_388_570_460_000);
@@ -261,7 +261,7 @@ async fn what_is_corrupt_is_an_internal_error() {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_series_is_one_scan() {
     let service = Service::start().await;
     fill(&service, "/", 3_000).await;
@@ -294,7 +294,7 @@ async fn a_series_is_one_scan() {
     assert_eq!((sum(&seen, "keysExamined"), sum(&seen, "docsExamined")), (1, 1));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_most_viewed_cost_their_span() {
     let service = Service::start().await;
     fill(&service, "/a", 2_000).await;

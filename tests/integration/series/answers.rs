@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{MONTH, append, dated, each_once, number, raw, service, up_to};
 use crate::cost::{profiled_in, sum};
 use crate::harness::tokens::{Issuer, claims};
-use crate::harness::{Client, Harm, PATIENCE, Proxy, SERIES, Setup, Way, eventually, shared, spawn, test};
+use crate::harness::{Client, Harm, PATIENCE, Proxy, SERIES, Setup, Way, eventually, shared, spawn};
 
 /// All points of an address, by its links.
 async fn walk(client: &Client, path: &str) -> Vec<Value> {
@@ -59,7 +59,7 @@ fn place(point: &Value) -> (String, String) {
     (text(&point["start"]), text(&point["group"]["ticker"]))
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn it_says_what_the_summaries_of_all_owners_say() {
     let service = service().await;
     let client = &service.client;
@@ -112,7 +112,7 @@ async fn it_says_what_the_summaries_of_all_owners_say() {
 }
 
 /// However many others were erased.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn generations_are_read_of_the_owners_that_are_asked_for() {
     let service = service().await;
     append(&service.client, 1, 1..=20).await;
@@ -132,7 +132,7 @@ async fn generations_are_read_of_the_owners_that_are_asked_for() {
     assert!(sum(&seen, "docsExamined") <= 2, "{seen:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_says_how_far_it_is() {
     let service = service().await;
     append(&service.client, 1, 1..=3).await;
@@ -164,7 +164,7 @@ async fn an_answer_says_how_far_it_is() {
     .await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn it_is_for_clients_with_access_to_all_owners() {
     let issuer = Issuer::start().await;
     let mut setup = Setup::on(shared().await).of(SERIES);
@@ -181,7 +181,7 @@ async fn it_is_for_clients_with_access_to_all_owners() {
 }
 
 /// Of one client; with long reads of other routes, which have the same permits.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn few_questions_at_once() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::at(&proxy.uri()).of(SERIES);
@@ -200,7 +200,7 @@ async fn few_questions_at_once() {
     eventually("its place is free", PATIENCE, async || client.get(MONTH).await.status == 200).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_refused_by_name() {
     let service = service().await;
     service.client.append(1, &dated(1, "AMD")).await.expect(201);

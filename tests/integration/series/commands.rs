@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{SHORT, append, collections, count, each_once, raw};
 use crate::commands::program::{Place, pagebucket as program, run};
-use crate::harness::{PATIENCE, SERIES, Service, Setup, TRADES, eventually, shared, test};
+use crate::harness::{PATIENCE, SERIES, Service, Setup, TRADES, eventually, shared};
 
 /// The definition with another `timeSeries`, in a directory of its own.
 fn redefined(name: &str, series: &Value) -> PathBuf {
@@ -34,7 +34,7 @@ pub(super) async fn pagebucket(
     (ended.status, format!("{}{}", ended.out, ended.err))
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_replaces_a_time_series_also_with_another_definition() {
     let service = Service::of(SERIES).await;
     for owner in 1..=5 {
@@ -89,7 +89,7 @@ async fn a_rebuild_replaces_a_time_series_also_with_another_definition() {
 
 /// A rebuild that ended before it had dropped the first time series, which has the name that others read: an
 /// owner who is erased later would stay there.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_rebuild_is_completed() {
     let service = Setup::on(shared().await).of(SERIES).aging(SHORT).start().await;
     append(&service.client, 1, 1..=20).await;
@@ -112,7 +112,7 @@ async fn an_interrupted_rebuild_is_completed() {
     each_once(&service.client, &service.database, [1, 2]).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn verify_finds_what_is_wrong_in_a_time_series() {
     let service = Service::of(SERIES).await;
     append(&service.client, 1, 1..=25).await;
@@ -146,7 +146,7 @@ async fn verify_finds_what_is_wrong_in_a_time_series() {
     assert_eq!(status, Some(0), "{told}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_time_series_is_dropped_when_no_definition_asks_for_it() {
     let service = Service::of(SERIES).await;
     append(&service.client, 1, 1..=25).await;

@@ -10,9 +10,7 @@ use pagebucket_engine::{Deadline, Engine, Store};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{SHORT, append, count, each_once, erase, generations, measurements, raw, sibling};
-use crate::harness::{
-    Harm, NOTES, PATIENCE, Proxy, SERIES, Setup, Way, engine, eventually, shared, spawn, test,
-};
+use crate::harness::{Harm, NOTES, PATIENCE, Proxy, SERIES, Setup, Way, engine, eventually, shared, spawn};
 
 fn soon() -> Deadline {
     Deadline::within(Duration::from_secs(25))
@@ -32,7 +30,7 @@ async fn reopen(engine: &Engine, owner: u64) {
     .await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_erased_owner_has_no_measurements_and_a_reopened_one_has_its_new_ones() {
     let service = Setup::on(shared().await).of(SERIES).aging(SHORT).start().await;
     let (client, database) = (&service.client, &service.database);
@@ -55,7 +53,7 @@ async fn an_erased_owner_has_no_measurements_and_a_reopened_one_has_its_new_ones
 }
 
 /// An erasure is looked behind again and again. Each raise makes readers read again.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_owner_is_forgotten_once() {
     let service = Setup::on(shared().await).of(SERIES).aging(SHORT).start().await;
     let (client, database) = (&service.client, &service.database);
@@ -74,7 +72,7 @@ async fn an_owner_is_forgotten_once() {
 }
 
 /// The definition is not known here, or has no time series any more: it is there all the same.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_instance_without_the_definition_deletes_measurements_too() {
     let service = Setup::on(shared().await).of(SERIES).aging(SHORT).start().await;
     append(&service.client, 1, 1..=5).await;
@@ -87,7 +85,7 @@ async fn an_instance_without_the_definition_deletes_measurements_too() {
 }
 
 /// A feeder has read the pages of an owner, and stands still until the owner is erased and swept.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_late_feeder_brings_back_nothing_of_an_erased_owner() {
     let proxy = Proxy::before(shared().await).await;
     let setup = Setup::at(&proxy.uri()).of(SERIES).aging(SHORT);
@@ -121,7 +119,7 @@ async fn a_late_feeder_brings_back_nothing_of_an_erased_owner() {
 }
 
 /// A feeder that always has something to feed deletes what has come late, too.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_comes_late_is_deleted_while_others_append() {
     let service = Setup::on(shared().await).of(SERIES).aging(SHORT).start().await;
     let (client, database) = (service.client.clone(), service.database.clone());
@@ -140,7 +138,7 @@ async fn what_comes_late_is_deleted_while_others_append() {
     assert!(!appending.is_finished(), "there was something to feed");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn retired_pages_stay_measured() {
     let service = Setup::on(shared().await).of(SERIES).aging(SHORT).start().await;
     append(&service.client, 1, 1..=95).await;

@@ -14,7 +14,7 @@ use crate::exactly_once::ApiProcess;
 use crate::faults::{fail, heal};
 use crate::harness::{
     Client, Mongod, PATIENCE, ReplicaSet, SERIES, Service, Setup, Wires, amount, engine, eventually, shared,
-    test, trade_at,
+    trade_at,
 };
 use crate::live::silence::of_streams;
 
@@ -97,7 +97,7 @@ async fn two(uri: &str) -> [Service; 2] {
     [one, other]
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn instances_are_killed_and_stopped() {
     let mongod = Mongod::own().await;
     let lasting = Setup::on(&mongod).of(SERIES).start().await;
@@ -129,7 +129,7 @@ async fn instances_are_killed_and_stopped() {
     mongod.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn mongod_is_killed() {
     let mongod = Mongod::own().await;
     let [one, other] = two(mongod.uri()).await;
@@ -153,7 +153,7 @@ async fn mongod_is_killed() {
     mongod.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_primary_is_killed_frozen_and_told_to_hand_over() {
     let set = ReplicaSet::start(Wires::Straight).await;
     let [one, other] = two(set.uri()).await;
@@ -177,7 +177,7 @@ async fn the_primary_is_killed_frozen_and_told_to_hand_over() {
     set.remove().await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn inserts_fail_in_every_way() {
     let mongod = Mongod::failing().await;
     let [one, other] = two(mongod.uri()).await;
@@ -208,7 +208,7 @@ async fn inserts_fail_in_every_way() {
 
 /// As from a place that is far behind, from which the server reads its oplog for longer than an answer may
 /// take at first.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_feeder_waits_for_an_answer_that_takes_long() {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).of(SERIES).start().await;
@@ -227,7 +227,7 @@ async fn a_feeder_waits_for_an_answer_that_takes_long() {
 
 /// The place that is remembered is too old, or was never one: all owners are looked at, and nothing is
 /// measured twice.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lost_place_loses_and_doubles_nothing() {
     let service = Setup::on(shared().await).of(SERIES).start().await;
     let database = service.database.clone();
@@ -253,7 +253,7 @@ async fn a_lost_place_loses_and_doubles_nothing() {
 }
 
 /// It is not known then what an owner has.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_not_read_is_not_taken_for_nothing() {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).of(SERIES).aging(SHORT).start().await;
@@ -271,7 +271,7 @@ async fn what_was_not_read_is_not_taken_for_nothing() {
 }
 
 /// A lease lasts ten seconds, and an instance that reads for longer keeps it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_read_loses_no_lease() {
     let mongod = Mongod::failing().await;
     let [one, _other] = two(mongod.uri()).await;
@@ -290,7 +290,7 @@ async fn a_slow_read_loses_no_lease() {
 
 /// A feeder whose change stream breaks, or loses its place, goes on with another stream. It needs no other
 /// lease for that.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_feeder_outlasts_its_change_stream() {
     let mongod = Mongod::failing().await;
     let service = Setup::on(&mongod).of(SERIES).start().await;

@@ -9,7 +9,7 @@ use pagebucket_engine::{Deadline, Store};
 use tokio::sync::Notify;
 
 use super::{SHORT, change_build, count, each_once, generations, sibling};
-use crate::harness::{PATIENCE, SERIES, Setup, engine, shared, test};
+use crate::harness::{PATIENCE, SERIES, Setup, engine, shared};
 
 /// 2024-02-15.
 const DATE: i64 = 1_708_000_000_000;
@@ -32,7 +32,7 @@ async fn append(store: &Store, first: u64) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_feeder_ends_at_any_command() {
     let mongod = shared().await;
     let setup = Setup::on(mongod).of(SERIES).aging(SHORT);

@@ -7,7 +7,7 @@ use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Store};
 
 use super::{SHORT, append, build, count, each_once, generations, measurements, number, raw, sibling, term};
-use crate::harness::{Harm, PATIENCE, Proxy, SERIES, Service, Setup, Way, engine, eventually, shared, test};
+use crate::harness::{Harm, PATIENCE, Proxy, SERIES, Service, Setup, Way, engine, eventually, shared};
 
 /// An instance that feeds through a proxy, and the database that it feeds.
 struct Late {
@@ -37,7 +37,7 @@ impl Late {
 
 /// As if the process was stopped, or the packet was under way: the other one does not know what becomes of
 /// it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_late_insert_does_not_count() {
     let late = late().await;
     let feeding = late.store.feed_series();
@@ -70,7 +70,7 @@ async fn a_late_insert_does_not_count() {
 }
 
 /// The control: late measurements do come, so that the test above has something to find.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_late_insert_comes() {
     let late = late().await;
     // It never deletes what does not count.
@@ -102,7 +102,7 @@ async fn a_late_insert_comes() {
 
 /// A feeder of a time series that was dropped has the same owners, generations and terms as the first one of
 /// the next.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_late_insert_of_a_dropped_time_series_does_not_count() {
     let late = late().await;
     let appender = sibling(shared().await.uri(), &late.database).aging(SHORT).store().await;
@@ -134,7 +134,7 @@ async fn a_late_insert_of_a_dropped_time_series_does_not_count() {
 }
 
 /// The answer of an insert is lost: what is there counts as it is.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_copies_nothing() {
     let late = late().await;
     let _feeding = late.store.feed_series();

@@ -7,7 +7,7 @@ use mongodb::options::ReadConcern;
 
 use super::commands::pagebucket;
 use super::{SHORT, append, collections, count, each_once, erase, raw, sibling};
-use crate::harness::{SERIES, Setup, engine, shared, test};
+use crate::harness::{SERIES, Setup, engine, shared};
 
 /// A collection of a backup.
 struct Saved {
@@ -92,7 +92,7 @@ async fn leave_behind(database: &Database, owner: u64) {
 
 /// Owner 3 is appended after the backup, measured by a build that the backup does not have, and erased after
 /// the restore.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_a_restore_leaves_comes_back() {
     for drops in [false, true] {
         let service = Setup::on(shared().await).of(SERIES).aging(SHORT).start().await;
@@ -151,7 +151,7 @@ async fn nothing_that_a_restore_leaves_comes_back() {
 }
 
 /// A late insert or a restore has made it.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_adopts_no_collection() {
     let service = Setup::on(shared().await).of(SERIES).aging(SHORT).start().await;
     let database = service.database.clone();

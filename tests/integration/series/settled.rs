@@ -15,7 +15,6 @@ use super::{
 };
 use crate::harness::{
     Client, Harm, PATIENCE, Proxy, SERIES, Service, Setup, TRADES, Way, engine, eventually, shared, spawn,
-    test,
 };
 
 /// An instance that feeds or reads through a proxy.
@@ -82,7 +81,7 @@ async fn appender() -> Service {
 
 /// The first settlement has copied a part and ends. By the second one all that was announced has come: the
 /// copy stays without an owner unless it is made again.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_was_begun_is_made_again() {
     let service = appender().await;
     let (appender, database) = (&service.client, &service.database);
@@ -105,7 +104,7 @@ async fn a_copy_that_was_begun_is_made_again() {
 }
 
 /// A reader knows the generation before the copy, and asks when its measurements are deleted.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_reads_again_after_a_copy() {
     let service = appender().await;
     let (appender, database) = (&service.client, &service.database);
@@ -121,7 +120,7 @@ async fn a_reader_reads_again_after_a_copy() {
 }
 
 /// The settlement that has let the copy count ends before it has told that. The next one tells.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_reads_again_after_a_copy_that_another_one_has_made() {
     let service = appender().await;
     let (appender, database) = (&service.client, &service.database);
@@ -145,7 +144,7 @@ async fn a_reader_reads_again_after_a_copy_that_another_one_has_made() {
 }
 
 /// A feeder has read pages when their owner is erased. What it inserts then has the generation from before.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_that_were_read_before_an_erasure_do_not_count() {
     let service = appender().await;
     let (appender, database) = (&service.client, &service.database);
@@ -168,7 +167,7 @@ async fn pages_that_were_read_before_an_erasure_do_not_count() {
 }
 
 /// A reader has read a part of what the owner had.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_reads_again_after_an_erasure() {
     let service = Setup::on(shared().await).of(SERIES).aging(SHORT).start().await;
     let (client, database) = (&service.client, &service.database);

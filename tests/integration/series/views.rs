@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use super::commands::pagebucket;
 use super::{SHORT, append, build, count, counting, each_once, erase, number, raw, sibling};
-use crate::harness::{PATIENCE, SERIES, Service, Setup, engine, eventually, shared, skip, test};
+use crate::harness::{PATIENCE, SERIES, Service, Setup, engine, eventually, shared, skip};
 
 const PAGE: &str = include_str!("../../../docs/reference/time-series.md");
 
@@ -44,7 +44,7 @@ async fn make_former(database: &Database) {
     builds.update_one(doc! { "_id": "trades" }, update).await.expect("an update");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_time_series_of_an_earlier_version_goes_on() {
     let setup = Setup::on(shared().await).of(SERIES);
     setup.store().await;
@@ -67,7 +67,7 @@ async fn a_time_series_of_an_earlier_version_goes_on() {
 }
 
 /// A view names the owners of other generations than 0, up to 10,000 of them.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_view_of_many_generations_joins_them() {
     let patient = Ages {
         tail: std::time::Duration::from_secs(3600),
@@ -139,7 +139,7 @@ async fn answers(service: &Service) -> Vec<Value> {
     points.map(point).collect()
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_page_has_a_pipeline_for_compass() {
     let service = read_by_others().await;
     // The syntax of the shell, which Compass takes, is Extended JSON but for dates.
@@ -159,7 +159,7 @@ async fn the_page_has_a_pipeline_for_compass() {
     assert!(!found.is_empty() && found == answers(&service).await, "{found:?}");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_page_has_a_program_for_pymongo() {
     let service = read_by_others().await;
     let python =

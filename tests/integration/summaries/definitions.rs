@@ -11,7 +11,7 @@ use mongodb::bson::{Document, doc};
 use pagebucket_engine::internal::Ages;
 use serde_json::{Value, json};
 
-use crate::harness::{Client, NOTES, PATIENCE, Service, Setup, eventually, shared, test};
+use crate::harness::{Client, NOTES, PATIENCE, Service, Setup, eventually, shared};
 use crate::histories::differing::Directory;
 
 /// A definition of notes with summaries.
@@ -109,7 +109,7 @@ async fn tiles(database: &Database) -> BTreeMap<String, usize> {
 
 /// Each instance answers by its own definition, whatever tiles there are; those that are left are of the
 /// definition that is left.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn definitions_may_change_between_starts() {
     let [by_author, in_all] = [NoteDefinition::by_author(), NoteDefinition::in_all()];
     let one = by_author.start(None, |setup| setup).await;

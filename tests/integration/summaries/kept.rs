@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::definitions::{NoteDefinition, note_points};
 use super::{ModelTrade, PATH, points, walk};
 use crate::deleted::keeping;
-use crate::harness::{Client, NOTES, PATIENCE, Service, Setup, TRADES, eventually, shared, test};
+use crate::harness::{Client, NOTES, PATIENCE, Service, Setup, TRADES, eventually, shared};
 
 /// 1890-06-18T23:05:00Z: a day in Berlin began 92 seconds later, in the same quarter of an hour.
 const OLD: i64 = -2_509_923_300_000;
@@ -38,7 +38,7 @@ async fn kept(service: &Service) -> Vec<Document> {
 }
 
 /// Random trades, dense and sparse ones: the answers of before, while their pages are retired and after.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn days_outlive_their_pages() {
     let service = Service::start().await;
     let mut random = StdRng::seed_from_u64(33);
@@ -136,7 +136,7 @@ async fn days_outlive_their_pages() {
 }
 
 /// Kept tiles say what their definition had. Those of another one are not read, and stay.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn kept_summaries_are_of_their_definition() {
     let [by_author, in_all] = [NoteDefinition::by_author(), NoteDefinition::in_all()];
     let retiring = |setup: Setup| {

@@ -17,7 +17,7 @@ use pagebucket_model::summary::{Fill, SpanLength, Spans, SummaryShape, Zone};
 
 use super::fixture::{Exchange, Fixture};
 use super::{KEY, RELEASED, command, loaded, loaded_with, reopened, setup, write};
-use crate::harness::{PATIENCE, SERIES, engine, shared, spawn, test};
+use crate::harness::{PATIENCE, SERIES, engine, shared, spawn};
 
 /// Something that a version says of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -476,7 +476,7 @@ async fn replace(database: &Database, collection: &str, document: &Document, by:
     put.await.expect("an answer");
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_stored_field_is_read() {
     let fixture = Arc::new(Fixture::of(RELEASED[0]));
     let all_readings: BTreeSet<_> = READINGS.iter().flat_map(|(_, readings)| *readings).copied().collect();

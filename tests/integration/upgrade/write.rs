@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::fixture::Fixture;
 use super::{KEY, command, setup};
-use crate::harness::{Client, PATIENCE, SERIES, Setup, engine, eventually, shared, test};
+use crate::harness::{Client, PATIENCE, SERIES, Setup, engine, eventually, shared};
 
 /// The database of the adopted collection, whose name is part of what identifies its documents.
 pub const OLD: &str = "pagebucket_upgrade_old";
@@ -116,7 +116,7 @@ fn requests() -> Vec<(&'static str, Value)> {
     requests
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fixture_is_written_if_one_is_named() {
     let Ok(version) = std::env::var("WRITE_FIXTURE") else { return };
     let fixture = Fixture::of(&version);

@@ -13,11 +13,11 @@ use super::faults::{ANSWERS, BY_LINE, ending};
 use super::wire::{Upload, Writing};
 use super::{lines, upload};
 use crate::commands::program::{Place, Serving};
-use crate::harness::{Harm, PATIENCE, Proxy, Setup, TRADES, Way, eventually, shared, spawn, test, trade};
+use crate::harness::{Harm, PATIENCE, Proxy, Setup, TRADES, Way, eventually, shared, spawn, trade};
 
 const UPLOADS: &str = "/v1/customers/7/trades/upload";
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_has_one_of_the_places_of_uploads() {
     let mut setup = Setup::on(shared().await);
     (setup.config.api.max_requests, setup.config.api.max_uploads) = (1, 1);
@@ -55,7 +55,7 @@ async fn trickle(mut write: Writing, piece: &str) {
     }
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn slow_uploads_end_and_keep_nobody_out() {
     // The last three are lines that are refused, however many bytes they have; one comes in halves.
     let (half, bad) = ("x".repeat(600), format!("{}\n", "x".repeat(600)));
@@ -144,7 +144,7 @@ async fn slow_uploads_end_and_keep_nobody_out() {
 }
 
 /// For longer than a client may take.
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_the_server_is_not_slow() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::on(shared().await);
@@ -169,12 +169,12 @@ async fn who_waits_for_the_server_is_not_slow() {
     service.stored(7).await.holds_exactly(all.map(|qty| qty as i64));
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn twelve_of_many_customers_take_little_memory() {
     take_at_most(96, 12, 40_000).await;
 }
 
-#[test]
+#[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_of_many_customers_take_little_memory() {
     take_at_most(256, 200, 3_000).await;
 }

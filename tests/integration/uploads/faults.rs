@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::wire::Upload;
 use crate::commands::program::Place;
 use crate::harness::{
-    History, Mongod, PATIENCE, Service, Setup, TRADES, eventually, shared, spawn, stored, test_over,
+    History, Mongod, PATIENCE, Service, Setup, eventually, shared, spawn, stored, test_over,
 };
 
 /// Where an upload is answered line by line.
@@ -36,7 +36,7 @@ async fn until_stored(service: &Service, owner: u64, count: u64) {
     eventually("they are stored", PATIENCE, async || service.client.total(owner).await >= count).await;
 }
 
-#[test_over(&[TRADES])]
+test_over!(cut_in_the_middle, TRADES);
 async fn cut_in_the_middle(history: &'static History) {
     let service = Service::of(history).await;
     for (owner, answer) in (1..).zip(ANSWERS) {
@@ -61,7 +61,7 @@ async fn cut_in_the_middle(history: &'static History) {
     assert!(problem["detail"].as_str().unwrap().ends_with("Nothing was stored."), "{problem}");
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_client_that_sends_nothing_more, TRADES);
 async fn a_client_that_sends_nothing_more(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history);
     setup.config.api.body_timeout = 2;
@@ -88,9 +88,9 @@ async fn a_client_that_sends_nothing_more(history: &'static History) {
     assert_eq!((&problem["type"], &problem["status"]), (&json!("/problems#body-timeout"), &json!(408)));
 }
 
+test_over!(a_database_that_is_away_makes_no_client_slow, TRADES);
 /// A client that waits for outcomes before it sends more is not slow: the time in which nothing can be stored
 /// is the server's.
-#[test_over(&[TRADES])]
 async fn a_database_that_is_away_makes_no_client_slow(history: &'static History) {
     let mongod = Mongod::own().await;
     let mut setup = Setup::on(&mongod).of(history);
@@ -117,7 +117,7 @@ async fn a_database_that_is_away_makes_no_client_slow(history: &'static History)
     mongod.remove().await;
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_client_that_takes_no_outcomes, TRADES);
 async fn a_client_that_takes_no_outcomes(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history);
     setup.config.api.body_timeout = 1;
@@ -139,7 +139,7 @@ async fn a_client_that_takes_no_outcomes(history: &'static History) {
     assert!(0 < total && total <= sent, "{total} of {sent}");
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_client_that_hangs_up_leaves_what_it_sent, TRADES);
 async fn a_client_that_hangs_up_leaves_what_it_sent(history: &'static History) {
     let service = Service::of(history).await;
     for (owner, answer) in (1..).zip(ANSWERS) {
@@ -202,7 +202,7 @@ async fn told_exactly(service: &Service, problem: &Value, sent: &[(u64, u64)]) -
     with_items
 }
 
-#[test_over(&[TRADES])]
+test_over!(the_database_dies, TRADES);
 async fn the_database_dies(history: &'static History) {
     // Most of their time they wait for a database that is away.
     let died = async |answer: &str| {
@@ -240,7 +240,7 @@ async fn the_database_dies(history: &'static History) {
     join_all(ANSWERS.map(died)).await;
 }
 
-#[test_over(&[TRADES])]
+test_over!(the_database_dies_under_many, TRADES);
 async fn the_database_dies_under_many(history: &'static History) {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).of(history).start().await;
@@ -269,7 +269,7 @@ async fn the_database_dies_under_many(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_stopping_service_tells_what_is_stored, TRADES);
 async fn a_stopping_service_tells_what_is_stored(history: &'static History) {
     for answer in ANSWERS {
         let place = Place::of(history).await;
@@ -305,7 +305,7 @@ async fn a_stopping_service_tells_what_is_stored(history: &'static History) {
     }
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_stopping_service_ends_an_upload_that_has_sent_nothing, TRADES);
 async fn a_stopping_service_ends_an_upload_that_has_sent_nothing(history: &'static History) {
     let place = Place::of(history).await;
     let serving = place.serve(&[]).await;

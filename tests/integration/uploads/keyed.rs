@@ -15,8 +15,7 @@ use serde_json::{Value, json};
 use super::wire::Upload;
 use super::{NDJSON, upload_with};
 use crate::harness::{
-    ALL, Client, History, Mongod, NOTES, PATIENCE, READINGS, SMALL, Service, Setup, TOTAL, TRADES, engine,
-    eventually, shared, spawn, test_over,
+    Client, History, Mongod, PATIENCE, Service, Setup, TOTAL, engine, eventually, shared, spawn, test_over,
 };
 
 /// The outcomes of an upload, line by line: a `seq`, or the kind of the problem.
@@ -35,7 +34,7 @@ async fn outcomes(client: &Client, path: &str, key: &str, body: &str) -> Vec<Val
     text.lines().map(outcome).collect()
 }
 
-#[test_over(&[TRADES, READINGS])]
+test_over!(sent_again_it_is_answered_the_same, TRADES, READINGS);
 async fn sent_again_it_is_answered_the_same(history: &'static History) {
     let service = Service::of(history).await;
     service.client.append(7, &history.item(1_000_000)).await.expect(201);
@@ -64,7 +63,7 @@ async fn sent_again_it_is_answered_the_same(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers.len(), 3_223);
 }
 
-#[test_over(&[TRADES, READINGS])]
+test_over!(cut_off_it_continues, TRADES, READINGS);
 async fn cut_off_it_continues(history: &'static History) {
     let service = Service::of(history).await;
     let mut expected = Vec::new();
@@ -90,7 +89,7 @@ async fn cut_off_it_continues(history: &'static History) {
     }
 }
 
-#[test_over(ALL)]
+test_over!(a_changed_line_is_that_lines_problem, ALL);
 async fn a_changed_line_is_that_lines_problem(history: &'static History) {
     let service = Service::of(history).await;
     upload_with(&service.client, &history.uploads(7), "k", &history.lines(1..=1_500)).await.expect(200);
@@ -120,7 +119,7 @@ async fn a_changed_line_is_that_lines_problem(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, (1..=1_500).collect::<Vec<_>>());
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_line_mended_the_second_time_is_passed_by, TRADES);
 async fn a_line_mended_the_second_time_is_passed_by(history: &'static History) {
     let service = Service::of(history).await;
     // At the ends of parts and inside of them; the last one is mended in time.
@@ -142,7 +141,7 @@ async fn a_line_mended_the_second_time_is_passed_by(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, expected);
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_line_spoilt_the_second_time_stays, TRADES);
 async fn a_line_spoilt_the_second_time_stays(history: &'static History) {
     let service = Service::of(history).await;
     upload_with(&service.client, &history.uploads(7), "k", &history.lines(1..=1_200)).await.expect(200);
@@ -156,7 +155,7 @@ async fn a_line_spoilt_the_second_time_stays(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, (1..=1_200).collect::<Vec<_>>());
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_key_is_of_one_kind_of_request, TRADES);
 async fn a_key_is_of_one_kind_of_request(history: &'static History) {
     let service = Service::of(history).await;
     let json = async |key: &str, owner: u64| {
@@ -177,7 +176,7 @@ async fn a_key_is_of_one_kind_of_request(history: &'static History) {
     assert_eq!(service.stored(7).await.numbers, [1, 2]);
 }
 
-#[test_over(SMALL)]
+test_over!(many_owners_continue_each, SMALL);
 async fn many_owners_continue_each(history: &'static History) {
     let service = Service::of(history).await;
     let whose = |line: u64| line * 7 % 23 + 1;
@@ -200,7 +199,7 @@ async fn many_owners_continue_each(history: &'static History) {
     }
 }
 
-#[test_over(&[TRADES])]
+test_over!(two_at_once_store_each_line_once, TRADES);
 async fn two_at_once_store_each_line_once(history: &'static History) {
     let service = Service::of(history).await;
     let sibling = service.sibling(shared().await).await;
@@ -236,7 +235,7 @@ async fn two_at_once_store_each_line_once(history: &'static History) {
     }
 }
 
-#[test_over(&[TRADES])]
+test_over!(a_database_that_dies_and_comes_back, TRADES);
 async fn a_database_that_dies_and_comes_back(history: &'static History) {
     let mongod = Mongod::own().await;
     let service = Setup::on(&mongod).of(history).start().await;
@@ -265,7 +264,7 @@ async fn a_database_that_dies_and_comes_back(history: &'static History) {
     mongod.remove().await;
 }
 
-#[test_over(&[TRADES, READINGS])]
+test_over!(what_a_key_costs, TRADES, READINGS);
 async fn what_a_key_costs(history: &'static History) {
     let seen = Arc::new(Mutex::new(BTreeMap::<String, usize>::new()));
     let watch = Arc::clone(&seen);
@@ -296,8 +295,8 @@ async fn what_a_key_costs(history: &'static History) {
     assert!(again[&history.command("find")] <= most, "{again:?}");
 }
 
+test_over!(lines_beyond_the_last_number, NOTES);
 /// A key tells a line's number in 32 bits: nobody sends so many here, so that the store is asked itself.
-#[test_over(&[NOTES])]
 async fn lines_beyond_the_last_number(history: &'static History) {
     const LAST: u64 = u32::MAX as u64;
     let store = Setup::on(shared().await).of(history).store().await;

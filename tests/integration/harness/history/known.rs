@@ -5,15 +5,8 @@ use serde_json::{Value, json};
 
 use super::History;
 
-/// Those that the server under test serves. A test over another one is not registered.
-pub const ENABLED: &[&History] = &[TRADES, NOTES, READINGS, TRACES];
-
-/// Those that differ in all: for tests of items, dates, sizes of pages. A test of what no definition changes,
-/// such as headers, faults and races, runs over one, mostly [`NOTES`], whose pages end soonest.
+/// Those that differ in all.
 pub const ALL: &[&History] = &[TRADES, NOTES, READINGS];
-
-/// Those with small pages, and both types of owners.
-pub const SMALL: &[&History] = &[TRADES, NOTES];
 
 /// Where the definitions are that the binary does not embed.
 const DEFINITIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/histories");

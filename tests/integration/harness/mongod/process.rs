@@ -32,8 +32,17 @@ impl Process {
     }
 
     pub fn start(&self) {
+        self.start_as(&mut Command::new(&self.binary));
+    }
+
+    /// Starts it so that it does not end with the processes of this test, and holds none of their output.
+    pub fn start_apart(&self) {
+        self.start_as(Command::new(&self.binary).process_group(0).stderr(Stdio::null()));
+    }
+
+    fn start_as(&self, command: &mut Command) {
         let log = self.directory.join("mongod.log");
-        let child = Command::new(&self.binary)
+        let child = command
             .args(self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .args(["--bind_ip", "127.0.0.1", "--port", &self.port.to_string()])
@@ -51,9 +60,18 @@ impl Process {
 
     /// Sends a signal that does not end it.
     pub async fn send(&self, signal: &str) {
-        let pid = self.child.lock().expect("no test panics here").as_ref().and_then(Child::id);
         let mut kill = Command::new("kill");
-        quiet(kill.args([signal, &pid.expect("it runs").to_string()])).await;
+        quiet(kill.args([signal, &self.pid().to_string()])).await;
+    }
+
+    /// What removes it, to a shell.
+    pub fn removal(&self) -> String {
+        format!("kill -KILL {}; rm -rf {}", self.pid(), self.directory.display())
+    }
+
+    fn pid(&self) -> u32 {
+        let child = self.child.lock().expect("no test panics here");
+        child.as_ref().and_then(Child::id).expect("it runs")
     }
 
     /// Ends it by a signal.
