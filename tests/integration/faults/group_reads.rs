@@ -10,7 +10,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_engine::{Deadline, Error, Gone};
 use pagebucket_model::domain::PageNumber;
 
-use super::rig::{LONG, Rig, SHORT};
+use super::rig::{LONG, Rig};
 use crate::harness::{Harm, History, Proxy, Way, engine, shared, spawn, test_over};
 
 /// As many reads as are under way at once.
@@ -141,7 +141,7 @@ async fn what_one_bucket_lacks_concerns_its_readers_alone(history: &'static Hist
     reads.extend(owners.iter().map(|&owner| read(&rig, owner, Some(1), LONG)));
     let reads = waiting(reads).await;
     // One that has little time is answered when that is over.
-    assert!(matches!(read(&rig, late, None, SHORT).await, Err(Error::Unavailable(_))));
+    assert!(matches!(read(&rig, late, None, Duration::from_millis(300)).await, Err(Error::Unavailable(_))));
     proxy.relent();
     for (place, answer) in join_all(reads).await.into_iter().enumerate() {
         let (owner, is_page) = (owners[place % owners.len()], place >= owners.len());
