@@ -35,6 +35,8 @@ const server = createServer((request, response) => {
   fetched += request.url === "/jwks" ? 1 : 0;
   answer(request, response);
 });
+// By default Node.js closes a connection that was idle for five seconds, perhaps just when it is used again.
+server.keepAliveTimeout = 600_000;
 server.listen(0, "127.0.0.1");
 await once(server, "listening");
 const issuer = `http://127.0.0.1:${server.address().port}`;

@@ -15,7 +15,7 @@ fn tail(place: &Place, owner: &str, flags: &[&str]) -> Command {
 }
 
 /// One that follows, and the lines that it prints.
-async fn follow(place: &Place, flags: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
+fn follow(place: &Place, flags: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut child = tail(place, "1", &[&["-f"], flags].concat()).spawn().expect("to run");
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     (child, lines)
@@ -61,7 +61,7 @@ async fn it_prints_the_last_items_as_an_export_does(history: &'static History) {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_follows_until_a_signal() {
     let service = Service::filled(TRADES, 12).await;
-    let (child, mut lines) = follow(&Place::of_service(&service).await, &["-n", "2"]).await;
+    let (child, mut lines) = follow(&Place::of_service(&service).await, &["-n", "2"]);
     for number in 11..=12 {
         assert_eq!(seq(&mut lines).await, number);
     }
@@ -78,7 +78,7 @@ async fn it_follows_until_a_signal() {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_ends_when_a_backup_was_restored() {
     let service = Service::filled(TRADES, 3).await;
-    let (child, mut lines) = follow(&Place::of_service(&service).await, &["--after", "2"]).await;
+    let (child, mut lines) = follow(&Place::of_service(&service).await, &["--after", "2"]);
     assert_eq!(seq(&mut lines).await, 3);
     let store = Setup::on(shared().await).in_database(&service.database).store().await;
     store.renew_epoch().await.expect("to renew");
@@ -90,7 +90,7 @@ async fn it_ends_when_a_backup_was_restored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_ends_when_its_output_is_closed() {
     let service = Service::filled(TRADES, 3).await;
-    let (child, mut lines) = follow(&Place::of_service(&service).await, &["--after", "1"]).await;
+    let (child, mut lines) = follow(&Place::of_service(&service).await, &["--after", "1"]);
     assert_eq!(seq(&mut lines).await, 2);
     drop(lines);
     assert_eq!(ended(child).await, (Some(0), String::new()));
@@ -102,7 +102,7 @@ async fn what_is_not_there_is_told() {
     let place = Place::of_service(&service).await;
     let none = run(&mut tail(&place, "2", &[])).await;
     assert_eq!((none.status, none.out.as_str()), (Some(0), ""), "{none:?}");
-    let (child, mut lines) = follow(&place, &[]).await;
+    let (child, mut lines) = follow(&place, &[]);
     assert_eq!(seq(&mut lines).await, 1);
     let erase = service.client.send(Method::DELETE, &TRADES.owner_path(1), |request| request).await;
     assert!(erase.status.is_success(), "{erase:?}");

@@ -54,6 +54,8 @@ fn guard(mongod: Mongod, runner: u32, note: &Path) {
     let wait = format!("tail --pid={runner} -f /dev/null");
     let mut guard = Command::new("sh");
     guard.args(["-c", &format!("{wait}; {remove}; rm {}", note.display())]).process_group(0);
-    guard.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a shell");
+    guard.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    #[allow(clippy::zombie_processes, reason = "this process ends before the guard")]
+    guard.spawn().expect("a shell");
     std::mem::forget(mongod);
 }
