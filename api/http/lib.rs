@@ -16,6 +16,7 @@
 //! | [`caching`], [`pages`] | tags and cache headers; the JSON of pages, and the page cache |
 //! | [`problem`] | everything that goes wrong |
 //! | [`openapi`] | the OpenAPI document |
+//! | [`schemas`] | what its parts are made of: names of a definition, schemas, headers |
 //! | [`site`] | pages for people: the explorer, the problems |
 
 mod admission;

@@ -1,32 +1,33 @@
 //! The OpenAPI document.
 //!
-//! Handlers are documented by templates, because a history has the names and the items of its definition.
-//! [`Filler`] fills the templates once for each definition.
+//! A function beside each handler documents it, with the names of a definition ([`Names`]). [`views`] has the
+//! schemas of what they show. What holds for all of them is added to the whole document
+//! ([`complete`](mod@complete)).
 
 mod complete;
 mod features;
-mod filler;
 mod security;
 mod share;
 #[cfg(test)]
 mod tests;
 mod version_3_0;
+mod views;
 mod visit;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::item::list;
 use serde_json::{Map, Value, json};
-use utoipa_axum::router::OpenApiRouter;
+use utoipa::openapi::Paths;
 
 use super::problem;
-use super::routes::{RouteRow, of_histories, of_history, of_owners, of_page_views, probes, rows};
-use complete::{complete, without_null};
+use super::routes::{Route, of_histories, of_history, of_owners, of_page_views, probes};
+use super::schemas::headers::rates;
+use super::schemas::names::{Names, address};
+use complete::complete;
 pub(crate) use features::Features;
-pub(crate) use filler::Filler;
-use filler::merge;
-use security::{complete_row, schemes};
+use security::{complete_operation, schemes};
 use share::share;
 use version_3_0::in_3_0;
 use visit::each_response;
@@ -59,36 +60,64 @@ pub(crate) fn document_of(definitions: &Definitions, version: Version, features:
 }
 
 fn of(definitions: &Definitions, features: Features) -> Value {
-    let template =
-        |rows: &mut dyn Iterator<Item = RouteRow>, tag, about| template(rows, tag, about, features);
-    let history = "Append {manyItems}, and read histories by page, window or time.";
-    let history = template(&mut rows(of_history()), "{Items}", history);
-    let owners = template(&mut rows(of_owners()), "{Owners}", "Histories as a whole.");
-    let mut document = preamble(definitions, features);
+    let names: Vec<_> = definitions.iter().map(|definition| Names::of(definitions, definition)).collect();
+    let first = names.first().expect("there is no list without a definition");
+    let mut parts = DocumentParts { features, paths: Paths::new(), tags: Vec::new(), schemas: Map::new() };
+    let history = |names: &Names<'_>| {
+        format!("Append {}, and read histories by page, window or time.", names.many_items)
+    };
     for owner in definitions.owners() {
-        let histories = || definitions.iter().filter(|definition| definition.owner == *owner);
-        for definition in histories() {
-            add(&mut document, Filler::of(definition).document(&history));
+        let histories = || names.iter().filter(|names| names.definition.owner == *owner);
+        for names in histories() {
+            parts.add(of_history(), (&names.items_type, &history(names)), names);
+            parts.schemas.extend(views::of_history(names));
         }
-        // Summaries of an owner have a member for each history.
-        for definition in histories() {
-            add(&mut document, Filler::of(definition).document(&owners));
+        if let Some(names) = histories().next() {
+            parts.add(of_owners(), (&names.owners_type, "Histories as a whole."), names);
+            parts.schemas.extend(views::of_owners(names));
         }
     }
-    if let Some(first) = definitions.iter().next() {
-        let several = template(&mut rows(of_histories()), "Live", "Several histories in one stream.");
-        add(&mut document, Filler::of(first).of_all(definitions).document(&several));
+    parts.add(of_histories(), ("Live", "Several histories in one stream."), first);
+    parts.add(of_page_views(), ("PageViews", "Count page views, and read the counts."), first);
+    parts.add(probes(), ("Probes", "For operators of the service."), first);
+    parts.schemas.extend(views::of_no_history(first));
+    let mut document = preamble(definitions, features);
+    document["paths"] = json!(parts.paths);
+    document["tags"] = json!(parts.tags);
+    if let Value::Object(schemas) = &mut document["components"]["schemas"] {
+        schemas.extend(parts.schemas);
     }
-    let views = "Count page views, and read the counts.";
-    add(&mut document, template(&mut rows(of_page_views()), "PageViews", views));
-    add(&mut document, template(&mut probes().into_iter(), "Probes", "For operators of the service."));
     name_instances(&mut document);
     complete(&mut document);
-    if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
+    if let Value::Object(schemas) = &mut document["components"]["schemas"] {
         schemas.sort_keys();
     }
     share(&mut document);
     document
+}
+
+/// What the histories give to the document.
+struct DocumentParts {
+    features: Features,
+    paths: Paths,
+    tags: Vec<Value>,
+    schemas: Map<String, Value>,
+}
+
+impl DocumentParts {
+    /// Adds routes of one history or of its owners, with a tag of this name and description.
+    fn add(&mut self, routes: Vec<Route>, (tag, about): (&str, &str), names: &Names<'_>) {
+        // A history may have the name of a tag of ours.
+        if self.tags.iter().all(|there| there["name"] != tag) {
+            self.tags.push(json!({ "name": tag, "description": about }));
+        }
+        for route in routes.into_iter().filter(|route| (route.is_of)(names.definition)) {
+            let mut operation = (route.document)(names);
+            complete_operation(&mut operation, tag, route.access, self.features, names);
+            let address = address(route.address, names.definition);
+            self.paths.add_path_operation(address, vec![route.documented], operation);
+        }
+    }
 }
 
 /// Title, description and servers.
@@ -106,6 +135,9 @@ fn preamble(definitions: &Definitions, features: Features) -> Value {
     if features.authenticates() {
         components["securitySchemes"] = schemes(features);
     }
+    if features.rate_limits {
+        components["headers"] = json!(BTreeMap::from(rates()));
+    }
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -120,38 +152,6 @@ fn preamble(definitions: &Definitions, features: Features) -> Value {
         "components": components,
         "tags": [],
     })
-}
-
-/// The document of these rows, whose operations have this tag.
-fn template(
-    rows: &mut dyn Iterator<Item = RouteRow>,
-    tag: &str,
-    description: &str,
-    features: Features,
-) -> Value {
-    let routes = rows.map(|(mut routes, access)| {
-        complete_row(&mut routes.1, tag, access, features);
-        routes
-    });
-    let document = routes.fold(OpenApiRouter::default(), OpenApiRouter::routes).into_openapi();
-    let mut document = serde_json::to_value(document).expect("every key of the document is text");
-    without_null(&mut document);
-    document["tags"] = json!([{ "name": tag, "description": description }]);
-    document
-}
-
-/// Adds the tags, the paths and the schemas of `more`.
-fn add(document: &mut Value, mut more: Value) {
-    if let (Some(tags), Value::Array(more)) = (document["tags"].as_array_mut(), more["tags"].take()) {
-        for tag in more {
-            if tags.iter().all(|there| there["name"] != tag["name"]) {
-                tags.push(tag);
-            }
-        }
-    }
-    for part in ["paths", "components"] {
-        merge(&mut document[part], more[part].take());
-    }
 }
 
 /// Fills the `instance` of the problems: the address of the first operation that answers with this one.

@@ -15,11 +15,6 @@ pub(crate) use cause::LoggedCause;
 pub use content::MEDIA_TYPE;
 pub(crate) use content::{ParameterFault, Problem};
 pub(crate) use database::why_not_stored;
-pub(crate) use documented::{
-    AllSeriesProblems, AppendProblems, BucketProblems, CountProblems, ErasureProblems, ExportProblems,
-    ItemProblems, ListProblems, LiveProblems, ManyUploadsProblems, OutcomesProblems, OwnersLiveProblems,
-    PageProblems, PreallocationProblems, ProbeProblems, ReadProblems, ReadyProblems, SeriesProblems,
-    SummaryProblems, UploadProblems, responses, schemas,
-};
+pub(crate) use documented::{BODY, COMMON, problems, responses, schemas};
 pub use kind::ProblemKind;
 pub(crate) use kind::Spec;

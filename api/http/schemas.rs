@@ -1,6 +1,10 @@
 //! The schemas of single values, in requests and answers alike.
 
+pub(crate) mod document;
+pub(crate) mod examples;
+pub(crate) mod headers;
 pub(crate) mod items;
+pub(crate) mod names;
 #[cfg(test)]
 mod oracle_tests;
 

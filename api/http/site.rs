@@ -16,12 +16,13 @@ use axum::routing::get;
 use axum::{Json, Router};
 use pagebucket_model::definition::{Definition, Definitions, JSON_SCHEMA};
 use pagebucket_model::domain::Scope;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa_swagger_ui::Config;
 
 use super::admission::gate::{Gate, METADATA};
-use super::openapi::{self, Features, Filler, Version};
+use super::openapi::{self, Features, Version};
 use super::problem::{Problem, ProblemKind, Spec};
+use super::schemas::names::Names;
 use super::state::Api;
 
 use file::{CSS, File, HTML, JAVASCRIPT};
@@ -177,10 +178,10 @@ pub(crate) async fn nothing_here() -> Problem {
 /// Shows how to append to each history.
 fn home_page(definitions: &Definitions) -> String {
     let how = |definition: &Arc<Definition>| {
-        let filler = Filler::of(definition);
-        let example = filler.example("newItem").unwrap_or_default().to_string();
+        let names = Names::of(definitions, definition);
+        let example = names.examples.new_item.as_ref().map(Value::to_string).unwrap_or_default();
         let example = example.replace('\'', "'\\''").replace('&', "&amp;").replace('<', "&lt;");
-        filler.names.with([("newItem", example)]).fill(include_str!("web/history.html"))
+        names.fill(include_str!("web/history.html")).replace("{newItem}", &example)
     };
     let histories: String = definitions.iter().map(how).collect();
     include_str!("web/home.html").replace("<!-- histories -->\n", &histories)

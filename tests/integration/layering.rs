@@ -20,7 +20,7 @@ const MOST_IN_A_ROOM: usize = 16;
 const SHARED_NAMES: [(&str, &str); 8] = [
     ("Batch", "the part of a commit, in both policies of group commit, whose trait has it as a type"),
     ("Inner", "what is behind an `Arc`, private in each file: Rust's own idiom"),
-    ("Item", "the template of a schema in the OpenAPI document is named like what it describes"),
+    ("Item", "the name of a schema in the OpenAPI document is that of what it describes"),
     ("Owner", "as `Item`"),
     ("Record", "the model of `keys` names what it models"),
     ("Request", "as `Batch`"),

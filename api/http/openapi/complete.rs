@@ -3,50 +3,11 @@
 use pagebucket_model::domain::MAX_SAFE_INTEGER;
 use serde_json::{Map, Value, json};
 
-use super::visit::{each_operation, each_response, each_schema, elements, members};
-use crate::admission::accept::JSON;
-use crate::schemas::embedded;
+use super::visit::{each_operation, each_schema, elements, members};
+use crate::schemas::names::REFERENCE;
 
-const REFERENCE: &str = "#/components/schemas/";
-
-/// Removes `null` from the schemas: a member that has no value is absent.
-pub(crate) fn without_null(template: &mut Value) {
-    let null = json!({ "type": "null" });
-    each_schema(template, &mut |schema| {
-        if let Some([kind, null]) = schema["type"].as_array().map(Vec::as_slice)
-            && null == "null"
-        {
-            schema["type"] = kind.clone();
-        }
-        if let Some([shape, _]) =
-            schema["oneOf"].as_array().filter(|shapes| shapes.contains(&null)).map(Vec::as_slice)
-        {
-            *schema = shape.clone();
-        }
-    });
-}
-
-/// Completes the document: what all reads answer, bounds of integers, schemas of headers, examples.
+/// Completes the document: bounds of integers, examples.
 pub(crate) fn complete(document: &mut Value) {
-    add_read_headers(document);
-    // The headers of the same name are alike in all answers.
-    let schemas: Map<String, Value> = embedded(include_str!("headers.json"));
-    each_operation(document, &mut |operation| {
-        each_response(operation, &mut |_, response| {
-            let headers = response.get_mut("headers").and_then(Value::as_object_mut);
-            for (name, header) in headers.into_iter().flatten() {
-                let schema = schemas.get(name).unwrap_or_else(|| panic!("headers.json has no {name}"));
-                header["schema"] = schema.clone();
-            }
-            let bodies = response.get_mut("content").and_then(Value::as_object_mut);
-            for (_, text) in bodies.into_iter().flatten().filter(|(kind, _)| kind.starts_with("text/")) {
-                text["schema"] = json!({ "$ref": format!("{REFERENCE}TextStream") });
-            }
-        });
-    });
-    add_rate_headers(document);
-    document["components"]["schemas"]["TextStream"] =
-        json!({ "type": "string", "description": "Text without a bound of its length." });
     each_schema(document, &mut bound_integer);
     for path in members(document.get_mut("paths")) {
         for parameter in elements(path.pointer_mut("/delete/parameters")) {
@@ -59,59 +20,6 @@ pub(crate) fn complete(document: &mut Value) {
         }
     });
     pass_examples_on(document);
-}
-
-/// Adds what all reads of JSON under `/v1` answer: how long the database took and, if their answers have
-/// tags, 304.
-fn add_read_headers(document: &mut Value) {
-    let timing = "`db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if \
-                  none was looked up.";
-    let unchanged = "`If-None-Match` names the current state: the client's copy is still valid.";
-    let paths = document["paths"].as_object_mut().into_iter().flatten();
-    for (_, path) in paths.filter(|(path, _)| path.starts_with("/v1/")) {
-        let Some(Value::Object(responses)) = path.pointer_mut("/get/responses") else { continue };
-        let Some(Value::Object(read)) = responses.get_mut("200") else { continue };
-        let Some(content) = read.get("content").filter(|content| content.get(JSON).is_some()).cloned() else {
-            continue;
-        };
-        let headers = read.get("headers").and_then(Value::as_object).cloned();
-        let mut headers = headers.unwrap_or_default();
-        headers.insert("Server-Timing".to_owned(), json!({ "schema": {}, "description": timing }));
-        headers.sort_keys();
-        let has_tag = headers.contains_key("ETag");
-        // Headers stand before the content.
-        read.shift_remove("content");
-        read.insert("headers".to_owned(), headers.into());
-        read.insert("content".to_owned(), content);
-        if has_tag {
-            responses.insert("304".to_owned(), json!({ "description": unchanged }));
-            responses.sort_keys();
-        }
-    }
-}
-
-/// Adds the headers of a server with rate limits to every answer to clients that are limited, unless the
-/// server failed.
-fn add_rate_headers(document: &mut Value) {
-    let rates: Map<String, Value> = embedded(include_str!("rates.json"));
-    let mut limits = false;
-    each_operation(document, &mut |operation| {
-        if operation["responses"].get("429").is_none() {
-            return;
-        }
-        limits = true;
-        each_response(operation, &mut |status, response| {
-            // A request for another host is refused before anything else.
-            if status < "500" && status != "421" {
-                for name in rates.keys() {
-                    response["headers"][name] = json!({ "$ref": format!("#/components/headers/{name}") });
-                }
-            }
-        });
-    });
-    if limits {
-        document["components"]["headers"] = Value::Object(rates);
-    }
 }
 
 /// Whole numbers have at most 2^53 - 1 if nothing else is said, and the format of their size.

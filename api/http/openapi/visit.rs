@@ -43,7 +43,8 @@ fn described(described: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     described.get_mut("schema").into_iter().for_each(|schema| inside(schema, visit));
 }
 
-fn inside(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+/// Calls `visit` with the schemas inside this one, and then with it.
+pub(crate) fn inside(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     members(schema.get_mut("properties")).for_each(|schema| inside(schema, visit));
     for keyword in ["items", "propertyNames", "not"] {
         schema.get_mut(keyword).into_iter().for_each(|schema| inside(schema, visit));

@@ -1,9 +1,6 @@
 //! The schemas that a definition gives: templates only have their names.
 
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
-
-use crate::schemas::many;
+use utoipa::ToSchema;
 
 /// Most items in one request, uploads aside.
 pub(crate) const MOST_ITEMS: usize = 1000;
@@ -35,14 +32,3 @@ pub(crate) struct ItemSeriesGroup;
 /// What becomes of the numbers of a summary.
 #[derive(ToSchema)]
 pub(crate) struct ItemSeriesValues;
-
-/// An array of 1 to 1,000 items. It has no name: generators make a list of it.
-pub(crate) struct ItemBatch;
-
-impl ToSchema for ItemBatch {}
-
-impl PartialSchema for ItemBatch {
-    fn schema() -> RefOr<Schema> {
-        many(ItemInput::name(), MOST_ITEMS)
-    }
-}

@@ -4,110 +4,65 @@ use std::collections::BTreeMap;
 
 use pagebucket_model::domain::Faults;
 use serde_json::{Map, Value, json};
-use utoipa::IntoResponses;
+use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::schema::Schema;
-use utoipa::openapi::{RefOr, Response};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
 use super::content::{MEDIA_TYPE, Problem};
 use super::kind::ProblemKind::{self, *};
 use crate::schemas::embedded;
+use crate::schemas::headers::{self, NamedHeader};
+use crate::schemas::names::Names;
 
 /// Problems of every operation under `/v1`.
-const COMMON: &[ProblemKind] =
+pub(crate) const COMMON: &[ProblemKind] =
     &[InvalidParameter, NotAcceptable, Internal, Overloaded, DatabaseUnavailable, ShuttingDown, TimedOut];
 
 /// Problems of every operation that reads a body.
-const BODY: &[ProblemKind] = &[MalformedJson, BodyTimeout, UnsupportedMediaType, OutcomeUnknown];
+pub(crate) const BODY: &[ProblemKind] = &[MalformedJson, BodyTimeout, UnsupportedMediaType, OutcomeUnknown];
 
-macro_rules! documented {
-    ($($(#[$meta:meta])* $name:ident: $($kinds:expr),*;)*) => {$(
-        $(#[$meta])*
-        pub(crate) struct $name;
-
-        impl IntoResponses for $name {
-            fn responses() -> BTreeMap<String, RefOr<Response>> {
-                // Every operation can also fail the check of its host.
-                let kinds: [&[ProblemKind]; _] = [$($kinds),*, &[MisdirectedRequest]];
-                responses(&kinds.concat())
-            }
-        }
-    )*};
-}
-
-documented! {
-    /// Problems of an append.
-    AppendProblems: COMMON, &[PartlyStored], BODY,
-        &[HistoryExhausted, Retired, Erased, UnexpectedSeq, BodyTooLarge, InvalidItem, IdempotencyKeyReused];
-    /// Problems of an upload to one history.
-    UploadProblems: COMMON, &[PartlyStored], BODY, &[HistoryExhausted, Retired, Erased, IdempotencyKeyReused];
-    /// Problems of an upload to many histories.
-    ManyUploadsProblems: COMMON, &[PartlyStored], BODY;
-    /// Problems of an upload that is answered line by line, before the answer begins.
-    OutcomesProblems: COMMON, &[UnsupportedMediaType, HttpVersionNotSupported];
-    /// Problems of an export.
-    ExportProblems: COMMON, &[Retired, Erased, HttpVersionNotSupported];
-    /// Problems of a live stream, before it begins.
-    LiveProblems: COMMON, &[Retired, Erased];
-    /// Problems of a live stream of all owners, before it begins.
-    OwnersLiveProblems: COMMON, &[PositionTooOld, NotAvailable];
-    /// Problems of a read that always finds something.
-    ReadProblems: COMMON;
-    /// Problems of a summary of an owner.
-    SummaryProblems: COMMON, &[Erased];
-    /// Problems of a summary by spans of time.
-    SeriesProblems: COMMON, &[Retired, Erased, SummaryTooLarge, SummaryNotReady];
-    /// Problems of a summary over all owners.
-    AllSeriesProblems: COMMON, &[SummaryTooLarge];
-    /// Problems of an erasure.
-    ErasureProblems: COMMON;
-    /// Problems of a read of a page.
-    PageProblems: COMMON, &[PageNotFound, Retired, Erased];
-    /// Problems of a listing.
-    ListProblems: COMMON, &[PageNotFound, Retired, Erased, RangeNotSatisfiable];
-    /// Problems of a read of an item.
-    ItemProblems: COMMON, &[ItemNotFound, Retired, Erased];
-    /// Problems of a read of the bucket of a minute.
-    BucketProblems: COMMON, &[BucketNotFound];
-    /// Problems of counting page views.
-    CountProblems: COMMON, &[PartlyStored], BODY, &[BodyTooLarge, InvalidPageView];
-    /// Problems of a preallocation.
-    PreallocationProblems: COMMON, BODY, &[BodyTooLarge, InvalidPageView];
-    /// Problems of the readiness probe.
-    ReadyProblems: &[Internal, DatabaseUnavailable, ShuttingDown];
-    /// Problems of a probe that does not access the database.
-    ProbeProblems: &[Internal];
+/// The answers of an operation with these problems. Every operation can also fail the check of its host.
+pub(crate) fn problems(names: &Names<'_>, kinds: &[&[ProblemKind]]) -> BTreeMap<String, RefOr<Response>> {
+    responses(kinds.concat().into_iter().chain([MisdirectedRequest]), names)
 }
 
 /// One response for each status, with an example of each kind.
-pub(crate) fn responses(kinds: &[ProblemKind]) -> BTreeMap<String, RefOr<Response>> {
+pub(crate) fn responses(
+    kinds: impl IntoIterator<Item = ProblemKind>,
+    names: &Names<'_>,
+) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<u16, Vec<ProblemKind>> = BTreeMap::new();
     for kind in kinds {
-        by_status.entry(kind.spec().status.as_u16()).or_default().push(*kind);
+        by_status.entry(kind.spec().status.as_u16()).or_default().push(kind);
     }
-    by_status.into_iter().map(|(status, kinds)| (status.to_string(), response(status, &kinds))).collect()
+    let response =
+        |(status, kinds): (u16, Vec<_>)| (status.to_string(), response(status, &kinds, names).into());
+    by_status.into_iter().map(response).collect()
 }
 
-fn response(status: u16, kinds: &[ProblemKind]) -> RefOr<Response> {
+fn response(status: u16, kinds: &[ProblemKind], names: &Names<'_>) -> ResponseBuilder {
     let about: Vec<_> =
         kinds.iter().map(|kind| format!("`{}`: {}", kind.spec().slug, kind.spec().about)).collect();
-    let titled = |kind: &ProblemKind| json!({ "summary": kind.spec().title, "value": example(*kind) });
-    let examples: Map<_, _> = kinds.iter().map(|kind| (kind.spec().slug.to_owned(), titled(kind))).collect();
-    let content = json!({ "schema": { "$ref": "#/components/schemas/Problem" }, "examples": examples });
-    let mut response = json!({ "description": about.join("\n\n"), "content": { MEDIA_TYPE: content } });
-    if let Some((header, description)) = header(status).filter(|_| kinds != [ErasingOff]) {
-        response["headers"] = json!({ header: { "description": description } });
+    let titled = |kind: &ProblemKind| {
+        let (slug, title) = (kind.spec().slug, kind.spec().title);
+        (slug, ExampleBuilder::new().summary(title).value(Some(example(*kind, names))))
+    };
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem")));
+    let content = content.examples_from_iter(kinds.iter().map(titled)).build();
+    let response = ResponseBuilder::new().description(about.join("\n\n")).content(MEDIA_TYPE, content);
+    match header(status).filter(|_| kinds != [ErasingOff]) {
+        Some((name, header)) => response.header(name, header),
+        None => response,
     }
-    serde_json::from_value(response).expect("a response of ours is well-formed, as the OpenAPI test shows")
 }
 
-/// The header of the problems with this status, and its description.
-fn header(status: u16) -> Option<(&'static str, &'static str)> {
+/// The header of the problems with this status.
+fn header(status: u16) -> Option<NamedHeader> {
     Some(match status {
-        401 | 403 => ("WWW-Authenticate", "What is wrong with the token (RFC 6750)."),
-        416 => ("Content-Range", "The number of items that the history has: `items */34`."),
-        429 => ("Retry-After", "Seconds to wait before a retry."),
-        503 => (
-            "Retry-After",
+        401 | 403 => headers::www_authenticate("What is wrong with the token (RFC 6750)."),
+        416 => headers::content_range("The number of items that the history has: `items */34`."),
+        429 => headers::retry_after("Seconds to wait before a retry."),
+        503 => headers::retry_after(
             "Seconds to wait before a retry. Absent if a retry could store or count something twice.",
         ),
         _ => return None,
@@ -115,11 +70,17 @@ fn header(status: u16) -> Option<(&'static str, &'static str)> {
 }
 
 /// The file has, by slug, the extra members of each problem's example, and the `detail` of a problem with
-/// faults.
-fn example(kind: ProblemKind) -> Value {
+/// faults. What is wrong with an item depends on its definition.
+fn example(kind: ProblemKind, names: &Names<'_>) -> Value {
     let mut examples: BTreeMap<String, Map<String, Value>> = embedded(include_str!("examples.json"));
     let members = examples.remove(kind.spec().slug).unwrap_or_default();
-    let problem = Problem::new(kind, kind.spec().about).with(members);
+    let mut problem = Problem::new(kind, kind.spec().about).with(members);
+    if kind == InvalidItem {
+        let [pointer, detail] = &names.examples.fault;
+        let fault = json!({ "pointer": pointer, "detail": detail });
+        problem =
+            problem.with([("detail", json!(format!("`{pointer}` {detail}."))), ("errors", json!([fault]))]);
+    }
     problem.body(&[("instance", "{instance}"), ("requestId", "3f9c2b7a51d84e06")])
 }
 

@@ -8,16 +8,18 @@ use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::HeaderName;
 use axum::http::request::Parts;
 use pagebucket_engine::Engine;
-use pagebucket_model::domain::{DateRange, IdempotencyKey, Instant, Invalid, OwnerId, PageNumber, Seq};
+use pagebucket_model::domain::{
+    DateRange, IdempotencyKey, Instant, Invalid, OwnerId, OwnerType, PageNumber, Seq,
+};
 use serde_json::{Value, json};
-use utoipa::IntoParams;
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::{RefOr, Required, Schema};
 
 use crate::admission::address::{QueryValue, decoded, pairs};
 use crate::admission::context::RequestContext;
 use crate::problem::{ParameterFault, Problem};
-use crate::schemas::{ordinal, owner_id, schema};
+use crate::schemas::names::Names;
+use crate::schemas::{ordinal, schema};
 
 /// The client's name for the request. (IETF draft `draft-ietf-httpapi-idempotency-key-header`.)
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -38,7 +40,7 @@ pub(crate) trait Params: Sized {
     fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self>;
 
     /// Documents them.
-    fn documented() -> Vec<Parameter>;
+    fn documented(names: &Names<'_>) -> Vec<Parameter>;
 }
 
 impl<P: Params, S: Send + Sync> FromRequestParts<S> for Address<P> {
@@ -57,12 +59,6 @@ impl<P: Params, S: Send + Sync> FromRequestParts<S> for Address<P> {
     }
 }
 
-impl<P: Params> IntoParams for Address<P> {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        P::documented()
-    }
-}
-
 impl<P: Params, Q: Params> Params for (P, Q) {
     fn read(reader: &mut ParameterReader<'_>, engine: &Engine) -> Option<Self> {
         // Both are read, so that all faults are found.
@@ -70,8 +66,8 @@ impl<P: Params, Q: Params> Params for (P, Q) {
         first.zip(second)
     }
 
-    fn documented() -> Vec<Parameter> {
-        [P::documented(), Q::documented()].concat()
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        [P::documented(names), Q::documented(names)].concat()
     }
 }
 
@@ -81,9 +77,15 @@ impl Params for OwnerId {
         reader.keep(&engine.definition().owner.field, owner)
     }
 
-    fn documented() -> Vec<Parameter> {
-        let id = "The {owner}'s id{ownerIdRule}.";
-        vec![in_path("{ownerField}", id, owner_id(), "{ownerExample}".into())]
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        let Names { owner, owner_field, .. } = names;
+        let rule = match names.definition.owner.kind {
+            OwnerType::Integer => "decimal digits, without a sign or a leading zero",
+            OwnerType::String => "1 to 64 letters, digits and hyphens; upper and lower case differ",
+            OwnerType::Uuid => "a UUID; upper and lower case do not differ, and answers are in lower case",
+        };
+        let about = format!("The {owner}'s id: {rule}.");
+        vec![in_path(owner_field, about, names.owner_id(), names.examples.owner.clone())]
     }
 }
 
@@ -93,8 +95,8 @@ impl Params for Option<OwnerId> {
         Some(OwnerId::read(reader, engine))
     }
 
-    fn documented() -> Vec<Parameter> {
-        OwnerId::documented()
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        OwnerId::documented(names)
     }
 }
 
@@ -103,7 +105,7 @@ impl Params for PageNumber {
         reader.path("page", Self::parse)
     }
 
-    fn documented() -> Vec<Parameter> {
+    fn documented(_: &Names<'_>) -> Vec<Parameter> {
         vec![in_path("page", "Permanent number of the page, from 1.", ordinal(), 1.into())]
     }
 }
@@ -113,8 +115,9 @@ impl Params for Seq {
         reader.path("seq", Self::parse)
     }
 
-    fn documented() -> Vec<Parameter> {
-        vec![in_path("seq", "Sequence number of the {item}, from 1.", ordinal(), 1.into())]
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        let about = format!("Sequence number of the {}, from 1.", names.item);
+        vec![in_path("seq", about, ordinal(), 1.into())]
     }
 }
 
@@ -140,8 +143,9 @@ impl<S: Send + Sync> FromRequestParts<S> for KeyHeader {
     }
 }
 
-impl IntoParams for KeyHeader {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+impl KeyHeader {
+    /// Documents it.
+    pub(crate) fn documented() -> Vec<Parameter> {
         let description = "A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key.";
         let key = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$" });
         vec![in_header("Idempotency-Key", description, schema(key))]
@@ -322,21 +326,50 @@ pub(crate) fn instant(text: &str) -> Result<Instant, Invalid> {
 }
 
 /// The documentation of a parameter of a path.
-fn in_path(name: &str, description: &str, schema: RefOr<Schema>, example: Value) -> Parameter {
-    ParameterBuilder::from(in_query(name, description, schema))
-        .parameter_in(ParameterIn::Path)
-        .required(Required::True)
-        .example(Some(example))
-        .build()
+fn in_path(name: &str, description: impl Into<String>, schema: RefOr<Schema>, example: Value) -> Parameter {
+    let parameter = required_in_query(name, description, schema, example);
+    ParameterBuilder::from(parameter).parameter_in(ParameterIn::Path).build()
 }
 
 /// The documentation of an optional header.
-pub(crate) fn in_header(name: &str, description: &str, schema: RefOr<Schema>) -> Parameter {
+pub(crate) fn in_header(name: &str, description: impl Into<String>, schema: RefOr<Schema>) -> Parameter {
     ParameterBuilder::from(in_query(name, description, schema)).parameter_in(ParameterIn::Header).build()
 }
 
+/// The documentation of a parameter that a query must have.
+pub(crate) fn required_in_query(
+    name: &str,
+    description: impl Into<String>,
+    schema: RefOr<Schema>,
+    example: impl Into<Value>,
+) -> Parameter {
+    ParameterBuilder::from(in_query(name, description, schema))
+        .required(Required::True)
+        .example(Some(example.into()))
+        .build()
+}
+
+/// The documentation of an optional list, with commas between some of these names.
+pub(crate) fn in_list(
+    name: &str,
+    description: impl Into<String>,
+    names: &[String],
+    example: &[String],
+) -> Parameter {
+    let schema = schema(json!({
+        "type": "array", "items": { "type": "string", "enum": names }, "minItems": 1, "maxItems": names.len(),
+        "uniqueItems": true, "examples": [example],
+    }));
+    let list = ParameterBuilder::from(in_query(name, description, schema));
+    list.style(Some(ParameterStyle::Form)).explode(Some(false)).build()
+}
+
 /// The documentation of an optional parameter of a query.
-pub(crate) fn in_query(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
+pub(crate) fn in_query(
+    name: &str,
+    description: impl Into<String>,
+    schema: impl Into<RefOr<Schema>>,
+) -> Parameter {
     ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Query)

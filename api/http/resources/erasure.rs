@@ -14,15 +14,21 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use pagebucket_engine::erasures::Erasure;
 use pagebucket_engine::{Deadline, Engine, Error};
+use pagebucket_model::definition::capitalised;
 use pagebucket_model::domain::{Instant, OwnerId, OwnerMember, Peer};
 use pagebucket_model::metric::ERASURES;
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
+use utoipa::openapi::path::Operation;
 
+use crate::admission::accept::JSON;
 use crate::admission::context::{Granted, RequestContext};
 use crate::answer::logged::one_word;
-use crate::problem::{ErasureProblems, Problem};
-use crate::request::params::Address;
+use crate::problem::{COMMON, Problem, problems};
+use crate::request::params::{Address, Params};
+use crate::schemas::document::RouteDocument;
+use crate::schemas::names::Names;
 use crate::schemas::{instant, owner_member};
 use crate::state::Api;
 
@@ -61,34 +67,31 @@ enum Status {
     Erased,
 }
 
-/// Erase {anOwner}
-///
-/// Deletes all histories of {anOwner}, for good. From the first answer on, reads and appends of the {owner}
-/// are 410 `erased`, on other servers within seconds, and lists leave the {owner} out. The request may be
-/// repeated. 202 means that pages are still being deleted: the server continues by itself, or faster if the
-/// request is repeated. 200 means that only a tombstone is left, which keeps the {owner}'s id from being used
-/// again. {AnOwner} that never existed gets the same answers, and a tombstone. Copies that clients have kept
-/// stay with them.
-#[utoipa::path(
-    delete,
-    path = "/v1/{owners}/{ownerId}",
-    operation_id = "erase{Owner}",
-    params(Address<OwnerId>),
-    responses(
-        (
-            status = 200, description = "Only a tombstone is left.", body = ErasureView,
-            example = json!({
-                "{ownerField}": "{ownerExample}", "status": "erased", "swept": false,
-                "sweepAfter": "2026-11-20T12:02:00.000Z"
-            })
-        ),
-        (
-            status = 202, description = "Pages are still being deleted. They are no longer answered.", body = ErasureView,
-            example = json!({ "{ownerField}": "{ownerExample}", "status": "erasing" })
-        ),
-        ErasureProblems,
-    ),
-)]
+pub(crate) fn document(names: &Names<'_>) -> Operation {
+    let Names { owner_field, owner_type, owner, an_owner, examples, .. } = names;
+    let capital_owner = capitalised(an_owner);
+    let erased = json!({
+        (owner_field): examples.owner, "status": "erased", "swept": false, "sweepAfter": "2026-11-20T12:02:00.000Z"
+    });
+    RouteDocument::of(
+        names,
+        format!("erase{owner_type}"),
+        format!("Erase {an_owner}"),
+        format!("Deletes all histories of {an_owner}, for good. From the first answer on, reads and appends of the \
+        {owner} are 410 `erased`, on other servers within seconds, and lists leave the {owner} out. The \
+        request may be repeated. 202 means that pages are still being deleted: the server continues by \
+        itself, or faster if the request is repeated. 200 means that only a tombstone is left, which \
+        keeps the {owner}'s id from being used again. {capital_owner} that never existed gets the same answers, \
+        and a tombstone. Copies that clients have kept stay with them."),
+    )
+    .parameters(OwnerId::documented(names))
+    .answers(200, "Only a tombstone is left.")
+    .shows::<ErasureView>(JSON, erased)
+    .answers(202, "Pages are still being deleted. They are no longer answered.")
+    .shows::<ErasureView>(JSON, json!({ (owner_field): examples.owner, "status": "erasing" }))
+    .problems(problems(names, &[COMMON]))
+}
+
 pub(crate) async fn erase(
     State(api): State<Arc<Api>>,
     Address { engine: first, params: owner }: Address<OwnerId>,

@@ -10,22 +10,30 @@ use axum::response::Response;
 use futures_util::future::try_join_all;
 use pagebucket_engine::{Engine, Error, Gone};
 use pagebucket_model::definition::Definition;
+use pagebucket_model::definition::capitalised;
 use pagebucket_model::domain::{Limit, OwnerId, OwnerMember, PageNumber, Seq, SeqRange, Totals};
 use serde::Serialize;
-use utoipa::openapi::path::Parameter;
-use utoipa::openapi::schema::{ObjectBuilder, Schema};
-use utoipa::openapi::{Ref, RefOr};
-use utoipa::{PartialSchema, ToSchema};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use utoipa::openapi::Ref;
+use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::schema::{Object, ObjectBuilder};
 
 use super::links::Links;
+use crate::admission::accept::JSON;
 use crate::admission::context::Histories;
 use crate::caching::control::Caching;
 use crate::caching::reading::Reading;
 use crate::pages::item_schemas::Item;
 use crate::pages::item_view::ItemView;
-use crate::problem::{Problem, ReadProblems, SummaryProblems};
+use crate::problem::ProblemKind::Erased;
+use crate::problem::{COMMON, Problem, problems};
 use crate::request::params::{Address, ParameterReader, Params, in_query};
-use crate::schemas::{owner_id, whole};
+use crate::schemas::document::RouteDocument;
+use crate::schemas::headers::{self, LINKS};
+use crate::schemas::items::stored_example;
+use crate::schemas::names::Names;
+use crate::schemas::whole;
 use crate::state::Api;
 
 /// `/{owners}?…`
@@ -41,15 +49,18 @@ impl Params for OwnersParams {
         Some(Self { after, limit })
     }
 
-    fn documented() -> Vec<Parameter> {
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        let Names { many_owners, .. } = names;
         let limit = whole(1, u64::from(Limit::MAX)).default(Some(Limit::OWNERS.get().into()));
         vec![
             in_query(
                 "after",
-                "Only {manyOwners} with greater ids than this one. The id itself need not exist. Default: from the lowest id.",
-                owner_id(),
+                format!(
+                    "Only {many_owners} with greater ids than this one. The id itself need not exist. Default: from the lowest id."
+                ),
+                names.owner_id(),
             ),
-            in_query("limit", "Maximum number of {manyOwners} in the answer.", limit),
+            in_query("limit", format!("Maximum number of {many_owners} in the answer."), limit),
         ]
     }
 }
@@ -63,46 +74,45 @@ pub(crate) struct OwnerView<T> {
     pub histories: BTreeMap<Arc<str>, T>,
 }
 
-/// The documentation of an owner with the summary of each history.
+/// An owner with the summary of each history: [`Owner::schema`].
+#[derive(ToSchema)]
 pub(crate) struct Owner;
 
-impl ToSchema for Owner {
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        schemas.push((SummaryView::name().into(), SummaryView::schema()));
-        SummaryView::schemas(schemas);
+impl Owner {
+    /// Its schema, which depends on the histories that there are.
+    pub(crate) fn schema(names: &Names<'_>) -> Object {
+        let about = format!("{}: the summary of each history.", capitalised(&names.an_owner));
+        let mut schema = owned(names, about);
+        for Definition { name, title, .. } in names.histories() {
+            let summary = Ref::from_schema_name(format!("{title}Summary"));
+            schema.properties.insert(name.to_string(), summary.into());
+            schema.required.push(name.to_string());
+        }
+        schema
     }
 }
 
-impl PartialSchema for Owner {
-    fn schema() -> RefOr<Schema> {
-        let description = "{AnOwner}: the summary of each history.";
-        with_history(description, &SummaryView::name()).required("{items}").into()
-    }
-}
-
-/// The documentation of an owner with the length of each history that it has.
+/// An owner with the length of each history that it has: [`OwnerTotals::schema`].
+#[derive(ToSchema)]
 pub(crate) struct OwnerTotals;
 
-impl ToSchema for OwnerTotals {
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        schemas.push((TotalsView::name().into(), TotalsView::schema()));
+impl OwnerTotals {
+    /// Its schema, which depends on the histories that there are.
+    pub(crate) fn schema(names: &Names<'_>) -> Object {
+        let Names { owner, an_owner, .. } = names;
+        let about = format!("{} and the length of each history that the {owner} has.", capitalised(an_owner));
+        let mut schema = owned(names, about);
+        let totals =
+            names.histories().map(|history| (history.name.to_string(), names.schema::<TotalsView>()));
+        schema.properties.extend(totals);
+        schema
     }
 }
 
-impl PartialSchema for OwnerTotals {
-    fn schema() -> RefOr<Schema> {
-        let description = "{AnOwner} and the length of each history that the {owner} has.";
-        with_history(description, &TotalsView::name()).into()
-    }
-}
-
-/// An owner and the member for one history. The document unites those of all histories.
-fn with_history(description: &str, schema: &str) -> ObjectBuilder {
-    ObjectBuilder::new()
-        .description(Some(description))
-        .property("{ownerField}", owner_id())
-        .required("{ownerField}")
-        .property("{items}", Ref::from_schema_name(schema))
+/// An object with an owner's id.
+fn owned(names: &Names<'_>, about: String) -> Object {
+    let object = ObjectBuilder::new().description(Some(about)).required(&names.owner_field);
+    object.property(&names.owner_field, names.owner_id()).build()
 }
 
 /// The length of a history.
@@ -158,27 +168,32 @@ pub(crate) struct OwnersView {
     pub links: Links,
 }
 
-/// List {manyOwners}
-///
-/// Lists {manyOwners} with a history, in ascending order of their ids, each with its totals. The cost depends
-/// on the number of {manyOwners} listed, not on the number of {manyOwners} or the length of their histories.
-#[utoipa::path(
-    get,
-    path = "/v1/{owners}",
-    operation_id = "list{Owners}",
-    params(Address<OwnersParams>),
-    responses(
-        (
-            status = 200, description = "The {manyOwners}.", body = OwnersView,
-            headers(("Link" = String, description = "The links of the body (RFC 8288), if they have at most 2 KiB.")),
-            example = json!({
-                "items": [{ "{ownerField}": "{ownerExample}", "{items}": { "totalItems": 25, "totalPages": 3 } }],
-                "links": { "self": "/v1/{owners}?limit=1", "next": "/v1/{owners}?after={ownerExample}&limit=1" }
-            })
+pub(crate) fn document(names: &Names<'_>) -> Operation {
+    let Names { owners, owner_field, owners_type, many_owners, owner_example, examples, .. } = names;
+    let mut first = Map::from_iter([(owner_field.clone(), examples.owner.clone())]);
+    let totals = json!({ "totalItems": 25, "totalPages": 3 });
+    first.extend(names.histories().map(|history| (history.name.to_string(), totals.clone())));
+    let example = json!({
+        "items": [first],
+        "links": { "self": format!("/v1/{owners}?limit=1"), "next": format!("/v1/{owners}?after={owner_example}&limit=1") }
+    });
+    RouteDocument::of(
+        names,
+        format!("list{owners_type}"),
+        format!("List {many_owners}"),
+        format!(
+            "Lists {many_owners} with a history, in ascending order of their ids, each with its totals. The \
+        cost depends on the number of {many_owners} listed, not on the number of {many_owners} or the \
+        length of their histories."
         ),
-        ReadProblems,
-    ),
-)]
+    )
+    .parameters(OwnersParams::documented(names))
+    .reads(format!("The {many_owners}."))
+    .header(headers::link(LINKS))
+    .shows::<OwnersView>(JSON, example)
+    .problems(problems(names, &[COMMON]))
+}
+
 pub(crate) async fn list(
     uri: Uri,
     Histories(engines): Histories,
@@ -214,30 +229,31 @@ pub(crate) async fn list(
     Ok(reading.untagged((links.header(), Json(OwnersView { items, links }))))
 }
 
-/// Summarise histories
-///
-/// Returns the totals of each history of {anOwner}, where it begins, and its first and last item. An unknown
-/// {owner} has totals of 0. The totals count all items since the history began, also those that are retired.
-#[utoipa::path(
-    get,
-    path = "/v1/{owners}/{ownerId}",
-    operation_id = "get{Owner}",
-    params(Address<OwnerId>),
-    responses(
-        (
-            status = 200, description = "The summary of the histories.", body = Owner,
-            headers(("ETag" = String, description = "Changes when a history grows.")),
-            example = json!({
-                "{ownerField}": "{ownerExample}",
-                "{items}": {
-                    "totalItems": 1, "totalPages": 1, "firstPage": 1, "firstSeq": 1, "first": "{storedItem}",
-                    "last": "{storedItem}"
-                }
-            })
-        ),
-        SummaryProblems,
-    ),
-)]
+pub(crate) fn document_of_one(names: &Names<'_>) -> Operation {
+    let Names { owner_field, owner_type, owner, an_owner, examples, .. } = names;
+    let mut example = Map::from_iter([(owner_field.clone(), examples.owner.clone())]);
+    example.extend(names.histories().filter_map(|history| {
+        let item = stored_example(history)?;
+        let summary = json!({
+            "totalItems": 1, "totalPages": 1, "firstPage": 1, "firstSeq": 1, "first": item, "last": item
+        });
+        Some((history.name.to_string(), summary))
+    }));
+    RouteDocument::of(
+        names,
+        format!("get{owner_type}"),
+        "Summarise histories",
+        format!("Returns the totals of each history of {an_owner}, where it begins, and its first and last item. An \
+        unknown {owner} has totals of 0. The totals count all items since the history began, also those \
+        that are retired."),
+    )
+    .parameters(OwnerId::documented(names))
+    .reads_tagged("The summary of the histories.")
+    .header(headers::etag("Changes when a history grows."))
+    .shows::<Owner>(JSON, Value::from(example))
+    .problems(problems(names, &[COMMON, &[Erased]]))
+}
+
 pub(crate) async fn summary(
     State(api): State<Arc<Api>>,
     Histories(engines): Histories,

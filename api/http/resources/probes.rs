@@ -9,9 +9,15 @@ use axum::extract::State;
 use axum::http::{HeaderName, header};
 use pagebucket_model::metric::UPLOAD_BYTES;
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
+use utoipa::openapi::path::Operation;
 
-use crate::problem::{ProbeProblems, Problem, ProblemKind, ReadyProblems};
+use crate::admission::accept::JSON;
+use crate::problem::ProblemKind::{self, DatabaseUnavailable, Internal, ShuttingDown};
+use crate::problem::{Problem, problems};
+use crate::schemas::document::RouteDocument;
+use crate::schemas::names::Names;
 use crate::state::Api;
 
 /// The media type of Prometheus' text format, version 0.0.4.
@@ -30,34 +36,29 @@ pub(crate) struct Health {
 
 const OK: Json<Health> = Json(Health { status: "ok" });
 
-/// Check that the process is alive
-///
-/// Does not access the database.
-#[utoipa::path(
-    get,
-    path = "/livez",
-    operation_id = "livez",
-    responses(
-        (status = 200, description = "The process is alive.", body = Health, example = json!({ "status": "ok" })),
-        ProbeProblems,
-    ),
-)]
+pub(crate) fn document_of_livez(names: &Names<'_>) -> Operation {
+    RouteDocument::of(names, "livez", "Check that the process is alive", "Does not access the database.")
+        .answers(200, "The process is alive.")
+        .shows::<Health>(JSON, json!({ "status": "ok" }))
+        .problems(problems(names, &[&[Internal]]))
+}
+
 pub(crate) async fn livez() -> Json<Health> {
     OK
 }
 
-/// Check that the service is ready
-///
-/// The service is ready if it is not stopping, all of its tasks run, and its database answers.
-#[utoipa::path(
-    get,
-    path = "/readyz",
-    operation_id = "readyz",
-    responses(
-        (status = 200, description = "The service is ready.", body = Health, example = json!({ "status": "ok" })),
-        ReadyProblems,
-    ),
-)]
+pub(crate) fn document_of_readyz(names: &Names<'_>) -> Operation {
+    RouteDocument::of(
+        names,
+        "readyz",
+        "Check that the service is ready",
+        "The service is ready if it is not stopping, all of its tasks run, and its database answers.",
+    )
+    .answers(200, "The service is ready.")
+    .shows::<Health>(JSON, json!({ "status": "ok" }))
+    .problems(problems(names, &[&[Internal, DatabaseUnavailable, ShuttingDown]]))
+}
+
 pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
     if api.leaving.load(Ordering::Relaxed) {
         return Err(Problem::stopping());
@@ -72,21 +73,19 @@ pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, 
     Ok(OK)
 }
 
-/// Read the metrics
-///
-/// Returns the metrics of this process in Prometheus' text format.
-#[utoipa::path(
-    get,
-    path = "/metrics",
-    operation_id = "getMetrics",
-    responses(
-        (
-            status = 200, description = "The metrics.", body = String, content_type = "text/plain",
-            example = json!("pagebucket_http_requests_total{method=\"GET\",route=\"/livez\",status=\"200\"} 1\n")
-        ),
-        ProbeProblems,
-    ),
-)]
+pub(crate) fn document_of_metrics(names: &Names<'_>) -> Operation {
+    let line = "pagebucket_http_requests_total{method=\"GET\",route=\"/livez\",status=\"200\"} 1\n";
+    RouteDocument::of(
+        names,
+        "getMetrics",
+        "Read the metrics",
+        "Returns the metrics of this process in Prometheus' text format.",
+    )
+    .answers(200, "The metrics.")
+    .text("text/plain", json!(line))
+    .problems(problems(names, &[&[Internal]]))
+}
+
 pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> ([(HeaderName, &'static str); 1], String) {
     api.pages.measure().await;
     if let Some(rates) = &api.clients.rates {

@@ -115,7 +115,7 @@ fn stored(definition: &Definition) -> Value {
 }
 
 /// The example of an item as it is answered, as the first item of its history.
-fn stored_example(definition: &Definition) -> Option<Value> {
+pub(crate) fn stored_example(definition: &Definition) -> Option<Value> {
     let example = definition.item.example()?.to_string();
     let draft = definition.item.parse_drafts(example.as_bytes(), 1).ok()?.pop()?;
     let arrival = Instant::parse_rfc3339("2004-01-09T00:00:00.000Z").ok()?;

@@ -13,14 +13,7 @@ export interface paths {
         };
         /**
          * List trades: a page, a window, or a span of time
-         * @description Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the trades
-         *     nearest a cursor, or those at an offset in `order`, whatever pages they are on. Both have exact totals,
-         *     and links to their neighbours. The `next` and `prev` links of a window name the moment of its totals
-         *     (`asOf`). A client that follows them sees the history as it was when the walk began; such windows never
-         *     change. A request that starts before the first remaining trade gets 410, which names the first page; 0
-         *     and no cursor begin at that trade. With `from` or `to`, the answer has only trades of that span of
-         *     time, and no totals; with a filter, only those with its values. With `wait`, a window waits for its first
-         *     trade. An unknown customer has an empty first page.
+         * @description Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the trades nearest a cursor, or those at an offset in `order`, whatever pages they are on. Both have exact totals, and links to their neighbours. The `next` and `prev` links of a window name the moment of its totals (`asOf`). A client that follows them sees the history as it was when the walk began; such windows never change. A request that starts before the first remaining trade gets 410, which names the first page; 0 and no cursor begin at that trade. With `from` or `to`, the answer has only trades of that span of time, and no totals; with a filter, only those with its values. With `wait`, a window waits for its first trade. An unknown customer has an empty first page.
          *
          *     Needs the scope `read`, for this customer.
          */
@@ -28,19 +21,13 @@ export interface paths {
         put?: never;
         /**
          * Append a trade
-         * @description Stores the trade at the end of the customer's history. The answer is 201 when it is durable on a majority
-         *     of the database's nodes.
+         * @description Stores the trade at the end of the customer's history. The answer is 201 when it is durable on a majority of the database's nodes.
          *
-         *     An array of 1 to 1,000 trades is taken here, too, as `appendTradeBatch` takes it. This document does
-         *     not show it: few generators make a client of a body that is either one trade or an array.
+         *     An array of 1 to 1,000 trades is taken here, too, as `appendTradeBatch` takes it. This document does not show it: few generators make a client of a body that is either one trade or an array.
          *
-         *     With an `Idempotency-Key` the request may be repeated, whatever its outcome: the trades are stored
-         *     once, and every answer says where they are stored. A key belongs to one customer. The server remembers it
-         *     for a day after its last use, or as its operator has configured.
+         *     With an `Idempotency-Key` the request may be repeated, whatever its outcome: the trades are stored once, and every answer says where they are stored. A key belongs to one customer. The server remembers it for a day after its last use, or as its operator has configured.
          *
-         *     With `expectedSeq` the trade is stored only if the history has as many trades as its client has
-         *     seen. With a key, what an earlier attempt has stored is looked for first: then the answer is that of the
-         *     first attempt, whatever the total is now.
+         *     With `expectedSeq` the trade is stored only if the history has as many trades as its client has seen. With a key, what an earlier attempt has stored is looked for first: then the answer is that of the first attempt, whatever the total is now.
          *
          *     Needs the scope `append`, for this customer.
          */
@@ -62,11 +49,9 @@ export interface paths {
         put?: never;
         /**
          * Append an array of trades
-         * @description Stores 1 to 1,000 trades at the end of the customer's history, in order. The answer is 201 when they
-         *     are durable on a majority of the database's nodes. If one trade is invalid, nothing is stored.
+         * @description Stores 1 to 1,000 trades at the end of the customer's history, in order. The answer is 201 when they are durable on a majority of the database's nodes. If one trade is invalid, nothing is stored.
          *
-         *     An `Idempotency-Key` means the same as for `appendTrades`: an array of one trade and the trade itself
-         *     are the same request. `expectedSeq` is about the first trade of the array.
+         *     An `Idempotency-Key` means the same as for `appendTrades`: an array of one trade and the trade itself are the same request. `expectedSeq` is about the first trade of the array.
          *
          *     Needs the scope `append`, for this customer.
          */
@@ -88,12 +73,9 @@ export interface paths {
         put?: never;
         /**
          * Upload trades
-         * @description Stores any number of trades, one trade a line, at the end of the customer's history. Lines are stored
-         *     in order as they arrive, and a refused line does not affect the others. The body may have any length and
-         *     has no deadline. The answer is one summary, when the body has ended.
+         * @description Stores any number of trades, one trade a line, at the end of the customer's history. Lines are stored in order as they arrive, and a refused line does not affect the others. The body may have any length and has no deadline. The answer is one summary, when the body has ended.
          *
-         *     With an `Idempotency-Key` the upload may be repeated, whatever its outcome. Sent again, from the first
-         *     line on, it continues where it ended: each line is identified by its number.
+         *     With an `Idempotency-Key` the upload may be repeated, whatever its outcome. Sent again, from the first line on, it continues where it ended: each line is identified by its number.
          *
          *     Needs the scope `append`, for this customer.
          */
@@ -115,8 +97,7 @@ export interface paths {
         put?: never;
         /**
          * Upload trades, with an outcome for each line
-         * @description Stores lines as `uploadTrades` does. The answer begins at once, and has one outcome for each line, in
-         *     order, as it is stored; the client must read it while it sends. Needs HTTP/1.1 or later.
+         * @description Stores lines as `uploadTrades` does. The answer begins at once, and has one outcome for each line, in order, as it is stored; the client must read it while it sends. Needs HTTP/1.1 or later.
          *
          *     Needs the scope `append`, for this customer.
          */
@@ -138,9 +119,7 @@ export interface paths {
         put?: never;
         /**
          * Upload trades of many customers
-         * @description Stores lines as `uploadTrades` does, each with its `customerId`, at the end of the history of its
-         *     customer. The trades of each customer are stored in order as they arrive, and each customer has keys of
-         *     its own. The summary counts up to 10,000 customers; `moreOwners` says that there are more.
+         * @description Stores lines as `uploadTrades` does, each with its `customerId`, at the end of the history of its customer. The trades of each customer are stored in order as they arrive, and each customer has keys of its own. The summary counts up to 10,000 customers; `moreOwners` says that there are more.
          *
          *     Needs the scope `append`, for all customers.
          */
@@ -182,11 +161,7 @@ export interface paths {
         };
         /**
          * Export trades as NDJSON
-         * @description Returns the trades of a history in order of `seq`, one JSON object a line, as `pagebucket import`
-         *     reads them: all of them, those after a sequence number, or those of a span of time; with `fields` only a
-         *     part of each. Trades that are appended after the export began are not in it. An unknown customer has
-         *     no rows. If the export fails, the connection is closed before the end of the body: continue with `after`,
-         *     the `seq` of the last complete row. Needs HTTP/1.1 or later.
+         * @description Returns the trades of a history in order of `seq`, one JSON object a line, as `pagebucket import` reads them: all of them, those after a sequence number, or those of a span of time; with `fields` only a part of each. Trades that are appended after the export began are not in it. An unknown customer has no rows. If the export fails, the connection is closed before the end of the body: continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later.
          *
          *     Needs the scope `read`, for this customer.
          */
@@ -208,9 +183,7 @@ export interface paths {
         };
         /**
          * Export trades as CSV
-         * @description Returns the trades of a history as a table with a header (RFC 4180), as `pagebucket import` reads it.
-         *     Cells are the stored values, also those that begin with `=`, `+`, `-` or `@`, which a spreadsheet may take
-         *     for formulas: import the columns as text there. In all else it is like `exportTradesAsNdjson`.
+         * @description Returns the trades of a history as a table with a header (RFC 4180), as `pagebucket import` reads it. Cells are the stored values, also those that begin with `=`, `+`, `-` or `@`, which a spreadsheet may take for formulas: import the columns as text there. In all else it is like `exportTradesAsNdjson`.
          *
          *     Needs the scope `read`, for this customer.
          */
@@ -232,16 +205,9 @@ export interface paths {
         };
         /**
          * Read trades live
-         * @description Answers with Server-Sent Events: first the trades that are stored after `after`, then those that are
-         *     appended, in order of `seq` and without a gap, whichever instance stores them. Without `after` the stream
-         *     begins at the end of the history, with an event `position` that says where that is. An event with
-         *     trades has no name: its `data` has them in `items`, as listings show them, and its `id` is the `seq`
-         *     of the last one. A comment is sent every 15 seconds.
+         * @description Answers with Server-Sent Events: first the trades that are stored after `after`, then those that are appended, in order of `seq` and without a gap, whichever instance stores them. Without `after` the stream begins at the end of the history, with an event `position` that says where that is. An event with trades has no name: its `data` has them in `items`, as listings show them, and its `id` is the `seq` of the last one. A comment is sent every 15 seconds.
          *
-         *     To resume a stream, send the `id` of the last event as `Last-Event-ID`, as browsers do, or as
-         *     `lastEventId` in the query. A stream ends with an event `end`, whose `reason` is `max-age`, `expired`,
-         *     `stopping`, `epoch` or `failed`: resume it. If the next trades are deleted, it ends with an event
-         *     `gone`, whose data is a problem.
+         *     To resume a stream, send the `id` of the last event as `Last-Event-ID`, as browsers do, or as `lastEventId` in the query. A stream ends with an event `end`, whose `reason` is `max-age`, `expired`, `stopping`, `epoch` or `failed`: resume it. If the next trades are deleted, it ends with an event `gone`, whose data is a problem.
          *
          *     Needs the scope `read`, for this customer.
          */
@@ -263,14 +229,9 @@ export interface paths {
         };
         /**
          * Read live which customers have new trades
-         * @description Answers with Server-Sent Events. The `data` of an event lists customers that have new trades, as
-         *     the list of customers shows them, with their totals: each customer about once a second at most, and to a
-         *     slow client only the latest. The first event, `position`, only has an `id`; so has one every 15 seconds in
-         *     which nothing is appended.
+         * @description Answers with Server-Sent Events. The `data` of an event lists customers that have new trades, as the list of customers shows them, with their totals: each customer about once a second at most, and to a slow client only the latest. The first event, `position`, only has an `id`; so has one every 15 seconds in which nothing is appended.
          *
-         *     To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: what has
-         *     changed since then comes first. It ages with the log of the database. One that is too old is 410
-         *     `position-too-old`: begin a stream without it, and then list the customers.
+         *     To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: what has changed since then comes first. It ages with the log of the database. One that is too old is 410 `position-too-old`: begin a stream without it, and then list the customers.
          *
          *     Needs the scope `list`, for all customers.
          */
@@ -292,13 +253,7 @@ export interface paths {
         };
         /**
          * Summarise trades by spans of time
-         * @description Returns what the trades of each span of time add up to: their number, and of the properties that the
-         *     definition names, exact sums, and the first, greatest, least and last values by date. `group` makes a
-         *     point for each of its values. Points are in order of time, with `order=desc` the newest first, and `next`
-         *     goes on with the first span that is not in the answer; an answer may have no points and a link to the
-         *     next. A request reads at most 1,000 pages, or instead of 64 of them a tile, which says what they add up
-         *     to. If a single span needs more, or has more groups than `limit`, it is refused with 422. The filters of
-         *     listings choose trades here, too.
+         * @description Returns what the trades of each span of time add up to: their number, and of the properties that the definition names, exact sums, and the first, greatest, least and last values by date. `group` makes a point for each of its values. Points are in order of time, with `order=desc` the newest first, and `next` goes on with the first span that is not in the answer; an answer may have no points and a link to the next. A request reads at most 1,000 pages, or instead of 64 of them a tile, which says what they add up to. If a single span needs more, or has more groups than `limit`, it is refused with 422. The filters of listings choose trades here, too.
          *
          *     Needs the scope `read`, for this customer.
          */
@@ -320,8 +275,7 @@ export interface paths {
         };
         /**
          * Read a page as it is stored
-         * @description Returns the bucket itself, without totals or links. A page that is `full` never changes and may be kept
-         *     forever, as `Cache-Control` says.
+         * @description Returns the bucket itself, without totals or links. A page that is `full` never changes and may be kept forever, as `Cache-Control` says.
          *
          *     Needs the scope `read`, for this customer.
          */
@@ -365,8 +319,7 @@ export interface paths {
         };
         /**
          * List customers
-         * @description Lists customers with a history, in ascending order of their ids, each with its totals. The cost depends
-         *     on the number of customers listed, not on the number of customers or the length of their histories.
+         * @description Lists customers with a history, in ascending order of their ids, each with its totals. The cost depends on the number of customers listed, not on the number of customers or the length of their histories.
          *
          *     Needs the scope `list`, for all customers.
          */
@@ -388,8 +341,7 @@ export interface paths {
         };
         /**
          * Summarise histories
-         * @description Returns the totals of each history of a customer, where it begins, and its first and last item. An unknown
-         *     customer has totals of 0. The totals count all items since the history began, also those that are retired.
+         * @description Returns the totals of each history of a customer, where it begins, and its first and last item. An unknown customer has totals of 0. The totals count all items since the history began, also those that are retired.
          *
          *     Needs the scope `read`, for this customer.
          */
@@ -398,12 +350,7 @@ export interface paths {
         post?: never;
         /**
          * Erase a customer
-         * @description Deletes all histories of a customer, for good. From the first answer on, reads and appends of the customer
-         *     are 410 `erased`, on other servers within seconds, and lists leave the customer out. The request may be
-         *     repeated. 202 means that pages are still being deleted: the server continues by itself, or faster if the
-         *     request is repeated. 200 means that only a tombstone is left, which keeps the customer's id from being used
-         *     again. A customer that never existed gets the same answers, and a tombstone. Copies that clients have kept
-         *     stay with them.
+         * @description Deletes all histories of a customer, for good. From the first answer on, reads and appends of the customer are 410 `erased`, on other servers within seconds, and lists leave the customer out. The request may be repeated. 202 means that pages are still being deleted: the server continues by itself, or faster if the request is repeated. 200 means that only a tombstone is left, which keeps the customer's id from being used again. A customer that never existed gets the same answers, and a tombstone. Copies that clients have kept stay with them.
          *
          *     Without authentication it is 403, unless the server was started with `--allow-erase`.
          *
@@ -424,10 +371,7 @@ export interface paths {
         };
         /**
          * Read several histories live
-         * @description Answers with Server-Sent Events of up to 32 histories, as the stream of one history does for one. The data
-         *     of each event says in `watch` which history it is of. The `id` has the positions of all of them: send it
-         *     as `Last-Event-ID`, or as `lastEventId` in the query, with the same list of `watch`, to resume the stream.
-         *     A history whose next items are deleted has an event `gone`, and the others go on.
+         * @description Answers with Server-Sent Events of up to 32 histories, as the stream of one history does for one. The data of each event says in `watch` which history it is of. The `id` has the positions of all of them: send it as `Last-Event-ID`, or as `lastEventId` in the query, with the same list of `watch`, to resume the stream. A history whose next items are deleted has an event `gone`, and the others go on.
          *
          *     Needs the scope `read`, for each owner that `watch` names.
          */
@@ -449,10 +393,7 @@ export interface paths {
         };
         /**
          * Show the views of a page over time
-         * @description Returns one point for each second, minute, hour or day of UTC, from `from` until before `to`, including
-         *     points without views. Both ends are rounded outward to whole units, and the answer states them. At most
-         *     10,000 points. Only a few series of more than 10,000 minutes and lists of the most viewed pages may run at
-         *     the same time; further ones get 503.
+         * @description Returns one point for each second, minute, hour or day of UTC, from `from` until before `to`, including points without views. Both ends are rounded outward to whole units, and the answer states them. At most 10,000 points. Only a few series of more than 10,000 minutes and lists of the most viewed pages may run at the same time; further ones get 503.
          *
          *     Needs the scope `views`.
          */
@@ -460,14 +401,11 @@ export interface paths {
         put?: never;
         /**
          * Count page views
-         * @description Counts one or more views of one page. The answer is 204 when they are counted durably, on a majority of
-         *     the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
+         * @description Counts one or more views of one page. The answer is 204 when they are counted durably, on a majority of the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
          *
          *     An array is taken here, too, as `countPageViewBatch` takes it.
          *
-         *     An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is
-         *     lost, or does not say that nothing was counted, do not send the request again: its views are then counted
-         *     at most once.
+         *     An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is lost, or does not say that nothing was counted, do not send the request again: its views are then counted at most once.
          *
          *     Needs the scope `views`.
          */
@@ -531,8 +469,7 @@ export interface paths {
         };
         /**
          * Read the bucket of a minute
-         * @description Returns the bucket as it is stored: the views of one page in one minute of UTC, by second. Seconds without
-         *     views are absent, or 0 if the minute was preallocated.
+         * @description Returns the bucket as it is stored: the views of one page in one minute of UTC, by second. Seconds without views are absent, or 0 if the minute was preallocated.
          *
          *     Needs the scope `views`.
          */
@@ -554,10 +491,7 @@ export interface paths {
         };
         /**
          * List the pages with the most views
-         * @description Lists pages by their views from `from` until before `to`, both rounded outward to whole minutes of UTC.
-         *     Pages with equal views are in byte order of their paths. The cost grows with the number of pages and
-         *     minutes with views in the span. Only a few of these lists and series of more than 10,000 minutes may run
-         *     at the same time; further ones get 503.
+         * @description Lists pages by their views from `from` until before `to`, both rounded outward to whole minutes of UTC. Pages with equal views are in byte order of their paths. The cost grows with the number of pages and minutes with views in the span. Only a few of these lists and series of more than 10,000 minutes may run at the same time; further ones get 503.
          *
          *     Needs the scope `views`.
          */
@@ -581,9 +515,7 @@ export interface paths {
         put?: never;
         /**
          * Preallocate an hour of a page
-         * @description Creates the sixty minute buckets of an hour of UTC, without views, so that counting finds them. Existing
-         *     buckets stay as they are: a repeat, or a count at the same time, loses no views. The answer is 201 if any
-         *     bucket was created, and 200 if all existed.
+         * @description Creates the sixty minute buckets of an hour of UTC, without views, so that counting finds them. Existing buckets stay as they are: a repeat, or a count at the same time, loses no views. The answer is 201 if any bucket was created, and 200 if all existed.
          *
          *     Needs the scope `admin`.
          */
@@ -2101,10 +2033,10 @@ export interface components {
         /** @description `forbidden`: The token or key lacks the scope that the request needs, or does not allow access to these histories. The answer is the same whether they exist or not. Nothing was done. */
         Forbidden: {
             headers: {
-                /** @description What is wrong with the token (RFC 6750). */
-                "WWW-Authenticate"?: string;
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                /** @description What is wrong with the token (RFC 6750). */
+                "WWW-Authenticate"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -2283,10 +2215,10 @@ export interface components {
         /** @description `too-many-requests`: The client exceeded its rate limit. `RateLimit-Policy` says what is allowed, and `RateLimit` what is left. Nothing was stored; retry after `Retry-After` seconds. */
         TooManyRequests: {
             headers: {
-                /** @description Seconds to wait before a retry. */
-                "Retry-After"?: number;
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                /** @description Seconds to wait before a retry. */
+                "Retry-After"?: number;
                 [name: string]: unknown;
             };
             content: {
@@ -2296,10 +2228,10 @@ export interface components {
         /** @description `unauthorized`: The request has no valid token or key. `WWW-Authenticate` says what is wrong (RFC 6750). Nothing was done. */
         Unauthorized: {
             headers: {
-                /** @description What is wrong with the token (RFC 6750). */
-                "WWW-Authenticate"?: string;
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                /** @description What is wrong with the token (RFC 6750). */
+                "WWW-Authenticate"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -2397,12 +2329,12 @@ export interface operations {
                     ETag?: string;
                     /** @description The links of the body except `newer` (RFC 8288), if they have at most 2 KiB. */
                     Link?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
                     "Server-Timing"?: string;
                     /** @description `totalItems`. Absent for a span of time and for filters. */
                     "X-Total-Count"?: number;
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2439,10 +2371,10 @@ export interface operations {
                 headers: {
                     /** @description Offsets of the first and the last trade shown, and the number of all: `items 0-9/34`. */
                     "Content-Range"?: string;
-                    /** @description `totalItems`. */
-                    "X-Total-Count"?: number;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description `totalItems`. */
+                    "X-Total-Count"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3177,10 +3109,10 @@ export interface operations {
                     ETag?: string;
                     /** @description The links of the body (RFC 8288), if they have at most 2 KiB. */
                     Link?: string;
-                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
-                    "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
+                    "Server-Timing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3299,10 +3231,10 @@ export interface operations {
                     "Cache-Control"?: string;
                     /** @description Never changes if the page is full. */
                     ETag?: string;
-                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
-                    "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
+                    "Server-Timing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3376,10 +3308,10 @@ export interface operations {
                     "Cache-Control"?: string;
                     /** @description Never changes if the trade is on a full page. */
                     ETag?: string;
-                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
-                    "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
+                    "Server-Timing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3447,10 +3379,10 @@ export interface operations {
                 headers: {
                     /** @description The links of the body (RFC 8288), if they have at most 2 KiB. */
                     Link?: string;
-                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
-                    "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
+                    "Server-Timing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3504,10 +3436,10 @@ export interface operations {
                 headers: {
                     /** @description Changes when a history grows. */
                     ETag?: string;
-                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
-                    "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
+                    "Server-Timing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3628,10 +3560,10 @@ export interface operations {
              */
             403: {
                 headers: {
-                    /** @description What is wrong with the token (RFC 6750). */
-                    "WWW-Authenticate"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description What is wrong with the token (RFC 6750). */
+                    "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3718,10 +3650,10 @@ export interface operations {
             /** @description The series, its total and its busiest point. */
             200: {
                 headers: {
-                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
-                    "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
+                    "Server-Timing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3902,10 +3834,10 @@ export interface operations {
             /** @description The bucket. */
             200: {
                 headers: {
-                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
-                    "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
+                    "Server-Timing"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3963,10 +3895,10 @@ export interface operations {
             /** @description The pages, with the most views first. */
             200: {
                 headers: {
-                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
-                    "Server-Timing"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description `db`: milliseconds spent waiting for the database. `cache`: whether all full pages were in memory; absent if none was looked up. */
+                    "Server-Timing"?: string;
                     [name: string]: unknown;
                 };
                 content: {

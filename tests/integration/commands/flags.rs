@@ -243,7 +243,9 @@ async fn openapi_prints_the_documents_in_the_repository() {
         let expected = std::fs::read_to_string(file).expect(name);
         let ended = run(&mut pagebucket(arguments)).await;
         assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
-        assert!(ended.out == expected, "openapi/{name} is out of date: run make openapi");
+        let difference = ended.out.lines().zip(expected.lines()).position(|(now, then)| now != then);
+        let line = difference.map_or_else(|| "its end".to_owned(), |index| format!("line {}", index + 1));
+        assert!(ended.out == expected, "openapi/{name} is out of date from {line} on: run make openapi");
     }
 }
 

@@ -14,17 +14,25 @@ use pagebucket_model::domain::{
 };
 use pagebucket_model::item::{Draft, Schema, canonical};
 use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa::openapi::path::Parameter;
+use utoipa::openapi::path::{Operation, Parameter};
 
 use crate::admission::accept::JSON;
 use crate::admission::context::Granted;
 use crate::answer::notes::ItemCount;
-use crate::pages::item_schemas::{ItemBatch, ItemInput, MOST_ITEMS};
-use crate::problem::{AppendProblems, Problem, ProblemKind};
+use crate::pages::item_schemas::{ItemInput, MOST_ITEMS};
+use crate::problem::ProblemKind::{
+    self, BodyTooLarge, Erased, HistoryExhausted, IdempotencyKeyReused, InvalidItem, PartlyStored, Retired,
+    UnexpectedSeq,
+};
+use crate::problem::{BODY, COMMON, Problem, problems};
 use crate::request::body::{expect, read, upload_below, upload_beside};
 use crate::request::params::{Address, IDEMPOTENCY_REPLAYED, KeyHeader, ParameterReader, Params, in_query};
-use crate::schemas::{instant, owner_member, whole};
+use crate::schemas::document::{RouteDocument, titled};
+use crate::schemas::headers;
+use crate::schemas::names::Names;
+use crate::schemas::{instant, many, owner_member, whole};
 use crate::state::Api;
 
 /// Consecutive sequence numbers, both ends included.
@@ -83,10 +91,13 @@ impl Params for ExpectedSeq {
         Some(Self(reader.query(Self::NAME, Position::parse)))
     }
 
-    fn documented() -> Vec<Parameter> {
-        let description = "The `totalItems` that the client has seen. The first {item} is stored only if it gets the next sequence \
-            number; otherwise the answer is 412 `unexpected-seq`, and nothing is stored. The other {manyItems} of an array follow the \
-            first one, and {manyItems} of other writers may come between them.";
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        let Names { item, many_items, .. } = names;
+        let description = format!(
+            "The `totalItems` that the client has seen. The first {item} is stored only if it gets the next sequence \
+            number; otherwise the answer is 412 `unexpected-seq`, and nothing is stored. The other {many_items} of an array follow the \
+            first one, and {many_items} of other writers may come between them."
+        );
         vec![in_query(Self::NAME, description, whole(0, MAX_SAFE_INTEGER))]
     }
 }
@@ -113,82 +124,88 @@ impl FromRequest<Arc<Api>> for AppendRequest {
     }
 }
 
-/// Append {anItem}
-///
-/// Stores the {item} at the end of the {owner}'s history. The answer is 201 when it is durable on a majority
-/// of the database's nodes.
-///
-/// An array of 1 to 1,000 {manyItems} is taken here, too, as `append{Item}Batch` takes it. This document does
-/// not show it: few generators make a client of a body that is either one {item} or an array.
-///
-/// With an `Idempotency-Key` the request may be repeated, whatever its outcome: the {manyItems} are stored
-/// once, and every answer says where they are stored. A key belongs to one {owner}. The server remembers it
-/// for a day after its last use, or as its operator has configured.
-///
-/// With `expectedSeq` the {item} is stored only if the history has as many {manyItems} as its client has
-/// seen. With a key, what an earlier attempt has stored is looked for first: then the answer is that of the
-/// first attempt, whatever the total is now.
-#[utoipa::path(
-    post,
-    path = "/v1/{owners}/{ownerId}/{items}",
-    operation_id = "append{Items}",
-    params(Address<OwnerId>, KeyHeader, Address<ExpectedSeq>),
-    request_body(
-        content = ItemInput, content_type = "application/json", description = "The {item}.",
-        examples(("one" = (summary = "One {item}{unlessDated}", value = json!("{newItem}"))))
-    ),
-    responses(
-        (
-            status = 201, description = "The {item} is stored durably.", body = AppendedView,
-            headers(
-                ("Location" = String, description = "Address of the {item}."),
-                ("Idempotency-Replayed" = Option<bool>, description = "`true` if an earlier request with the same key stored the {item}.")
-            ),
-            example = json!({
-                "{ownerField}": "{ownerExample}", "ranges": [{ "firstSeq": 1, "lastSeq": 1 }], "totalItems": 1, "totalPages": 1,
-                "date": "2026-11-20T12:00:00.000Z"
-            })
-        ),
-        AppendProblems,
-    ),
-)]
+/// The problems of an append.
+const PROBLEMS: &[&[ProblemKind]] = &[
+    COMMON,
+    &[PartlyStored],
+    BODY,
+    &[HistoryExhausted, Retired, Erased, UnexpectedSeq, BodyTooLarge, InvalidItem, IdempotencyKeyReused],
+];
+
+pub(crate) fn document(names: &Names<'_>) -> Operation {
+    let Names { definition, item_type, items_type, owner, item, an_item, many_items, examples, .. } = names;
+    let title = format!("One {item}{}", if definition.date.required { "" } else { ", now" });
+    RouteDocument::of(
+        names,
+        format!("append{items_type}"),
+        format!("Append {an_item}"),
+        format!("Stores the {item} at the end of the {owner}'s history. The answer is 201 when it is durable on a \
+        majority of the database's nodes.\n\n\
+        An array of 1 to 1,000 {many_items} is taken here, too, as `append{item_type}Batch` takes it. This \
+        document does not show it: few generators make a client of a body that is either one {item} or an \
+        array.\n\n\
+        With an `Idempotency-Key` the request may be repeated, whatever its outcome: the {many_items} \
+        are stored once, and every answer says where they are stored. A key belongs to one {owner}. The \
+        server remembers it for a day after its last use, or as its operator has configured.\n\n\
+        With `expectedSeq` the {item} is stored only if the history has as many {many_items} as its \
+        client has seen. With a key, what an earlier attempt has stored is looked for first: then the \
+        answer is that of the first attempt, whatever the total is now."),
+    )
+    .parameters([OwnerId::documented(names), KeyHeader::documented(), ExpectedSeq::documented(names)].concat())
+    .takes(JSON, format!("The {item}."), titled(names.schema::<ItemInput>(), ("one", &title), examples.new_item.clone()))
+    .answers(201, format!("The {item} is stored durably."))
+    .header(headers::location(format!("Address of the {item}.")))
+    .header(headers::idempotency_replayed(format!("`true` if an earlier request with the same key stored the {item}.")))
+    .shows::<AppendedView>(JSON, stored(names, 1))
+    .problems(problems(names, PROBLEMS))
+}
+
 pub(crate) async fn append(asked: AppendRequest) -> Result<Response, Problem> {
     append_body(asked, Schema::parse_drafts, upload_below).await
 }
 
-/// Append an array of {manyItems}
-///
-/// Stores 1 to 1,000 {manyItems} at the end of the {owner}'s history, in order. The answer is 201 when they
-/// are durable on a majority of the database's nodes. If one {item} is invalid, nothing is stored.
-///
-/// An `Idempotency-Key` means the same as for `append{Items}`: an array of one {item} and the {item} itself
-/// are the same request. `expectedSeq` is about the first {item} of the array.
-#[utoipa::path(
-    post,
-    path = "/v1/{owners}/{ownerId}/{items}/batch",
-    operation_id = "append{Item}Batch",
-    params(Address<OwnerId>, KeyHeader, Address<ExpectedSeq>),
-    request_body(
-        content = inline(ItemBatch), content_type = "application/json", description = "An array of 1 to 1,000 {manyItems}.",
-        examples(("many" = (summary = "An array of {manyItems}", value = json!("{newItems}"))))
-    ),
-    responses(
-        (
-            status = 201, description = "The {manyItems} are stored durably.", body = AppendedView,
-            headers(
-                ("Location" = String, description = "Address of the first {item}."),
-                ("Idempotency-Replayed" = Option<bool>, description = "`true` if an earlier request with the same key stored all of the {manyItems}.")
-            ),
-            example = json!({
-                "{ownerField}": "{ownerExample}", "ranges": [{ "firstSeq": 1, "lastSeq": 2 }], "totalItems": 2, "totalPages": 1,
-                "date": "2026-11-20T12:00:00.000Z"
-            })
+pub(crate) fn document_of_batch(names: &Names<'_>) -> Operation {
+    let Names { item_type, items_type, owner, item, many_items, examples, .. } = names;
+    let array = many(names.schema_name(&ItemInput::name()).into(), MOST_ITEMS);
+    RouteDocument::of(
+        names,
+        format!("append{item_type}Batch"),
+        format!("Append an array of {many_items}"),
+        format!(
+            "Stores 1 to 1,000 {many_items} at the end of the {owner}'s history, in order. The answer is 201 \
+        when they are durable on a majority of the database's nodes. If one {item} is invalid, nothing is \
+        stored.\n\n\
+        An `Idempotency-Key` means the same as for `append{items_type}`: an array of one {item} and the \
+        {item} itself are the same request. `expectedSeq` is about the first {item} of the array."
         ),
-        AppendProblems,
-    ),
-)]
+    )
+    .parameters(
+        [OwnerId::documented(names), KeyHeader::documented(), ExpectedSeq::documented(names)].concat(),
+    )
+    .takes(
+        JSON,
+        format!("An array of 1 to 1,000 {many_items}."),
+        titled(array, ("many", &format!("An array of {many_items}")), examples.new_items.clone()),
+    )
+    .answers(201, format!("The {many_items} are stored durably."))
+    .header(headers::location(format!("Address of the first {item}.")))
+    .header(headers::idempotency_replayed(format!(
+        "`true` if an earlier request with the same key stored all of the {many_items}."
+    )))
+    .shows::<AppendedView>(JSON, stored(names, 2))
+    .problems(problems(names, PROBLEMS))
+}
+
 pub(crate) async fn append_batch(asked: AppendRequest) -> Result<Response, Problem> {
     append_body(asked, Schema::parse_batch, upload_beside).await
+}
+
+/// The answer of the first append to a history, of this number of items.
+fn stored(names: &Names<'_>, count: usize) -> Value {
+    json!({
+        (&names.owner_field): names.examples.owner, "ranges": [{ "firstSeq": 1, "lastSeq": count }], "totalItems": count,
+        "totalPages": 1, "date": "2026-11-20T12:00:00.000Z"
+    })
 }
 
 /// Appends what a body has. `advice` says where to send lines.

@@ -19,14 +19,14 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use pagebucket_engine::reads::Export;
 use pagebucket_engine::{Deadline, Engine, Error};
+use pagebucket_model::definition::capitalised;
 use pagebucket_model::domain::{DateRange, Invalid, MAX_SAFE_INTEGER, OwnerId, Position};
 use pagebucket_model::metric::{EXPORTED_ITEMS, EXPORTS};
 use pagebucket_streams::export::{Fields, Format, Writer};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
+use utoipa::openapi::path::{Operation, Parameter};
 
-use crate::admission::accept::NDJSON;
+use crate::admission::accept::{CSV, NDJSON};
 use crate::admission::client::Client;
 use crate::admission::context::RequestContext;
 use crate::admission::lifetime::Lifetime;
@@ -35,9 +35,12 @@ use crate::admission::rate::{Class, ClientQuota};
 use crate::answer::memory::{Account, AnswerMemory, OWN};
 use crate::answer::notes::ItemCount;
 use crate::pages::item_schemas::ExportedItem;
-use crate::problem::{ExportProblems, Problem, ProblemKind};
-use crate::request::params::{Address, ParameterReader, Params, dates, in_query};
-use crate::schemas::{date_time, schema, whole};
+use crate::problem::ProblemKind::{self, Erased, HttpVersionNotSupported, Retired};
+use crate::problem::{COMMON, Problem, problems};
+use crate::request::params::{Address, ParameterReader, Params, dates, in_list, in_query};
+use crate::schemas::document::RouteDocument;
+use crate::schemas::names::Names;
+use crate::schemas::{date_time, whole};
 use crate::state::Api;
 
 /// What an export has.
@@ -55,33 +58,35 @@ impl Params for ExportParams {
         Some(Self { after, dates: dates(reader), fields })
     }
 
-    fn documented() -> Vec<Parameter> {
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        let Names { definition, item, many_items, .. } = names;
+        let fields = Fields::names(definition);
         vec![
             in_query(
                 "after",
-                "Only {manyItems} after this sequence number; 0 is the beginning: the first {item} that is there. To continue an export that failed, give the \
-                 `seq` of its last complete row.",
+                format!(
+                    "Only {many_items} after this sequence number; 0 is the beginning: the first {item} that is there. To continue an export that failed, give the \
+                 `seq` of its last complete row."
+                ),
                 whole(0, MAX_SAFE_INTEGER),
             ),
             in_query(
                 "from",
-                "Only {manyItems} dated at this moment or later: RFC 3339 with an offset.",
+                format!("Only {many_items} dated at this moment or later: RFC 3339 with an offset."),
                 date_time(),
             ),
             in_query(
                 "to",
-                "Only {manyItems} dated before this moment, which must not be before `from`.",
+                format!("Only {many_items} dated before this moment, which must not be before `from`."),
                 date_time(),
             ),
-            ParameterBuilder::from(in_query(
+            in_list(
                 "fields",
                 "Only these fields of each row, with commas between their names; the rows keep the order of fields that they have \
                  without it. To be able to continue an export that failed, ask for `seq` too. Default: all that there are.",
-                schema(json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "uniqueItems": true })),
-            ))
-            .style(Some(ParameterStyle::Form))
-            .explode(Some(false))
-            .build(),
+                &fields,
+                &fields,
+            ),
         ]
     }
 }
@@ -113,26 +118,25 @@ impl FromRequestParts<Arc<Api>> for ExportClient {
     }
 }
 
-/// Export {manyItems} as NDJSON
-///
-/// Returns the {manyItems} of a history in order of `seq`, one JSON object a line, as `pagebucket import`
-/// reads them: all of them, those after a sequence number, or those of a span of time; with `fields` only a
-/// part of each. {ManyItems} that are appended after the export began are not in it. An unknown {owner} has
-/// no rows. If the export fails, the connection is closed before the end of the body: continue with `after`,
-/// the `seq` of the last complete row. Needs HTTP/1.1 or later.
-#[utoipa::path(
-    get,
-    path = "/v1/{owners}/{ownerId}/{items}/export.ndjson",
-    operation_id = "export{Items}AsNdjson",
-    params(Address<(OwnerId, ExportParams)>),
-    responses(
-        (
-            status = 200, description = "The rows. With `fields` they have only these members.", body = ExportedItem, content_type = "application/x-ndjson",
-            example = json!("{exportedItem}")
-        ),
-        ExportProblems,
-    ),
-)]
+pub(crate) fn document_of_ndjson(names: &Names<'_>) -> Operation {
+    let Names { items_type, owner, many_items, examples, .. } = names;
+    let capital_items = capitalised(many_items);
+    RouteDocument::of(
+        names,
+        format!("export{items_type}AsNdjson"),
+        format!("Export {many_items} as NDJSON"),
+        format!("Returns the {many_items} of a history in order of `seq`, one JSON object a line, as `pagebucket \
+        import` reads them: all of them, those after a sequence number, or those of a span of time; with \
+        `fields` only a part of each. {capital_items} that are appended after the export began are not in it. \
+        An unknown {owner} has no rows. If the export fails, the connection is closed before the end of \
+        the body: continue with `after`, the `seq` of the last complete row. Needs HTTP/1.1 or later."),
+    )
+    .parameters(<(OwnerId, ExportParams)>::documented(names))
+    .answers(200, "The rows. With `fields` they have only these members.")
+    .shows::<ExportedItem>(NDJSON, examples.exported_item.clone())
+    .problems(problems(names, &[COMMON, &[Retired, Erased, HttpVersionNotSupported]]))
+}
+
 pub(crate) async fn ndjson(
     State(api): State<Arc<Api>>,
     address: Address<(OwnerId, ExportParams)>,
@@ -141,24 +145,23 @@ pub(crate) async fn ndjson(
     export(&api, address, client, Format::Ndjson, NDJSON).await
 }
 
-/// Export {manyItems} as CSV
-///
-/// Returns the {manyItems} of a history as a table with a header (RFC 4180), as `pagebucket import` reads it.
-/// Cells are the stored values, also those that begin with `=`, `+`, `-` or `@`, which a spreadsheet may take
-/// for formulas: import the columns as text there. In all else it is like `export{Items}AsNdjson`.
-#[utoipa::path(
-    get,
-    path = "/v1/{owners}/{ownerId}/{items}/export.csv",
-    operation_id = "export{Items}AsCsv",
-    params(Address<(OwnerId, ExportParams)>),
-    responses(
-        (
-            status = 200, description = "The rows, after the header.", body = String, content_type = "text/csv",
-            example = json!("{csvRows}")
-        ),
-        ExportProblems,
-    ),
-)]
+pub(crate) fn document_of_csv(names: &Names<'_>) -> Operation {
+    let Names { items_type, many_items, examples, .. } = names;
+    RouteDocument::of(
+        names,
+        format!("export{items_type}AsCsv"),
+        format!("Export {many_items} as CSV"),
+        format!("Returns the {many_items} of a history as a table with a header (RFC 4180), as `pagebucket import` \
+        reads it. Cells are the stored values, also those that begin with `=`, `+`, `-` or `@`, which a \
+        spreadsheet may take for formulas: import the columns as text there. In all else it is like \
+        `export{items_type}AsNdjson`."),
+    )
+    .parameters(<(OwnerId, ExportParams)>::documented(names))
+    .answers(200, "The rows, after the header.")
+    .text(CSV, examples.csv_rows.clone())
+    .problems(problems(names, &[COMMON, &[Retired, Erased, HttpVersionNotSupported]]))
+}
+
 pub(crate) async fn csv(
     State(api): State<Arc<Api>>,
     address: Address<(OwnerId, ExportParams)>,

@@ -35,16 +35,23 @@ use pagebucket_engine::Bucket;
 use pagebucket_model::domain::{Order, OwnerId, OwnerMember, PageNumber, Position, Seq, Totals};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
+use utoipa::openapi::path::Operation;
 
+use crate::admission::accept::JSON;
 use crate::admission::rate::of_search;
 use crate::answer::notes::ItemCount;
 use crate::caching::reading::Reading;
 use crate::pages::item_schemas::Item;
 use crate::pages::item_view::ItemView;
-use crate::problem::{ListProblems, Problem, ProblemKind};
-use crate::request::params::Address;
+use crate::problem::ProblemKind::{self, Erased, PageNotFound, RangeNotSatisfiable, Retired};
+use crate::problem::{COMMON, Problem, problems};
+use crate::request::params::{Address, Params};
 use crate::resources::links::{LinkBase, Links};
+use crate::schemas::document::RouteDocument;
+use crate::schemas::headers;
+use crate::schemas::names::Names;
 use crate::schemas::{order, owner_member};
 use crate::state::Api;
 use filters::Filter;
@@ -84,59 +91,71 @@ pub(crate) struct ListingView {
     links: Links,
 }
 
-/// List {manyItems}: a page, a window, or a span of time
-///
-/// Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the {manyItems}
-/// nearest a cursor, or those at an offset in `order`, whatever pages they are on. Both have exact totals,
-/// and links to their neighbours. The `next` and `prev` links of a window name the moment of its totals
-/// (`asOf`). A client that follows them sees the history as it was when the walk began; such windows never
-/// change. A request that starts before the first remaining {item} gets 410, which names the first page; 0
-/// and no cursor begin at that {item}. With `from` or `to`, the answer has only {manyItems} of that span of
-/// time, and no totals; with a filter, only those with its values. With `wait`, a window waits for its first
-/// {item}. An unknown {owner} has an empty first page.
-#[utoipa::path(
-    get,
-    path = "/v1/{owners}/{ownerId}/{items}",
-    operation_id = "list{Items}",
-    params(Address<(OwnerId, ListParams)>),
-    responses(
-        (
-            status = 200, description = "The page or window.", body = ListingView,
-            headers(
-                ("Link" = String, description = "The links of the body except `newer` (RFC 8288), if they have at most 2 KiB."),
-                ("ETag" = String, description = "Changes when the history grows. Never changes for a window with `asOf`."),
-                ("Cache-Control" = String, description = "`immutable` for a window with `asOf`, otherwise `no-cache`."),
-                ("X-Total-Count" = u64, description = "`totalItems`. Absent for a span of time and for filters."),
-                ("Content-Range" = String, description = "The offsets in `order` of the first and the last {item} shown, and `totalItems`: `items 0-9/34`, or `items */34` if none is shown. Absent for a span of time and for filters."),
-                ("Accept-Ranges" = String, description = "`items`. Absent for a span of time and for filters."),
-            ),
-            example = json!({
-                "{ownerField}": "{ownerExample}", "order": "asc", "page": 1, "full": false, "totalItems": 1, "totalPages": 1,
-                "items": ["{storedItem}"],
-                "links": {
-                    "self": "/v1/{owners}/{ownerExample}/{items}", "first": "/v1/{owners}/{ownerExample}/{items}?page=1",
-                    "last": "/v1/{owners}/{ownerExample}/{items}?page=1"
-                }
-            })
+pub(crate) fn document(names: &Names<'_>) -> Operation {
+    let Names {
+        owners,
+        items,
+        owner_field,
+        items_type,
+        owner,
+        item,
+        many_items,
+        owner_example,
+        examples,
+        ..
+    } = names;
+    let address = format!("/v1/{owners}/{owner_example}/{items}");
+    let page = examples.stored_item.as_ref().map(|item| {
+        json!({
+            (owner_field): examples.owner, "order": "asc", "page": 1, "full": false, "totalItems": 1, "totalPages": 1,
+            "items": [item],
+            "links": { "self": address, "first": format!("{address}?page=1"), "last": format!("{address}?page=1") }
+        })
+    });
+    let only = format!("{address}?offset=0&limit=10&asOf=1");
+    let window = examples.stored_item.as_ref().map(|item| {
+        json!({
+            (owner_field): examples.owner, "order": "asc", "totalItems": 1, "totalPages": 1, "items": [item],
+            "links": { "self": address, "first": only, "last": only }
+        })
+    });
+    RouteDocument::of(
+        names,
+        format!("list{items_type}"),
+        format!("List {many_items}: a page, a window, or a span of time"),
+        format!(
+            "Returns a page of a history; or, with `after`, `before`, `offset` or `limit`, a window: the \
+        {many_items} nearest a cursor, or those at an offset in `order`, whatever pages they are on. Both \
+        have exact totals, and links to their neighbours. The `next` and `prev` links of a window name \
+        the moment of its totals (`asOf`). A client that follows them sees the history as it was when the \
+        walk began; such windows never change. A request that starts before the first remaining {item} \
+        gets 410, which names the first page; 0 and no cursor begin at that {item}. With `from` or `to`, \
+        the answer has only {many_items} of that span of time, and no totals; with a filter, only those \
+        with its values. With `wait`, a window waits for its first {item}. An unknown {owner} has an \
+        empty first page."
         ),
-        (
-            status = 206, description = "The window that the header `Range` asks for, with the same headers.", body = ListingView,
-            headers(
-                ("X-Total-Count" = u64, description = "`totalItems`."),
-                ("Content-Range" = String, description = "Offsets of the first and the last {item} shown, and the number of all: `items 0-9/34`."),
-            ),
-            example = json!({
-                "{ownerField}": "{ownerExample}", "order": "asc", "totalItems": 1, "totalPages": 1, "items": ["{storedItem}"],
-                "links": {
-                    "self": "/v1/{owners}/{ownerExample}/{items}",
-                    "first": "/v1/{owners}/{ownerExample}/{items}?offset=0&limit=10&asOf=1",
-                    "last": "/v1/{owners}/{ownerExample}/{items}?offset=0&limit=10&asOf=1"
-                }
-            })
-        ),
-        ListProblems,
-    ),
-)]
+    )
+    .parameters(<(OwnerId, ListParams)>::documented(names))
+    .reads_tagged("The page or window.")
+    .header(headers::link("The links of the body except `newer` (RFC 8288), if they have at most 2 KiB."))
+    .header(headers::etag("Changes when the history grows. Never changes for a window with `asOf`."))
+    .header(headers::cache_control("`immutable` for a window with `asOf`, otherwise `no-cache`."))
+    .header(headers::x_total_count("`totalItems`. Absent for a span of time and for filters."))
+    .header(headers::content_range(format!(
+        "The offsets in `order` of the first and the last {item} shown, and `totalItems`: `items 0-9/34`, or \
+         `items */34` if none is shown. Absent for a span of time and for filters."
+    )))
+    .header(headers::accept_ranges("`items`. Absent for a span of time and for filters."))
+    .shows::<ListingView>(JSON, page)
+    .answers(206, "The window that the header `Range` asks for, with the same headers.")
+    .header(headers::x_total_count("`totalItems`."))
+    .header(headers::content_range(format!(
+        "Offsets of the first and the last {item} shown, and the number of all: `items 0-9/34`."
+    )))
+    .shows::<ListingView>(JSON, window)
+    .problems(problems(names, &[COMMON, &[PageNotFound, Retired, Erased, RangeNotSatisfiable]]))
+}
+
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,
     uri: Uri,

@@ -7,39 +7,45 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq};
+use serde_json::json;
+use utoipa::openapi::path::Operation;
 
+use crate::admission::accept::JSON;
 use crate::answer::notes::ItemCount;
 use crate::caching::control::Caching;
 use crate::caching::reading::Reading;
 use crate::pages::item_schemas::PlacedItem;
 use crate::pages::item_view::StoredPage;
-use crate::problem::{ItemProblems, PageProblems, Problem, ProblemKind};
-use crate::request::params::Address;
+use crate::problem::ProblemKind::{self, Erased, ItemNotFound, PageNotFound, Retired};
+use crate::problem::{COMMON, Problem, problems};
+use crate::request::params::{Address, Params};
+use crate::schemas::document::RouteDocument;
+use crate::schemas::headers;
+use crate::schemas::names::Names;
 use crate::state::Api;
 
-/// Read a page as it is stored
-///
-/// Returns the bucket itself, without totals or links. A page that is `full` never changes and may be kept
-/// forever, as `Cache-Control` says.
-#[utoipa::path(
-    get,
-    path = "/v1/{owners}/{ownerId}/{items}/pages/{page}",
-    operation_id = "get{Item}Page",
-    params(Address<(OwnerId, PageNumber)>),
-    responses(
-        (
-            status = 200, description = "The page.", body = StoredPage,
-            headers(
-                ("ETag" = String, description = "Never changes if the page is full."),
-                ("Cache-Control" = String, description = "`immutable` if the page is full, otherwise `no-cache`."),
-            ),
-            example = json!({
-                "{ownerField}": "{ownerExample}", "page": 1, "full": false, "firstSeq": 1, "count": 1, "items": ["{storedItem}"]
-            })
-        ),
-        PageProblems,
-    ),
-)]
+pub(crate) fn document(names: &Names<'_>) -> Operation {
+    let Names { owner_field, item_type, examples, .. } = names;
+    let example = examples.stored_item.as_ref().map(|item| {
+        json!({
+            (owner_field): examples.owner, "page": 1, "full": false, "firstSeq": 1, "count": 1, "items": [item]
+        })
+    });
+    RouteDocument::of(
+        names,
+        format!("get{item_type}Page"),
+        "Read a page as it is stored",
+        "Returns the bucket itself, without totals or links. A page that is `full` never changes and may \
+        be kept forever, as `Cache-Control` says.",
+    )
+    .parameters(<(OwnerId, PageNumber)>::documented(names))
+    .reads_tagged("The page.")
+    .header(headers::etag("Never changes if the page is full."))
+    .header(headers::cache_control("`immutable` if the page is full, otherwise `no-cache`."))
+    .shows::<StoredPage>(JSON, example)
+    .problems(problems(names, &[COMMON, &[PageNotFound, Retired, Erased]]))
+}
+
 pub(crate) async fn page(
     State(api): State<Arc<Api>>,
     Address { engine, params: (owner, page) }: Address<(OwnerId, PageNumber)>,
@@ -56,26 +62,24 @@ pub(crate) async fn page(
     Ok(reading.answer(&page.caching, json(page.json.clone(), page.count())))
 }
 
-/// Read one {item}
-///
-/// Returns the {item} with this sequence number, which is its permanent address.
-#[utoipa::path(
-    get,
-    path = "/v1/{owners}/{ownerId}/{items}/{seq}",
-    operation_id = "get{Item}",
-    params(Address<(OwnerId, Seq)>),
-    responses(
-        (
-            status = 200, description = "The {item}.", body = PlacedItem,
-            headers(
-                ("ETag" = String, description = "Never changes if the {item} is on a full page."),
-                ("Cache-Control" = String, description = "`immutable` if the {item} is on a full page, otherwise `no-cache`."),
-            ),
-            example = json!("{placedItem}")
-        ),
-        ItemProblems,
-    ),
-)]
+pub(crate) fn document_of_item(names: &Names<'_>) -> Operation {
+    let Names { item_type, item, examples, .. } = names;
+    RouteDocument::of(
+        names,
+        format!("get{item_type}"),
+        format!("Read one {item}"),
+        format!("Returns the {item} with this sequence number, which is its permanent address."),
+    )
+    .parameters(<(OwnerId, Seq)>::documented(names))
+    .reads_tagged(format!("The {item}."))
+    .header(headers::etag(format!("Never changes if the {item} is on a full page.")))
+    .header(headers::cache_control(format!(
+        "`immutable` if the {item} is on a full page, otherwise `no-cache`."
+    )))
+    .shows::<PlacedItem>(JSON, examples.placed_item.clone())
+    .problems(problems(names, &[COMMON, &[ItemNotFound, Retired, Erased]]))
+}
+
 pub(crate) async fn item(
     State(api): State<Arc<Api>>,
     Address { engine, params: (owner, seq) }: Address<(OwnerId, Seq)>,

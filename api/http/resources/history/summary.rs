@@ -21,10 +21,14 @@ use pagebucket_engine::{Engine, Error, Gone, History};
 use pagebucket_model::definition::Summaries;
 use pagebucket_model::domain::{Instant, Order, OwnerId, OwnerMember, Seq, Totals};
 use pagebucket_model::summary::{Zone, within_years};
+use serde_json::json;
 use sha2::{Digest, Sha256};
+use utoipa::openapi::path::Operation;
 
 use self::params::{MOST_POINTS, SummaryParams};
-use self::view::{SummaryPageView, SummaryPointView, not_declared};
+pub(crate) use self::view::SummaryPageView;
+use self::view::{SummaryPointView, not_declared};
+use crate::admission::accept::JSON;
 use crate::admission::address::decoded;
 use crate::admission::client::Client;
 use crate::admission::rate::of_search;
@@ -32,48 +36,51 @@ use crate::answer::notes::ItemCount;
 use crate::caching::control::Caching;
 use crate::caching::etag::weaken;
 use crate::caching::reading::Reading;
-use crate::problem::{Problem, ProblemKind, SeriesProblems};
-use crate::request::params::Address;
+use crate::problem::ProblemKind::{self, Erased, Retired, SummaryNotReady, SummaryTooLarge};
+use crate::problem::{COMMON, Problem, problems};
+use crate::request::params::{Address, Params};
 use crate::resources::links::Links;
+use crate::schemas::document::RouteDocument;
+use crate::schemas::headers::{self, LINKS};
+use crate::schemas::names::Names;
 use crate::state::Api;
 
 /// A summary that reads more pages has one of the permits of long reads.
 const FEW_PAGES: usize = 100;
 
-/// Summarise {manyItems} by spans of time
-///
-/// Returns what the {manyItems} of each span of time add up to: their number, and of the properties that the
-/// definition names, exact sums, and the first, greatest, least and last values by date. `group` makes a
-/// point for each of its values. Points are in order of time, with `order=desc` the newest first, and `next`
-/// goes on with the first span that is not in the answer; an answer may have no points and a link to the
-/// next. A request reads at most 1,000 pages, or instead of 64 of them a tile, which says what they add up
-/// to. If a single span needs more, or has more groups than `limit`, it is refused with 422. The filters of
-/// listings choose {manyItems} here, too.
-#[utoipa::path(
-    get,
-    path = "/v1/{owners}/{ownerId}/{items}/summary",
-    operation_id = "summarise{Items}",
-    params(Address<(OwnerId, SummaryParams)>),
-    responses(
-        (
-            status = 200, description = "The points.", body = SummaryPageView,
-            headers(
-                ("Link" = String, description = "The links of the body (RFC 8288), if they have at most 2 KiB."),
-                ("ETag" = String, description = "Weak. Changes when the history grows, and when a span ends. With `asOf` it names the moment."),
-                ("Cache-Control" = String, description = "`immutable` with `asOf` in UTC, unless pages are retired; otherwise `no-cache`."),
-            ),
-            example = json!({
-                "{ownerField}": "{ownerExample}", "by": "1d", "tz": "UTC", "totalItems": 1,
-                "points": [{
-                    "start": "2004-01-09T00:00:00.000Z", "end": "2004-01-10T00:00:00.000Z", "date": "2004-01-09", "count": 1, "firstSeq": 1, "lastSeq": 1,
-                    "values": "{seriesValues}", "complete": true
-                }],
-                "links": { "self": "/v1/{owners}/{ownerExample}/{items}/summary?by=1d" }
-            })
-        ),
-        SeriesProblems,
-    ),
-)]
+pub(crate) fn document(names: &Names<'_>) -> Operation {
+    let Names { owners, items, owner_field, items_type, many_items, owner_example, examples, .. } = names;
+    let example = examples.series_values.as_ref().map(|values| {
+        json!({
+            (owner_field): examples.owner, "by": "1d", "tz": "UTC", "totalItems": 1,
+            "points": [{
+                "start": "2004-01-09T00:00:00.000Z", "end": "2004-01-10T00:00:00.000Z", "date": "2004-01-09", "count": 1,
+                "firstSeq": 1, "lastSeq": 1, "values": values, "complete": true
+            }],
+            "links": { "self": format!("/v1/{owners}/{owner_example}/{items}/summary?by=1d") }
+        })
+    });
+    RouteDocument::of(
+        names,
+        format!("summarise{items_type}"),
+        format!("Summarise {many_items} by spans of time"),
+        format!("Returns what the {many_items} of each span of time add up to: their number, and of the properties \
+        that the definition names, exact sums, and the first, greatest, least and last values by date. \
+        `group` makes a point for each of its values. Points are in order of time, with `order=desc` the \
+        newest first, and `next` goes on with the first span that is not in the answer; an answer may \
+        have no points and a link to the next. A request reads at most 1,000 pages, or instead of 64 of \
+        them a tile, which says what they add up to. If a single span needs more, or has more groups than \
+        `limit`, it is refused with 422. The filters of listings choose {many_items} here, too."),
+    )
+    .parameters(<(OwnerId, SummaryParams)>::documented(names))
+    .reads_tagged("The points.")
+    .header(headers::link(LINKS))
+    .header(headers::etag("Weak. Changes when the history grows, and when a span ends. With `asOf` it names the moment."))
+    .header(headers::cache_control("`immutable` with `asOf` in UTC, unless pages are retired; otherwise `no-cache`."))
+    .shows::<SummaryPageView>(JSON, example)
+    .problems(problems(names, &[COMMON, &[Retired, Erased, SummaryTooLarge, SummaryNotReady]]))
+}
+
 pub(crate) async fn summary(
     State(api): State<Arc<Api>>,
     uri: Uri,

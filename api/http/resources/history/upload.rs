@@ -25,123 +25,111 @@ mod views;
 
 use axum::response::Response;
 use pagebucket_model::domain::OwnerId;
+use serde_json::json;
+use utoipa::openapi::path::Operation;
 
+use crate::admission::accept::{JSON, NDJSON};
 use crate::pages::item_schemas::{ItemInput, ItemLineInput};
-use crate::problem::{ManyUploadsProblems, OutcomesProblems, UploadProblems};
-use crate::request::params::{Address, KeyHeader};
+use crate::problem::ProblemKind::{
+    Erased, HistoryExhausted, HttpVersionNotSupported, IdempotencyKeyReused, PartlyStored, Retired,
+    UnsupportedMediaType,
+};
+use crate::problem::{BODY, COMMON, problems};
+use crate::request::params::{KeyHeader, Params};
+use crate::schemas::document::{RouteDocument, content};
+use crate::schemas::names::Names;
 use run::Upload;
-use views::{ManyUploadedView, OutcomeView, UploadedView};
+pub(crate) use views::{ManyUploadedView, OutcomeView, UploadedView};
 
-/// Upload {manyItems}
-///
-/// Stores any number of {manyItems}, one {item} a line, at the end of the {owner}'s history. Lines are stored
-/// in order as they arrive, and a refused line does not affect the others. The body may have any length and
-/// has no deadline. The answer is one summary, when the body has ended.
-///
-/// With an `Idempotency-Key` the upload may be repeated, whatever its outcome. Sent again, from the first
-/// line on, it continues where it ended: each line is identified by its number.
-#[utoipa::path(
-    post,
-    path = "/v1/{owners}/{ownerId}/{items}/upload",
-    operation_id = "upload{Items}",
-    params(Address<OwnerId>, KeyHeader),
-    request_body(
-        content = ItemInput, content_type = "application/x-ndjson",
-        description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
-        example = json!("{newItem}")
-    ),
-    responses(
-        (
-            status = 200, description = "Every line is stored durably, or refused.", body = UploadedView,
-            example = json!({
-                "{ownerField}": "{ownerExample}", "ranges": [{ "firstSeq": 1, "lastSeq": 2 }], "stored": 2, "refused": 0,
-                "problems": []
-            })
-        ),
-        UploadProblems,
-    ),
-)]
+/// What is sent.
+const LINES: &str = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.";
+
+/// What is answered line by line.
+const OUTCOMES: &str = "One outcome for each line. If the last outcome has no `line`, the upload ended early, and that outcome says why.";
+
+pub(crate) fn document(names: &Names<'_>) -> Operation {
+    let Names { owner_field, items_type, owner, item, many_items, examples, .. } = names;
+    let example = json!({
+        (owner_field): examples.owner, "ranges": [{ "firstSeq": 1, "lastSeq": 2 }], "stored": 2, "refused": 0, "problems": []
+    });
+    RouteDocument::of(
+        names,
+        format!("upload{items_type}"),
+        format!("Upload {many_items}"),
+        format!("Stores any number of {many_items}, one {item} a line, at the end of the {owner}'s history. Lines \
+        are stored in order as they arrive, and a refused line does not affect the others. The body may \
+        have any length and has no deadline. The answer is one summary, when the body has ended.\n\n\
+        With an `Idempotency-Key` the upload may be repeated, whatever its outcome. Sent again, from \
+        the first line on, it continues where it ended: each line is identified by its number."),
+    )
+    .parameters([OwnerId::documented(names), KeyHeader::documented()].concat())
+    .takes(NDJSON, LINES, content(names.schema::<ItemInput>(), examples.new_item.clone()))
+    .answers(200, "Every line is stored durably, or refused.")
+    .shows::<UploadedView>(JSON, example)
+    .problems(problems(names, &[COMMON, &[PartlyStored], BODY, &[HistoryExhausted, Retired, Erased, IdempotencyKeyReused]]))
+}
+
 pub(crate) async fn of_one(upload: Upload) -> Response {
     upload.answer().await
 }
 
-/// Upload {manyItems}, with an outcome for each line
-///
-/// Stores lines as `upload{Items}` does. The answer begins at once, and has one outcome for each line, in
-/// order, as it is stored; the client must read it while it sends. Needs HTTP/1.1 or later.
-#[utoipa::path(
-    post,
-    path = "/v1/{owners}/{ownerId}/{items}/upload.ndjson",
-    operation_id = "upload{Items}WithOutcomes",
-    params(Address<OwnerId>, KeyHeader),
-    request_body(
-        content = ItemInput, content_type = "application/x-ndjson",
-        description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
-        example = json!("{newItem}")
-    ),
-    responses(
-        (
-            status = 200,
-            description = "One outcome for each line. If the last outcome has no `line`, the upload ended early, and that outcome says why.",
-            body = OutcomeView, content_type = "application/x-ndjson", example = json!({ "line": 1, "seq": 1 })
-        ),
-        OutcomesProblems,
-    ),
-)]
+pub(crate) fn document_with_outcomes(names: &Names<'_>) -> Operation {
+    let Names { items_type, many_items, examples, .. } = names;
+    RouteDocument::of(
+        names,
+        format!("upload{items_type}WithOutcomes"),
+        format!("Upload {many_items}, with an outcome for each line"),
+        format!("Stores lines as `upload{items_type}` does. The answer begins at once, and has one outcome for each \
+        line, in order, as it is stored; the client must read it while it sends. Needs HTTP/1.1 or later."),
+    )
+    .parameters([OwnerId::documented(names), KeyHeader::documented()].concat())
+    .takes(NDJSON, LINES, content(names.schema::<ItemInput>(), examples.new_item.clone()))
+    .answers(200, OUTCOMES)
+    .shows::<OutcomeView>(NDJSON, json!({ "line": 1, "seq": 1 }))
+    .problems(problems(names, &[COMMON, &[UnsupportedMediaType, HttpVersionNotSupported]]))
+}
+
 pub(crate) async fn of_one_with_outcomes(upload: Upload) -> Response {
     upload.answer_by_line()
 }
 
-/// Upload {manyItems} of many {manyOwners}
-///
-/// Stores lines as `upload{Items}` does, each with its `{ownerField}`, at the end of the history of its
-/// {owner}. The {manyItems} of each {owner} are stored in order as they arrive, and each {owner} has keys of
-/// its own. The summary counts up to 10,000 {manyOwners}; `moreOwners` says that there are more.
-#[utoipa::path(
-    post,
-    path = "/v1/{items}/upload",
-    operation_id = "upload{Items}Of{Owners}",
-    params(KeyHeader),
-    request_body(
-        content = ItemLineInput, content_type = "application/x-ndjson",
-        description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
-        example = json!("{newLine}")
-    ),
-    responses(
-        (
-            status = 200, description = "Every line is stored durably, or refused.", body = ManyUploadedView,
-            example = json!({ "owners": 2, "stored": 2, "refused": 0, "problems": [] })
-        ),
-        ManyUploadsProblems,
-    ),
-)]
+pub(crate) fn document_of_many(names: &Names<'_>) -> Operation {
+    let Names { owner_field, owners_type, items_type, owner, many_owners, many_items, examples, .. } = names;
+    RouteDocument::of(
+        names,
+        format!("upload{items_type}Of{owners_type}"),
+        format!("Upload {many_items} of many {many_owners}"),
+        format!("Stores lines as `upload{items_type}` does, each with its `{owner_field}`, at the end of the history of \
+        its {owner}. The {many_items} of each {owner} are stored in order as they arrive, and each {owner} \
+        has keys of its own. The summary counts up to 10,000 {many_owners}; `moreOwners` says that there \
+        are more."),
+    )
+    .parameters(KeyHeader::documented())
+    .takes(NDJSON, LINES, content(names.schema::<ItemLineInput>(), examples.new_line.clone()))
+    .answers(200, "Every line is stored durably, or refused.")
+    .shows::<ManyUploadedView>(JSON, json!({ "owners": 2, "stored": 2, "refused": 0, "problems": [] }))
+    .problems(problems(names, &[COMMON, &[PartlyStored], BODY]))
+}
+
 pub(crate) async fn of_many(upload: Upload) -> Response {
     upload.answer().await
 }
 
-/// Upload {manyItems} of many {manyOwners}, with an outcome for each line
-///
-/// Stores lines as `upload{Items}Of{Owners}` does, and answers as `upload{Items}WithOutcomes` does.
-#[utoipa::path(
-    post,
-    path = "/v1/{items}/upload.ndjson",
-    operation_id = "upload{Items}Of{Owners}WithOutcomes",
-    params(KeyHeader),
-    request_body(
-        content = ItemLineInput, content_type = "application/x-ndjson",
-        description = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.",
-        example = json!("{newLine}")
-    ),
-    responses(
-        (
-            status = 200,
-            description = "One outcome for each line. If the last outcome has no `line`, the upload ended early, and that outcome says why.",
-            body = OutcomeView, content_type = "application/x-ndjson",
-            example = json!({ "line": 1, "{ownerField}": "{ownerExample}", "seq": 1 })
-        ),
-        OutcomesProblems,
-    ),
-)]
+pub(crate) fn document_of_many_with_outcomes(names: &Names<'_>) -> Operation {
+    let Names { owner_field, owners_type, items_type, many_owners, many_items, examples, .. } = names;
+    RouteDocument::of(
+        names,
+        format!("upload{items_type}Of{owners_type}WithOutcomes"),
+        format!("Upload {many_items} of many {many_owners}, with an outcome for each line"),
+        format!("Stores lines as `upload{items_type}Of{owners_type}` does, and answers as `upload{items_type}WithOutcomes` does."),
+    )
+    .parameters(KeyHeader::documented())
+    .takes(NDJSON, LINES, content(names.schema::<ItemLineInput>(), examples.new_line.clone()))
+    .answers(200, OUTCOMES)
+    .shows::<OutcomeView>(NDJSON, json!({ "line": 1, (owner_field): examples.owner, "seq": 1 }))
+    .problems(problems(names, &[COMMON, &[UnsupportedMediaType, HttpVersionNotSupported]]))
+}
+
 pub(crate) async fn of_many_with_outcomes(upload: Upload) -> Response {
     upload.answer_by_line()
 }

@@ -6,12 +6,10 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use pagebucket_model::domain::{Instant, Invalid, Limit};
 use pagebucket_page_views::{Minute, PagePath, Resolution, SeriesSpan, SpanError};
-use utoipa::IntoParams;
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::{RefOr, Required, Schema};
+use utoipa::openapi::path::Parameter;
 
 use crate::problem::Problem;
-use crate::request::params::{ParameterReader, given, in_query, instant};
+use crate::request::params::{ParameterReader, given, in_query, instant, required_in_query};
 use crate::schemas::{date_time, page_path, resolution, whole};
 use crate::state::Api;
 
@@ -107,15 +105,8 @@ impl FromRequestParts<Arc<Api>> for TopParams {
     }
 }
 
-fn required(name: &str, description: &str, schema: RefOr<Schema>, example: &str) -> Parameter {
-    ParameterBuilder::from(in_query(name, description, schema))
-        .required(Required::True)
-        .example(Some(example.into()))
-        .build()
-}
-
 fn path_parameter() -> Parameter {
-    required("path", "The path of the page, as it was counted.", page_path(), "/index.htm")
+    required_in_query("path", "The path of the page, as it was counted.", page_path(), "/index.htm")
 }
 
 /// `from` and `to`; `begin` is the default of `from`.
@@ -125,23 +116,29 @@ fn span(begin: &str) -> [Parameter; 2] {
     [in_query("from", &from, date_time()), in_query("to", to, date_time())]
 }
 
-impl IntoParams for SeriesParams {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+impl SeriesParams {
+    /// Documents the parameters.
+    pub(crate) fn documented() -> Vec<Parameter> {
         let description = "The span of one point; hours and days are those of UTC. Default: `minute`.";
         let [from, to] = span("60 points before the end of the last point");
         vec![path_parameter(), from, to, in_query("resolution", description, resolution())]
     }
 }
 
-impl IntoParams for BucketParams {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+impl BucketParams {
+    /// Documents the parameters.
+    pub(crate) fn documented() -> Vec<Parameter> {
         let description = "The beginning of the minute: RFC 3339 with an offset, on a whole minute.";
-        vec![path_parameter(), required("timestamp", description, date_time(), "2014-01-01T10:01:00.000Z")]
+        vec![
+            path_parameter(),
+            required_in_query("timestamp", description, date_time(), "2014-01-01T10:01:00.000Z"),
+        ]
     }
 }
 
-impl IntoParams for TopParams {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+impl TopParams {
+    /// Documents the parameters.
+    pub(crate) fn documented() -> Vec<Parameter> {
         let limit = whole(1, u64::from(Limit::MAX)).default(Some(Limit::TOP.get().into()));
         let [from, to] = span("an hour before `to`");
         vec![from, to, in_query("limit", "Maximum number of pages in the answer.", limit)]

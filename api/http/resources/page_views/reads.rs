@@ -16,6 +16,7 @@ use pagebucket_page_views::{MinuteBucket, PagePath, Resolution, SeriesSpan};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::{RefOr, Schema};
 
 use super::params::{BucketParams, SeriesParams, TopParams};
@@ -25,33 +26,34 @@ use crate::admission::permits::Permit;
 use crate::admission::rate::of_search;
 use crate::answer::notes::AnswerNotes;
 use crate::caching::reading::Reading;
-use crate::problem::{BucketProblems, Problem, ProblemKind, ReadProblems};
+use crate::problem::ProblemKind::{self, BucketNotFound};
+use crate::problem::{COMMON, Problem, problems};
+use crate::schemas::document::RouteDocument;
+use crate::schemas::names::Names;
 use crate::schemas::{instant, page_path, resolution, schema};
 use crate::state::Api;
 
-/// Show the views of a page over time
-///
-/// Returns one point for each second, minute, hour or day of UTC, from `from` until before `to`, including
-/// points without views. Both ends are rounded outward to whole units, and the answer states them. At most
-/// 10,000 points. Only a few series of more than 10,000 minutes and lists of the most viewed pages may run at
-/// the same time; further ones get 503.
-#[utoipa::path(
-    get,
-    path = "/v1/page-views",
-    operation_id = "getPageViews",
-    params(SeriesParams),
-    responses(
-        (
-            status = 200, description = "The series, its total and its busiest point.", body = SeriesView,
-            example = json!({
-                "path": "/index.htm", "resolution": "minute", "from": "2014-01-01T10:01:00.000Z", "to": "2014-01-01T10:03:00.000Z",
-                "totalViews": 17, "busiest": { "at": "2014-01-01T10:01:00.000Z", "views": 17 },
-                "points": [{ "at": "2014-01-01T10:01:00.000Z", "views": 17 }, { "at": "2014-01-01T10:02:00.000Z", "views": 0 }]
-            })
-        ),
-        ReadProblems,
-    ),
-)]
+pub(crate) fn document_of_series(names: &Names<'_>) -> Operation {
+    let example = json!({
+        "path": "/index.htm", "resolution": "minute", "from": "2014-01-01T10:01:00.000Z", "to": "2014-01-01T10:03:00.000Z",
+        "totalViews": 17, "busiest": { "at": "2014-01-01T10:01:00.000Z", "views": 17 },
+        "points": [{ "at": "2014-01-01T10:01:00.000Z", "views": 17 }, { "at": "2014-01-01T10:02:00.000Z", "views": 0 }]
+    });
+    RouteDocument::of(
+        names,
+        "getPageViews",
+        "Show the views of a page over time",
+        "Returns one point for each second, minute, hour or day of UTC, from `from` until before `to`, \
+        including points without views. Both ends are rounded outward to whole units, and the answer \
+        states them. At most 10,000 points. Only a few series of more than 10,000 minutes and lists of \
+        the most viewed pages may run at the same time; further ones get 503.",
+    )
+    .parameters(SeriesParams::documented())
+    .reads("The series, its total and its busiest point.")
+    .shows::<SeriesView>(JSON, example)
+    .problems(problems(names, &[COMMON]))
+}
+
 pub(crate) async fn series(
     State(api): State<Arc<Api>>,
     SeriesParams { path, span }: SeriesParams,
@@ -145,25 +147,23 @@ pub(crate) struct PointView {
     views: u64,
 }
 
-/// Read the bucket of a minute
-///
-/// Returns the bucket as it is stored: the views of one page in one minute of UTC, by second. Seconds without
-/// views are absent, or 0 if the minute was preallocated.
-#[utoipa::path(
-    get,
-    path = "/v1/page-views/buckets",
-    operation_id = "getPageViewBucket",
-    params(BucketParams),
-    responses(
-        (
-            status = 200, description = "The bucket.", body = BucketView,
-            example = json!({
-                "path": "/index.htm", "timestamp": "2014-01-01T10:01:00.000Z", "totalViews": 17, "seconds": { "2": 14, "14": 3 }
-            })
-        ),
-        BucketProblems,
-    ),
-)]
+pub(crate) fn document_of_bucket(names: &Names<'_>) -> Operation {
+    let example = json!({
+        "path": "/index.htm", "timestamp": "2014-01-01T10:01:00.000Z", "totalViews": 17, "seconds": { "2": 14, "14": 3 }
+    });
+    RouteDocument::of(
+        names,
+        "getPageViewBucket",
+        "Read the bucket of a minute",
+        "Returns the bucket as it is stored: the views of one page in one minute of UTC, by second. \
+        Seconds without views are absent, or 0 if the minute was preallocated.",
+    )
+    .parameters(BucketParams::documented())
+    .reads("The bucket.")
+    .shows::<BucketView>(JSON, example)
+    .problems(problems(names, &[COMMON, &[BucketNotFound]]))
+}
+
 pub(crate) async fn bucket(
     State(api): State<Arc<Api>>,
     BucketParams { path, minute }: BucketParams,
@@ -205,28 +205,26 @@ fn seconds() -> RefOr<Schema> {
     }))
 }
 
-/// List the pages with the most views
-///
-/// Lists pages by their views from `from` until before `to`, both rounded outward to whole minutes of UTC.
-/// Pages with equal views are in byte order of their paths. The cost grows with the number of pages and
-/// minutes with views in the span. Only a few of these lists and series of more than 10,000 minutes may run
-/// at the same time; further ones get 503.
-#[utoipa::path(
-    get,
-    path = "/v1/page-views/top",
-    operation_id = "listTopPages",
-    params(TopParams),
-    responses(
-        (
-            status = 200, description = "The pages, with the most views first.", body = TopView,
-            example = json!({
-                "from": "2014-01-01T10:00:00.000Z", "to": "2014-01-01T11:00:00.000Z",
-                "items": [{ "path": "/index.htm", "totalViews": 17 }, { "path": "/shop", "totalViews": 1 }]
-            })
-        ),
-        ReadProblems,
-    ),
-)]
+pub(crate) fn document_of_top(names: &Names<'_>) -> Operation {
+    let example = json!({
+        "from": "2014-01-01T10:00:00.000Z", "to": "2014-01-01T11:00:00.000Z",
+        "items": [{ "path": "/index.htm", "totalViews": 17 }, { "path": "/shop", "totalViews": 1 }]
+    });
+    RouteDocument::of(
+        names,
+        "listTopPages",
+        "List the pages with the most views",
+        "Lists pages by their views from `from` until before `to`, both rounded outward to whole minutes \
+        of UTC. Pages with equal views are in byte order of their paths. The cost grows with the number \
+        of pages and minutes with views in the span. Only a few of these lists and series of more than \
+        10,000 minutes may run at the same time; further ones get 503.",
+    )
+    .parameters(TopParams::documented())
+    .reads("The pages, with the most views first.")
+    .shows::<TopView>(JSON, example)
+    .problems(problems(names, &[COMMON]))
+}
+
 pub(crate) async fn top(
     State(api): State<Arc<Api>>,
     TopParams { from, to, limit }: TopParams,

@@ -12,15 +12,19 @@ use pagebucket_page_views::{
     parse_views_by_line,
 };
 use serde::Serialize;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema};
-use utoipa::{PartialSchema, ToSchema};
+use serde_json::json;
+use utoipa::ToSchema;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::schema::ObjectBuilder;
 
 use crate::admission::accept::{JSON, NDJSON};
 use crate::admission::context::Granted;
-use crate::problem::{CountProblems, PreallocationProblems, Problem, ProblemKind};
+use crate::problem::ProblemKind::{self, BodyTooLarge, InvalidPageView, PartlyStored};
+use crate::problem::{BODY, COMMON, Problem, problems};
 use crate::request::body::{expect, read, upload_below, upload_beside};
 use crate::request::params::{IDEMPOTENCY_KEY, ParameterReader};
+use crate::schemas::document::{RouteDocument, content, titled};
+use crate::schemas::names::Names;
 use crate::schemas::{date_time, instant, many, new_date, page_path, whole};
 use crate::state::Api;
 
@@ -30,56 +34,54 @@ const MOST_VIEWS: usize = 1_000;
 /// Buckets of a preallocated hour.
 const MINUTES: usize = 60;
 
-/// Count page views
-///
-/// Counts one or more views of one page. The answer is 204 when they are counted durably, on a majority of
-/// the database's nodes. If the body has a fault, nothing is counted, and the answer lists its faults.
-///
-/// An array is taken here, too, as `countPageViewBatch` takes it.
-///
-/// An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If the answer is
-/// lost, or does not say that nothing was counted, do not send the request again: its views are then counted
-/// at most once.
-#[utoipa::path(
-    post,
-    path = "/v1/page-views",
-    operation_id = "countPageViews",
-    request_body(
-        content = PageViewInput, content_type = "application/json", description = "The views of a page at one moment.",
-        examples(("one" = (summary = "One view, now", value = json!({ "path": "/index.htm" }))))
-    ),
-    responses(
-        (status = 204, description = "The views are counted durably."),
-        CountProblems,
-    ),
-)]
+/// The problems of counting.
+const COUNTING: &[&[ProblemKind]] = &[COMMON, &[PartlyStored], BODY, &[BodyTooLarge, InvalidPageView]];
+
+pub(crate) fn document_of_count(names: &Names<'_>) -> Operation {
+    let one = titled(
+        names.schema::<PageViewInput>(),
+        ("one", "One view, now"),
+        Some(json!({ "path": "/index.htm" })),
+    );
+    RouteDocument::of(
+        names,
+        "countPageViews",
+        "Count page views",
+        "Counts one or more views of one page. The answer is 204 when they are counted durably, on a \
+        majority of the database's nodes. If the body has a fault, nothing is counted, and the answer \
+        lists its faults.\n\n\
+        An array is taken here, too, as `countPageViewBatch` takes it.\n\n\
+        An `Idempotency-Key` is refused (400): a counter keeps nothing that identifies a repeat. If \
+        the answer is lost, or does not say that nothing was counted, do not send the request again: its \
+        views are then counted at most once.",
+    )
+    .takes(JSON, "The views of a page at one moment.", one)
+    .answers(204, "The views are counted durably.")
+    .problems(problems(names, COUNTING))
+}
+
 pub(crate) async fn count(State(api): State<Arc<Api>>, request: Request) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| parse_views(body, MOST_VIEWS, now).map_err(invalid);
     count_body(&api, request, JSON, upload_below, parse).await
 }
 
-/// Count an array of page views
-///
-/// Counts views as `countPageViews` does, of one or more pages.
-#[utoipa::path(
-    post,
-    path = "/v1/page-views/batch",
-    operation_id = "countPageViewBatch",
-    request_body(
-        content = inline(PageViewBatch), content_type = "application/json",
-        description = "An array of 1 to 1,000 page views.",
-        examples(
-            ("many" = (summary = "Views of two pages, now and dated", value = json!([
-                { "path": "/index.htm", "views": 3 },
-                { "path": "/shop", "at": "2014-01-01T10:01:15.250Z" }
-            ])))
-        )
-    ),
-    responses(
-        (status = 204, description = "The views are counted durably."),
-        CountProblems,
-    ),
-)]
+pub(crate) fn document_of_batch(names: &Names<'_>) -> Operation {
+    let views = json!([
+        { "path": "/index.htm", "views": 3 }, { "path": "/shop", "at": "2014-01-01T10:01:15.250Z" }
+    ]);
+    let array = many(PageViewInput::name(), MOST_VIEWS);
+    let array = titled(array, ("many", "Views of two pages, now and dated"), Some(views));
+    RouteDocument::of(
+        names,
+        "countPageViewBatch",
+        "Count an array of page views",
+        "Counts views as `countPageViews` does, of one or more pages.",
+    )
+    .takes(JSON, "An array of 1 to 1,000 page views.", array)
+    .answers(204, "The views are counted durably.")
+    .problems(problems(names, COUNTING))
+}
+
 pub(crate) async fn count_batch(
     State(api): State<Arc<Api>>,
     request: Request,
@@ -92,23 +94,23 @@ fn invalid(error: DraftError) -> Problem {
     Problem::of_draft(ProblemKind::InvalidPageView, error)
 }
 
-/// Upload page views
-///
-/// Counts views as `countPageViews` does, one a line: as many as fit into the longest body.
-#[utoipa::path(
-    post,
-    path = "/v1/page-views/upload",
-    operation_id = "uploadPageViews",
-    request_body(
-        content = PageViewInput, content_type = "application/x-ndjson",
-        description = "One JSON object a line. Blank lines are ignored.",
-        example = json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 })
-    ),
-    responses(
-        (status = 204, description = "The views are counted durably."),
-        CountProblems,
-    ),
-)]
+pub(crate) fn document_of_upload(names: &Names<'_>) -> Operation {
+    let line = json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 });
+    RouteDocument::of(
+        names,
+        "uploadPageViews",
+        "Upload page views",
+        "Counts views as `countPageViews` does, one a line: as many as fit into the longest body.",
+    )
+    .takes(
+        NDJSON,
+        "One JSON object a line. Blank lines are ignored.",
+        content(names.schema::<PageViewInput>(), line),
+    )
+    .answers(204, "The views are counted durably.")
+    .problems(problems(names, COUNTING))
+}
+
 pub(crate) async fn upload(State(api): State<Arc<Api>>, request: Request) -> Result<StatusCode, Problem> {
     let parse = |body: &[u8], now| {
         parse_views_by_line(body, now)
@@ -150,31 +152,25 @@ async fn count_body(
     counted.map(|()| StatusCode::NO_CONTENT).map_err(|error| Problem::of_count(error, all))
 }
 
-/// Preallocate an hour of a page
-///
-/// Creates the sixty minute buckets of an hour of UTC, without views, so that counting finds them. Existing
-/// buckets stay as they are: a repeat, or a count at the same time, loses no views. The answer is 201 if any
-/// bucket was created, and 200 if all existed.
-#[utoipa::path(
-    post,
-    path = "/v1/page-views/preallocations",
-    operation_id = "preallocatePageViews",
-    request_body(
-        content = PreallocationInput, content_type = "application/json",
-        example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })
-    ),
-    responses(
-        (
-            status = 201, description = "At least one bucket was created, durably.", body = PreallocatedView,
-            example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z", "created": 60, "existing": 0 })
-        ),
-        (
-            status = 200, description = "All buckets existed.", body = PreallocatedView,
-            example = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z", "created": 0, "existing": 60 })
-        ),
-        PreallocationProblems,
-    ),
-)]
+pub(crate) fn document_of_preallocation(names: &Names<'_>) -> Operation {
+    let hour = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" });
+    let result = |created: u32, existing: u32| json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z", "created": created, "existing": existing });
+    RouteDocument::of(
+        names,
+        "preallocatePageViews",
+        "Preallocate an hour of a page",
+        "Creates the sixty minute buckets of an hour of UTC, without views, so that counting finds them. \
+        Existing buckets stay as they are: a repeat, or a count at the same time, loses no views. The \
+        answer is 201 if any bucket was created, and 200 if all existed.",
+    )
+    .takes(JSON, "", content(names.schema::<PreallocationInput>(), hour))
+    .answers(201, "At least one bucket was created, durably.")
+    .shows::<PreallocatedView>(JSON, result(60, 0))
+    .answers(200, "All buckets existed.")
+    .shows::<PreallocatedView>(JSON, result(0, 60))
+    .problems(problems(names, &[COMMON, BODY, &[BodyTooLarge, InvalidPageView]]))
+}
+
 pub(crate) async fn preallocate(
     State(api): State<Arc<Api>>,
     request: Request,
@@ -228,17 +224,6 @@ pub(crate) struct PageViewInput {
 
 fn views() -> ObjectBuilder {
     whole(1, u64::from(PageView::MOST_VIEWS)).default(Some(1.into()))
-}
-
-/// An array of 1 to 1,000 page views.
-pub(crate) struct PageViewBatch;
-
-impl ToSchema for PageViewBatch {}
-
-impl PartialSchema for PageViewBatch {
-    fn schema() -> RefOr<Schema> {
-        many(PageViewInput::name(), MOST_VIEWS)
-    }
 }
 
 /// A page, and the hour to preallocate: a whole hour of UTC, at most 366 days ahead.

@@ -3,6 +3,7 @@
 
 use axum::http::Method;
 use pagebucket_engine::Engine;
+use pagebucket_engine::internal::MOST_EXAMINED;
 use pagebucket_model::domain::{
     Cursor, DateRange, Invalid, Limit, MAX_SAFE_INTEGER, Order, PageNumber, Position, Seq, SeqRange, Totals,
     Wait, Window,
@@ -10,10 +11,12 @@ use pagebucket_model::domain::{
 use serde_json::json;
 use utoipa::openapi::path::Parameter;
 
-use super::filters::{Filter, filters};
+use super::filters::{Filter, filters, filters_documented};
 use super::offset_range::{OffsetRange, requested};
 use crate::admission::address::WAIT;
 use crate::request::params::{ParameterReader, Params, dates, in_header, in_query};
+use crate::resources::links::MOST_FILTER_BYTES;
+use crate::schemas::names::Names;
 use crate::schemas::{date_time, ordinal, schema, whole};
 
 /// What a listing shows.
@@ -117,11 +120,13 @@ impl Params for ListParams {
         Some(Self { order, selection, filters, poll })
     }
 
-    fn documented() -> Vec<Parameter> {
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        let Names { definition, item, many_items, .. } = names;
+        let default_limit = Limit::of_page(definition.page_size).get();
         // No pattern and no greatest length: other values are ignored.
         let range = json!({ "type": "string", "examples": ["items=0-9"] });
         let order = json!({ "type": "string", "enum": ["asc", "desc"], "default": "asc" });
-        vec![
+        let mut all = vec![
             in_query(
                 "page",
                 "Permanent number of the page, the same in either order. Default: the first page that is there, or with `order=desc` the last \
@@ -130,44 +135,54 @@ impl Params for ListParams {
             ),
             in_query(
                 "after",
-                "The nearest {manyItems} after this sequence number; 0 is the beginning: the first {item} that is there. After the \
-                 last {item} the answer has no items, which is not an error.",
+                format!(
+                    "The nearest {many_items} after this sequence number; 0 is the beginning: the first {item} that is there. After the \
+                 last {item} the answer has no items, which is not an error."
+                ),
                 whole(0, MAX_SAFE_INTEGER),
             ),
             in_query(
                 "before",
-                "The nearest {manyItems} before this sequence number. Not together with `after`.",
+                format!("The nearest {many_items} before this sequence number. Not together with `after`."),
                 ordinal(),
             ),
             in_query(
                 "offset",
-                "How many {manyItems} to skip in `order`. At or beyond the end the answer has no items, which is not an \
-                 error. Not together with `after`, `before`, `from` or `to`.",
+                format!(
+                    "How many {many_items} to skip in `order`. At or beyond the end the answer has no items, which is not an \
+                 error. Not together with `after`, `before`, `from` or `to`."
+                ),
                 whole(0, MAX_SAFE_INTEGER),
             ),
             in_query(
                 "limit",
-                "Maximum number of {manyItems} in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: \
-                 the oldest {manyItems}, or the newest. Default for windows: {defaultLimit}.",
+                format!(
+                    "Maximum number of {many_items} in the window. Without a cursor or an `offset`, the window is at the beginning of `order`: \
+                 the oldest {many_items}, or the newest. Default for windows: {default_limit}."
+                ),
                 whole(1, u64::from(Limit::MAX)),
             ),
             in_query(
                 "from",
-                "Only {manyItems} dated at this moment or later: RFC 3339 with an offset. The {manyItems} are still in order \
-                 of `seq`, and the answer has no totals.",
+                format!(
+                    "Only {many_items} dated at this moment or later: RFC 3339 with an offset. The {many_items} are still in order \
+                 of `seq`, and the answer has no totals."
+                ),
                 date_time(),
             ),
             in_query(
                 "asOf",
-                "Reads the history as it was when this was its last sequence number, and so its `totalItems`; the links \
+                format!(
+                    "Reads the history as it was when this was its last sequence number, and so its `totalItems`; the links \
                  `next` and `prev` of a window set it. Such an answer never changes. If the history has no such {item} yet, \
                  `asOf` is ignored. Only together with `after`, `before`, `offset` or the header `Range`, not with `from` or \
-                 `to`.",
+                 `to`."
+                ),
                 ordinal(),
             ),
             in_query(
                 "to",
-                "Only {manyItems} dated before this moment, which must not be before `from`.",
+                format!("Only {many_items} dated before this moment, which must not be before `from`."),
                 date_time(),
             ),
             in_query(
@@ -177,18 +192,30 @@ impl Params for ListParams {
             ),
             in_query(
                 WAIT,
-                "Waits up to this number of seconds until the window has a {item}, and is then answered at once, without one if none came: \
-                 a long poll. Only together with `after`; `limit` and `order` may be combined with it. Not in a HEAD request.",
+                format!(
+                    "Waits up to this number of seconds until the window has a {item}, and is then answered at once, without one if none came: \
+                 a long poll. Only together with `after`; `limit` and `order` may be combined with it. Not in a HEAD request."
+                ),
                 whole(1, Wait::MAX.into()),
             ),
             in_header(
                 "Range",
-                "`items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 \
-                 {manyItems}, with both ends; only in a GET, and not together with parameters that select something \
-                 else. Other units are ignored, and so is the header together with `If-Range`.",
+                format!(
+                    "`items=0-9` is another way to ask for `offset=0&limit=10`, answered with 206. One range of 1 to 100 \
+                 {many_items}, with both ends; only in a GET, and not together with parameters that select something \
+                 else. Other units are ignored, and so is the header together with `If-Range`."
+                ),
                 schema(range),
             ),
-        ]
+        ];
+        let about = format!(
+            "They are still in order of `seq`, and the answer has no totals. A request examines at most {MOST_EXAMINED} pages, \
+             with `from` or `to` only such as may hold {many_items} of that span: the answer may have fewer {many_items} than \
+             `limit`, or none, and a link to the next. All filters of a request together have at most {MOST_FILTER_BYTES} bytes. \
+             Not together with `page`, `offset` or `asOf`."
+        );
+        all.extend(filters_documented(names, &definition.filters, &about));
+        all
     }
 }
 

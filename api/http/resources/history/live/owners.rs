@@ -7,14 +7,18 @@ use axum::response::Response;
 use pagebucket_engine::Engine;
 use pagebucket_engine::live::{FollowError, LogPlace};
 use serde_json::json;
-use utoipa::openapi::path::Parameter;
+use utoipa::openapi::path::{Operation, Parameter};
 
 use super::answer::answer;
 use super::params::{last_event, last_event_documented, last_event_parameter};
 use super::stream::{LiveStream, StreamClient};
+use crate::admission::accept::EVENTS;
 use crate::admission::context::Granted;
-use crate::problem::{OwnersLiveProblems, ParameterFault, Problem, ProblemKind};
+use crate::problem::ProblemKind::{self, NotAvailable, PositionTooOld};
+use crate::problem::{COMMON, ParameterFault, Problem, problems};
 use crate::request::params::{Address, ParameterReader, Params};
+use crate::schemas::document::RouteDocument;
+use crate::schemas::names::Names;
 use crate::state::Api;
 
 /// Where a live stream of all owners begins.
@@ -32,7 +36,7 @@ impl Params for OwnersLiveParams {
         }
     }
 
-    fn documented() -> Vec<Parameter> {
+    fn documented(_: &Names<'_>) -> Vec<Parameter> {
         last_event_documented(
             "The `id` of the last event that the client has, to resume a stream. It has no meaning for clients.",
             json!({
@@ -43,29 +47,28 @@ impl Params for OwnersLiveParams {
     }
 }
 
-/// Read live which {manyOwners} have new {manyItems}
-///
-/// Answers with Server-Sent Events. The `data` of an event lists {manyOwners} that have new {manyItems}, as
-/// the list of {manyOwners} shows them, with their totals: each {owner} about once a second at most, and to a
-/// slow client only the latest. The first event, `position`, only has an `id`; so has one every 15 seconds in
-/// which nothing is appended.
-///
-/// To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: what has
-/// changed since then comes first. It ages with the log of the database. One that is too old is 410
-/// `position-too-old`: begin a stream without it, and then list the {manyOwners}.
-#[utoipa::path(
-    get,
-    path = "/v1/{items}/live",
-    operation_id = "follow{Items}",
-    params(Address<OwnersLiveParams>),
-    responses(
-        (
-            status = 200, description = "The events.", body = String, content_type = "text/event-stream",
-            example = json!("retry: 2000\n\nevent: position\nid: 8265A1B2C3000000012B0229296E04\ndata: {}\n\n")
+pub(crate) fn document(names: &Names<'_>) -> Operation {
+    let Names { items_type, owner, many_owners, many_items, .. } = names;
+    RouteDocument::of(
+        names,
+        format!("follow{items_type}"),
+        format!("Read live which {many_owners} have new {many_items}"),
+        format!(
+            "Answers with Server-Sent Events. The `data` of an event lists {many_owners} that have new \
+        {many_items}, as the list of {many_owners} shows them, with their totals: each {owner} about once a \
+        second at most, and to a slow client only the latest. The first event, `position`, only has an \
+        `id`; so has one every 15 seconds in which nothing is appended.\n\n\
+        To resume a stream, send the last `id` as `Last-Event-ID`, or as `lastEventId` in the query: \
+        what has changed since then comes first. It ages with the log of the database. One that is too \
+        old is 410 `position-too-old`: begin a stream without it, and then list the {many_owners}."
         ),
-        OwnersLiveProblems,
-    ),
-)]
+    )
+    .parameters(OwnersLiveParams::documented(names))
+    .answers(200, "The events.")
+    .text(EVENTS, json!("retry: 2000\n\nevent: position\nid: 8265A1B2C3000000012B0229296E04\ndata: {}\n\n"))
+    .problems(problems(names, &[COMMON, &[PositionTooOld, NotAvailable]]))
+}
+
 pub(crate) async fn owners(
     State(api): State<Arc<Api>>,
     Address { engine, params: OwnersLiveParams { after } }: Address<OwnersLiveParams>,

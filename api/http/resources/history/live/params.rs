@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::path::Parameter;
 
 use crate::request::params::{ParameterReader, Params, in_header, in_query};
+use crate::schemas::names::Names;
 use crate::schemas::{schema, whole};
 
 /// The `id` of the last event that a client has.
@@ -32,16 +33,21 @@ impl Params for LiveParams {
         }
     }
 
-    fn documented() -> Vec<Parameter> {
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        let Names { item, .. } = names;
         let after = in_query(
             "after",
-            "Begins with the {item} after this sequence number; 0 is the beginning: the first {item} that is there. Beyond the end the \
-             stream waits. Default: the end of the history.",
+            format!(
+                "Begins with the {item} after this sequence number; 0 is the beginning: the first {item} that is there. Beyond the end the \
+             stream waits. Default: the end of the history."
+            ),
             whole(0, MAX_SAFE_INTEGER),
         );
         // Not a number: generated clients put it into a header as it is.
         let id = json!({ "type": "string", "pattern": "^(0|[1-9][0-9]{0,14}|[1-8][0-9]{15})$", "maxLength": 16, "examples": ["34"] });
-        let what = "The `id` of the last event that the client has, to resume a stream. It counts instead of `after`; 0 is before the first {item} that the history ever had.";
+        let what = format!(
+            "The `id` of the last event that the client has, to resume a stream. It counts instead of `after`; 0 is before the first {item} that the history ever had."
+        );
         [vec![after], last_event_documented(what, id)].concat()
     }
 }
@@ -68,7 +74,7 @@ pub(crate) fn last_event<T>(
 }
 
 /// Documents it: `what` it is, and its schema.
-pub(crate) fn last_event_documented(what: &str, id: Value) -> Vec<Parameter> {
+pub(crate) fn last_event_documented(what: impl Into<String>, id: Value) -> Vec<Parameter> {
     let same = "The same as the header `Last-Event-ID`, for clients that cannot send it. If both are given, the header counts.";
     vec![in_header(LAST_EVENT_ID, what, schema(id.clone())), in_query(LAST_EVENT_ID_QUERY, same, schema(id))]
 }

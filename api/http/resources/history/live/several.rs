@@ -9,21 +9,24 @@ use axum::response::Response;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use pagebucket_engine::live::LiveStart;
 use pagebucket_engine::{Deadline, Engine, Error};
+use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::Invalid;
 use serde_json::json;
-use utoipa::IntoParams;
-use utoipa::openapi::Required;
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::path::{Operation, Parameter};
 
 use super::answer::answer;
 use super::ids::{EventIds, positions};
 use super::params::{last_event, last_event_documented};
 use super::stream::{LiveStream, StreamClient, StreamPart};
+use crate::admission::accept::EVENTS;
 use crate::admission::context::{Granted, Histories};
 use crate::admission::rate::Class;
 use crate::admission::watch::{WATCH, WatchedHistory};
-use crate::problem::{Problem, ReadProblems};
-use crate::request::params::{ParameterReader, given, in_query};
+use crate::problem::{COMMON, Problem, problems};
+use crate::request::params::{ParameterReader, given, required_in_query};
+use crate::schemas::document::RouteDocument;
+use crate::schemas::items::owner_pattern;
+use crate::schemas::names::Names;
 use crate::schemas::schema;
 use crate::state::Api;
 
@@ -74,20 +77,26 @@ impl<S: Send + Sync> FromRequestParts<S> for WatchList {
     }
 }
 
-impl IntoParams for WatchList {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+impl WatchList {
+    /// Documents the parameters.
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        let Names { owners, items, owner_example, .. } = names;
+        let history = |Definition { owner, name, .. }: &Definition| {
+            format!("{}/{}/{name}", owner.collection, owner_pattern(owner.kind))
+        };
+        let watchable: Vec<_> = names.definitions.iter().map(|definition| history(definition)).collect();
+        let watchable = watchable.join("|");
         let watch = json!({
             "type": "array", "minItems": 1, "maxItems": MOST, "uniqueItems": true,
-            "items": { "type": "string", "pattern": "^({watchable})(:(0|[1-9][0-9]{0,14}|[1-8][0-9]{15}))?$", "maxLength": 180 },
+            "items": { "type": "string", "pattern": format!("^({watchable})(:(0|[1-9][0-9]{{0,14}}|[1-8][0-9]{{15}}))?$"), "maxLength": 180 },
         });
-        let watch = in_query(
+        let watch = required_in_query(
             WATCH,
             "A history, as its address names it, and the sequence number after which the stream begins; 0 is the beginning. Without \
              `:` and a number it begins at its end. Once for each history.",
             schema(watch),
+            json!([format!("{owners}/{owner_example}/{items}:0")]),
         );
-        let example = json!(["{owners}/{ownerExample}/{items}:0"]);
-        let watch = ParameterBuilder::from(watch).required(Required::True).example(Some(example)).build();
         let last = last_event_documented(
             "The `id` of the last event that the client has, to resume a stream with the same list of `watch`, in the same order. Its \
              positions count instead of those of `watch`.",
@@ -100,28 +109,28 @@ impl IntoParams for WatchList {
     }
 }
 
-/// Read several histories live
-///
-/// Answers with Server-Sent Events of up to 32 histories, as the stream of one history does for one. The data
-/// of each event says in `watch` which history it is of. The `id` has the positions of all of them: send it
-/// as `Last-Event-ID`, or as `lastEventId` in the query, with the same list of `watch`, to resume the stream.
-/// A history whose next items are deleted has an event `gone`, and the others go on.
-#[utoipa::path(
-    get,
-    path = "/v1/live",
-    operation_id = "watchHistories",
-    params(WatchList),
-    responses(
-        (
-            status = 200, description = "The events.", body = String, content_type = "text/event-stream",
-            example = json!(
-                "retry: 2000\nevent: position\nid: 3f9c2b7a51d8.34\n\
-                 data: {\"watch\":\"{owners}/{ownerExample}/{items}\",\"totalItems\":34}\n\n"
-            )
-        ),
-        ReadProblems,
-    ),
-)]
+pub(crate) fn document(names: &Names<'_>) -> Operation {
+    let Names { owners, items, owner_example, .. } = names;
+    let events = format!(
+        "retry: 2000\nevent: position\nid: 3f9c2b7a51d8.34\n\
+         data: {{\"watch\":\"{owners}/{owner_example}/{items}\",\"totalItems\":34}}\n\n"
+    );
+    RouteDocument::of(
+        names,
+        "watchHistories",
+        "Read several histories live",
+        "Answers with Server-Sent Events of up to 32 histories, as the stream of one history does for one. \
+        The data of each event says in `watch` which history it is of. The `id` has the positions of all \
+        of them: send it as `Last-Event-ID`, or as `lastEventId` in the query, with the same list of \
+        `watch`, to resume the stream. A history whose next items are deleted has an event `gone`, and \
+        the others go on.",
+    )
+    .parameters(WatchList::documented(names))
+    .answers(200, "The events.")
+    .text(EVENTS, json!(events))
+    .problems(problems(names, &[COMMON]))
+}
+
 pub(crate) async fn several(
     State(api): State<Arc<Api>>,
     WatchList { histories, resumed }: WatchList,

@@ -10,26 +10,33 @@ use axum::http::Uri;
 use axum::response::Response;
 use pagebucket_engine::Engine;
 use pagebucket_engine::series::{SeriesError, SeriesPage, SeriesQuery};
+use pagebucket_model::definition::capitalised;
 use pagebucket_model::domain::{Instant, Invalid, Order};
 use pagebucket_model::summary::{Fill, SpanLength, Spans, SummaryShape, Zone, within_years};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
-use utoipa::openapi::Required;
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
+use utoipa::openapi::path::{Operation, Parameter};
 
-use super::params::{MOST_POINTS, USUAL_POINTS, groups_of, in_order, in_zone, limit};
+use super::params::{MOST_POINTS, USUAL_POINTS, groups_of, in_order, in_zone, limit, of_filters};
 use super::view::{SummaryPointView, not_declared};
 use super::{next_query, too_many_points};
+use crate::admission::accept::JSON;
 use crate::admission::client::Client;
 use crate::admission::rate::of_search;
 use crate::answer::notes::ItemCount;
 use crate::caching::reading::Reading;
-use crate::problem::{AllSeriesProblems, Problem, ProblemKind};
-use crate::request::params::{Address, ParameterReader, Params, in_query, instant};
-use crate::resources::history::list::filters::filters_by;
+use crate::problem::ProblemKind::{self, SummaryTooLarge};
+use crate::problem::{COMMON, Problem, problems};
+use crate::request::params::{
+    Address, ParameterReader, Params, in_list, in_query, instant, required_in_query,
+};
+use crate::resources::history::list::filters::{filters_by, filters_documented};
 use crate::resources::history::list::params::order;
 use crate::resources::links::Links;
+use crate::schemas::document::RouteDocument;
+use crate::schemas::headers::{self, LINKS};
+use crate::schemas::names::Names;
 use crate::schemas::{date_time, instant as instant_schema, schema, whole};
 use crate::state::Api;
 
@@ -81,42 +88,42 @@ impl Params for AllSummaryParams {
         Some(Self { query: SeriesQuery { shape, ends, fill, order, filters, limit } })
     }
 
-    fn documented() -> Vec<Parameter> {
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        let Names { definition, many_items, .. } = names;
         let lengths = SpanLength::NAMED.map(|(name, _)| name);
-        let by = ParameterBuilder::from(in_query(
+        let by = required_in_query(
             "by",
             "The length of the spans: `m` are minutes, `M` is a month. Days, weeks from Monday, and months begin in `tz`; shorter spans are those of UTC.",
             schema(json!({ "type": "string", "enum": lengths, "examples": ["1h"] })),
-        ));
-        // The definition fills in its groups.
-        let group =
-            json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "uniqueItems": true });
-        let group = ParameterBuilder::from(in_query(
+            "1h",
+        );
+        let meta = definition.time_series.as_ref().map(|series| &*series.meta).unwrap_or_default();
+        let group = in_list(
             "group",
-            "A point for each value of these properties of the metaField, and for {manyItems} without a value: names with commas between them.",
-            schema(group),
-        ));
-        let required = |name: &str, description: &str, example: &str| {
-            let parameter = ParameterBuilder::from(in_query(name, description, date_time()));
-            parameter.required(Required::True).example(Some(example.into())).build()
-        };
-        vec![
-            by.required(Required::True).example(Some("1h".into())).build(),
-            in_zone(),
-            group.style(Some(ParameterStyle::Form)).explode(Some(false)).build(),
-            required(
+            format!(
+                "A point for each value of these properties of the metaField, and for {many_items} without a value: names with commas between them."
+            ),
+            meta,
+            meta.get(..1).unwrap_or_default(),
+        );
+        let mut all = vec![by, in_zone()];
+        all.extend((!meta.is_empty()).then_some(group));
+        all.extend([
+            required_in_query(
                 "from",
                 "Only spans that end after this moment: RFC 3339 with an offset. The first span is whole, also if it begins earlier.",
+                date_time(),
                 "2004-01-09T00:00:00Z",
             ),
-            required(
+            required_in_query(
                 "to",
                 "Only spans that begin before this moment, which must not be before `from`, and at most 10,000 spans later. The last span is whole, also if it ends later.",
+                date_time(),
                 "2004-01-10T00:00:00Z",
             ),
             in_query(
                 "fill",
-                "`none`: spans without {manyItems} are left out. `zero`: each has a point with the `count` 0 and without a group. Default: `none`.",
+                format!("`none`: spans without {many_items} are left out. `zero`: each has a point with the `count` 0 and without a group. Default: `none`."),
                 schema(json!({ "type": "string", "enum": ["none", "zero"] })),
             ),
             in_order(),
@@ -125,7 +132,9 @@ impl Params for AllSummaryParams {
                 "Maximum number of points in the answer. A span is never divided: the next answer begins with a span.",
                 whole(1, MOST_POINTS as u64).default(Some(USUAL_POINTS.into())),
             ),
-        ]
+        ]);
+        all.extend(filters_documented(names, meta, &of_filters()));
+        all
     }
 }
 
@@ -152,33 +161,35 @@ pub(crate) struct AllSummaryView {
     pub links: Links,
 }
 
-/// Summarise the {manyItems} of all {manyOwners} by spans of time
-///
-/// Returns what the {manyItems} of all {manyOwners} add up to in each span of time, as the summary of one
-/// {owner} does: their number, exact sums, and the first, greatest, least and last values by date. It is read
-/// from a native time series, which follows the histories: `upTo` says how far. {ManyItems} that have expired
-/// there are not counted; retired ones are, until they expire.
-#[utoipa::path(
-    get,
-    path = "/v1/{items}/summary",
-    operation_id = "summariseAll{Items}",
-    params(Address<AllSummaryParams>),
-    responses(
-        (
-            status = 200, description = "The points.", body = AllSummaryView,
-            headers(("Link" = String, description = "The links of the body (RFC 8288), if they have at most 2 KiB.")),
-            example = json!({
-                "by": "1h", "tz": "UTC", "upTo": "2004-01-10T00:00:00.000Z",
-                "points": [{
-                    "start": "2004-01-09T00:00:00.000Z", "end": "2004-01-09T01:00:00.000Z", "date": "2004-01-09T00:00:00", "count": 1,
-                    "values": "{seriesValues}", "complete": true
-                }],
-                "links": { "self": "/v1/{items}/summary?by=1h&from=2004-01-09T00:00:00Z&to=2004-01-10T00:00:00Z" }
-            })
-        ),
-        AllSeriesProblems,
-    ),
-)]
+pub(crate) fn document(names: &Names<'_>) -> Operation {
+    let Names { items, items_type, owner, many_owners, many_items, examples, .. } = names;
+    let capital_items = capitalised(many_items);
+    let example = examples.series_values.as_ref().map(|values| {
+        json!({
+            "by": "1h", "tz": "UTC", "upTo": "2004-01-10T00:00:00.000Z",
+            "points": [{
+                "start": "2004-01-09T00:00:00.000Z", "end": "2004-01-09T01:00:00.000Z", "date": "2004-01-09T00:00:00", "count": 1,
+                "values": values, "complete": true
+            }],
+            "links": { "self": format!("/v1/{items}/summary?by=1h&from=2004-01-09T00:00:00Z&to=2004-01-10T00:00:00Z") }
+        })
+    });
+    RouteDocument::of(
+        names,
+        format!("summariseAll{items_type}"),
+        format!("Summarise the {many_items} of all {many_owners} by spans of time"),
+        format!("Returns what the {many_items} of all {many_owners} add up to in each span of time, as the summary \
+        of one {owner} does: their number, exact sums, and the first, greatest, least and last values by \
+        date. It is read from a native time series, which follows the histories: `upTo` says how far. \
+        {capital_items} that have expired there are not counted; retired ones are, until they expire."),
+    )
+    .parameters(AllSummaryParams::documented(names))
+    .reads("The points.")
+    .header(headers::link(LINKS))
+    .shows::<AllSummaryView>(JSON, example)
+    .problems(problems(names, &[COMMON, &[SummaryTooLarge]]))
+}
+
 pub(crate) async fn of_all(
     State(api): State<Arc<Api>>,
     uri: Uri,

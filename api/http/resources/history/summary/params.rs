@@ -8,12 +8,13 @@ use pagebucket_model::domain::{Instant, Invalid, Order, Seq};
 use pagebucket_model::item::list;
 use pagebucket_model::summary::{Fill, SpanLength, Spans, SummaryShape, Zone};
 use serde_json::json;
-use utoipa::openapi::Required;
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterStyle};
+use utoipa::openapi::path::Parameter;
 
-use crate::request::params::{ParameterReader, Params, dates, in_query};
-use crate::resources::history::list::filters::{Filter, filters};
+use crate::request::params::{ParameterReader, Params, dates, in_list, in_query, required_in_query};
+use crate::resources::history::list::filters::{Filter, filters, filters_documented};
 use crate::resources::history::list::params::order;
+use crate::resources::links::MOST_FILTER_BYTES;
+use crate::schemas::names::Names;
 use crate::schemas::{date_time, ordinal, schema, whole};
 
 /// The most points of an answer.
@@ -71,28 +72,29 @@ impl Params for SummaryParams {
         Some(Self { shape, ends, fill, order, as_of, limit, filters })
     }
 
-    fn documented() -> Vec<Parameter> {
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        let Names { definition, item, many_items, .. } = names;
         let lengths = SpanLength::NAMED.map(|(name, _)| name);
         let by = json!({ "type": "string", "enum": lengths, "examples": ["1d"] });
-        // The definition fills in its groups.
-        let group =
-            json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "uniqueItems": true });
         let fill = json!({ "type": "string", "enum": ["none", "zero", "previous"] });
-        let by = ParameterBuilder::from(in_query(
+        let by = required_in_query(
             "by",
             "The length of the spans: `m` are minutes, `M` is a month. Days, weeks from Monday, and months begin in `tz`; shorter spans are those of UTC. Those of 1 and 5 minutes are always read from pages.",
             schema(by),
-        ));
-        let group = ParameterBuilder::from(in_query(
+            "1d",
+        );
+        let groups = definition.summaries.as_ref().map(|summaries| &*summaries.groups).unwrap_or_default();
+        let group = in_list(
             "group",
-            "A point for each value of these properties, and for {manyItems} without a value: names with commas between them.",
-            schema(group),
-        ));
-        let group = group.style(Some(ParameterStyle::Form)).explode(Some(false));
-        vec![
-            by.required(Required::True).example(Some("1d".into())).build(),
-            in_zone(),
-            group.build(),
+            format!(
+                "A point for each value of these properties, and for {many_items} without a value: names with commas between them."
+            ),
+            groups,
+            groups.get(..1).unwrap_or_default(),
+        );
+        let mut all = vec![by, in_zone()];
+        all.extend((!groups.is_empty()).then_some(group));
+        all.extend([
             in_query(
                 "from",
                 "Only spans that end after this moment: RFC 3339 with an offset. The first span is whole, also if it begins earlier.",
@@ -105,16 +107,16 @@ impl Params for SummaryParams {
             ),
             in_query(
                 "fill",
-                "`none`: spans without {manyItems} are left out. `zero`: between `from` and `to`, which must be given, each has a point \
+                format!("`none`: spans without {many_items} are left out. `zero`: between `from` and `to`, which must be given, each has a point \
                  with the `count` 0 and without a group. `previous`: the same, and `open`, `high`, `low` and `close` are the last `close` before it; \
-                 not with `group`. Default: `none`.",
+                 not with `group`. Default: `none`."),
                 schema(fill),
             ),
             in_order(),
             in_query(
                 "asOf",
-                "Summarises the history as it was when this was its last sequence number. Such an answer does not say which points are \
-                 complete. If the history has no such {item} yet, `asOf` is ignored.",
+                format!("Summarises the history as it was when this was its last sequence number. Such an answer does not say which points are \
+                 complete. If the history has no such {item} yet, `asOf` is ignored."),
                 ordinal(),
             ),
             in_query(
@@ -122,8 +124,17 @@ impl Params for SummaryParams {
                 "Maximum number of points in the answer. A span is never divided: the next answer begins with a span.",
                 whole(1, MOST_POINTS as u64).default(Some(USUAL_POINTS.into())),
             ),
-        ]
+        ]);
+        all.extend(filters_documented(names, &definition.filters, &of_filters()));
+        all
     }
+}
+
+/// What a filter does to a summary.
+pub(crate) fn of_filters() -> String {
+    format!(
+        "Others are in no point. All filters of a request together have at most {MOST_FILTER_BYTES} bytes."
+    )
 }
 
 /// The parameter `order`.

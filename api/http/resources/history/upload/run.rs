@@ -36,6 +36,7 @@ use crate::problem::{Problem, ProblemKind};
 use crate::request::body::expect;
 use crate::request::params::{Address, KeyHeader, ParameterReader, Params};
 use crate::resources::history::append::ExpectedSeq;
+use crate::schemas::names::Names;
 use crate::state::Api;
 
 /// How long the database may be away, without any progress on a batch: longer than an election takes.
@@ -87,8 +88,8 @@ impl Params for UploadOwner {
         Option::read(reader, engine).map(Self)
     }
 
-    fn documented() -> Vec<Parameter> {
-        Option::<OwnerId>::documented()
+    fn documented(names: &Names<'_>) -> Vec<Parameter> {
+        Option::<OwnerId>::documented(names)
     }
 }
 
