@@ -37,7 +37,7 @@ test-clients: ## test the clients for TypeScript and Python, the explorer, alert
 bench: ## compare appends, reads, streams, page views, summaries, time series and live streams with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see benches/README.md)
 	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --features bench --bench main -- $(BENCH)
 
-check: ## check format, lints, documentation, licences and packages
+check: ## check format, lints, documentation, licences, packages and the generated documents
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done
 	cargo fmt --all --check
 	! LC_ALL=C.UTF-8 grep -rnP --include='*.rs' '^(?=.{111})\s*//(?![/! ]*\|)' api benches examples tests || { echo 'comments end at 110 columns' >&2; exit 1; }
@@ -46,6 +46,8 @@ check: ## check format, lints, documentation, licences and packages
 	cargo clippy --workspace --all-targets --features bench --locked -- -D warnings
 	scripts/packages
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --lib --examples --no-deps --locked --document-private-items
+	diff -u openapi/openapi.json <($(program) openapi) && diff -u openapi/openapi-3.0.json <($(program) openapi --spec 3.0) || { echo 'a document in openapi/ is out of date: run make openapi' >&2; exit 1; }
+	for page in settings metrics; do diff -u docs/reference/$$page.md <($(program) reference $$page) || { echo 'a page in docs/reference/ is out of date: run make reference' >&2; exit 1; }; done
 
 openapi: ## write openapi/openapi.json and openapi/openapi-3.0.json again
 	$(program) openapi > openapi/openapi.json.new
