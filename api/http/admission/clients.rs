@@ -31,7 +31,7 @@ impl Clients {
         Client::of(principal.as_deref(), connection.peer, headers, &self.proxies)
     }
 
-    /// The address of the client of a request, whoever it is.
+    /// The address that a request comes from, whichever client it names.
     pub fn address(&self, parts: &Parts) -> Client {
         let peer = RequestContext::of(&parts.extensions).connection.peer;
         Client::at(peer, &parts.headers, &self.proxies)

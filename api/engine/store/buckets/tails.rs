@@ -68,9 +68,6 @@ impl Tails {
         Self::find(source, owners, |query| Query { level, ..Query::new(query, deadline) }).await
     }
 
-    /// Sorted in descending order with `$first`, the query is a DISTINCT_SCAN: one key and one document an
-    /// owner. Sorted in ascending order with `$last`, it would read every page. (Server manual, "$group
-    /// Optimizations".)
     async fn find(
         source: &HistoryCollection,
         owners: impl IntoIterator<Item = &OwnerId>,
@@ -81,7 +78,6 @@ impl Tails {
             return Self(Ok(HashMap::new()));
         }
         let ids: Vec<Bson> = owners.into_iter().map(owner_bson).collect();
-        let most = ids.len() as i32 + 1;
         let definition = Arc::clone(&source.definition);
         let tail = move |group: &RawDocument| {
             let owner = owner(group, definition.owner.kind);
@@ -90,20 +86,12 @@ impl Tails {
             }
             Ok(owner.map(|owner| (owner.clone(), tail(group, &owner, &definition))))
         };
-        let (field, first) = (source.owner_field(), |field: &str| doc! { "$first": field });
-        let query = doc! {
-            "aggregate": source.collection(),
-            "pipeline": [
-                { "$match": { field: { "$in": ids } } },
-                { "$sort": { field: -1, "page": -1 } },
-                { "$group": {
-                    "_id": format!("${field}"), "id": first("$_id"), "page": first("$page"), "count": first("$count"),
-                    "firstPage": first("$firstPage"), "second": first("$second"), "erased": first("$erased"),
-                } },
-            ],
-            "hint": source.by_page(),
-            "cursor": { "batchSize": most },
+        let first = |field: &str| doc! { "$first": field };
+        let fields = doc! {
+            "id": first("$_id"), "page": first("$page"), "count": first("$count"),
+            "firstPage": first("$firstPage"), "second": first("$second"), "erased": first("$erased"),
         };
+        let query = last_of_each(source, ids, fields);
         let found = source.reads.query(terms(query), tail).await;
         Self(found.map(|found| found.into_iter().flatten().collect()))
     }
@@ -113,6 +101,28 @@ impl Tails {
     pub(crate) fn of(&self, owner: &OwnerId) -> Result<Option<Tail>> {
         let found = self.0.as_ref().map_err(Error::clone)?;
         found.get(owner).cloned().unwrap_or(Ok(None))
+    }
+}
+
+/// The command that finds `fields` of the last bucket of each of these owners, given as accumulators of
+/// `$group`, whose `_id` is the owner.
+///
+/// Sorted in descending order with `$first`, it is a DISTINCT_SCAN: one key and one document an owner. Sorted
+/// in ascending order with `$last`, it would read every page. (Server manual, "$group Optimizations".)
+pub(crate) fn last_of_each(source: &HistoryCollection, owners: Vec<Bson>, fields: Document) -> Document {
+    let (owner, most) = (source.owner_field(), owners.len() as i32 + 1);
+    let mut group = doc! { "_id": format!("${owner}") };
+    group.extend(fields);
+    doc! {
+        "aggregate": source.collection(),
+        "pipeline": [
+            { "$match": { owner: { "$in": owners } } },
+            { "$sort": { owner: -1, "page": -1 } },
+            { "$group": group },
+        ],
+        "hint": source.by_page(),
+        // With a batch of more than all, the server closes the cursor at once.
+        "cursor": { "batchSize": most },
     }
 }
 

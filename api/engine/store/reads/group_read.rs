@@ -1,15 +1,14 @@
 //! Readers share commands, as appends share commits.
 //!
 //! At most two commands that read single buckets of a collection are under way at once. What is asked
-//! meanwhile waits; when one of them ends, one command reads all that waits. There is no timer, no added
-//! latency with few readers, and under load a fraction of the work. A command never answers a request that
-//! arrived after the command was sent, and one that hangs keeps the others for a second.
+//! meanwhile waits; when one of them ends, one command reads all that waits. Nothing waits for a group to
+//! grow: few readers have no added latency, and many a fraction of the work. A command never answers a
+//! request that arrived after the command was sent, and one that hangs keeps the others for a second.
 //!
 //! The last buckets of many owners are a DISTINCT_SCAN, whatever the length of the histories
 //! ([`tails`](crate::store::buckets::tails)); a mongos does not send it to the shards, so there each last
 //! bucket is read alone. Pages are an OR over the index of owner and page: one key and one document a page.
-//! A branch has one page and all owners of whom it is asked, because a key in `$in` costs the server less
-//! than a branch.
+//! A branch has one page and all owners whose page it is: a key in `$in` costs the server less than a branch.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
@@ -31,6 +30,7 @@ use crate::mongo::{Corruption, Deadline, Error, Result, Topology};
 use crate::store::buckets::bucket_id::Tail;
 use crate::store::buckets::document::Bucket;
 use crate::store::buckets::marker;
+use crate::store::buckets::tails::last_of_each;
 use crate::store::collection::{HistoryCollection, NO_PAGE, owner_bson, owner_in, page_of};
 
 /// The most commands of one collection under way at once. They are just enough to keep the server busy: each
@@ -68,6 +68,9 @@ struct WaitingRead {
     deadline: Deadline,
     answer: oneshot::Sender<Result<Option<Bucket>>>,
 }
+
+/// The field in which a last bucket is found.
+const BUCKET: &str = "bucket";
 
 /// A bucket by its owner and its page; the owner's last bucket without a page.
 type WantedBucket = (OwnerId, Option<PageNumber>);
@@ -138,33 +141,26 @@ impl GroupReads {
     /// Answers requests that waited: pages by one command, last buckets by another.
     async fn answer(&self, waiting: Vec<WaitingRead>) {
         let (pages, tails): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|read| read.wanted.1.is_some());
-        tokio::join!(self.answer_by(pages_of_many, pages), self.answer_by(last_of_many, tails));
+        tokio::join!(self.answer_by_one(pages), self.answer_by_one(tails));
     }
 
-    async fn answer_by(
-        &self,
-        command: fn(&HistoryCollection, &[WantedBucket]) -> Document,
-        waiting: Vec<WaitingRead>,
-    ) {
-        let mut wanted: Vec<_> = waiting.iter().map(|read| read.wanted.clone()).collect();
+    /// Answers requests by one command: all for pages, or all for last buckets.
+    async fn answer_by_one(&self, waiting: Vec<WaitingRead>) {
+        let mut wanted: Vec<_> = waiting.iter().map(|read| &read.wanted).collect();
         wanted.sort_unstable();
         wanted.dedup();
         let deadline = Deadline::latest(waiting.iter().map(|read| read.deadline));
-        let found = match &wanted[..] {
-            [] => return,
-            [only] => self
-                .alone(only, deadline)
-                .await
-                .map(|bucket| HashMap::from_iter(bucket.map(|bucket| (only.clone(), Ok(bucket))))),
-            _ => self.find(command(&self.source, &wanted), deadline).await,
-        };
-        match found {
+        // Sending fails if the reader is gone.
+        if let [only] = wanted[..] {
+            let found = self.alone(only, deadline).await;
+            return waiting.into_iter().for_each(|read| drop(read.answer.send(found.clone())));
+        }
+        match self.find(&wanted, deadline).await {
             Ok(found) => waiting.into_iter().for_each(|WaitingRead { wanted, answer, .. }| {
-                // Fails if the reader is gone.
                 drop(answer.send(found.get(&wanted).cloned().transpose()));
             }),
             // It is not known whose bucket is corrupt.
-            Err(Error::Corrupt(_)) if wanted.len() > 1 => {
+            Err(Error::Corrupt(_)) => {
                 let alone = |WaitingRead { wanted, deadline, answer }| async move {
                     drop(answer.send(self.alone(&wanted, deadline).await));
                 };
@@ -183,18 +179,21 @@ impl GroupReads {
         }
     }
 
-    /// The buckets that a command finds. A bucket that is corrupt, or a marker, is an error for its own
-    /// readers only.
+    /// These buckets, all pages or all last buckets, as far as they exist. A bucket that is corrupt, or a
+    /// marker, is an error for its own readers only.
     ///
     /// # Errors
     /// The database does not answer in time, or a bucket has no readable owner or page.
     async fn find(
         &self,
-        command: Document,
+        wanted: &[&WantedBucket],
         deadline: Deadline,
     ) -> Result<HashMap<WantedBucket, Result<Bucket>>> {
-        let (definition, by_page) = (Arc::clone(&self.source.definition), command.contains_key("find"));
-        let read = move |document: &RawDocument| {
+        let Some((_, page)) = wanted.first() else { return Ok(HashMap::new()) };
+        let (definition, by_page) = (Arc::clone(&self.source.definition), page.is_some());
+        let command = if by_page { pages_of_many } else { last_of_many };
+        let read = move |found: &RawDocument| {
+            let document = if by_page { found } else { found.get_document(BUCKET).unwrap_or(found) };
             let field = &definition.owner.field;
             let owner = owner_in(document, &definition.owner)
                 .ok_or_else(|| Corruption::of(document, field, "is not an id of the right type"))?;
@@ -202,7 +201,7 @@ impl GroupReads {
             let bucket = find::bucket(document, &owner, &definition);
             Ok(((owner, by_page.then_some(page)), bucket))
         };
-        let found = self.source.reads.find(command, deadline, read).await?;
+        let found = self.source.reads.find(command(&self.source, wanted), deadline, read).await?;
         if found.iter().any(|(_, bucket)| matches!(bucket, Err(Error::Gone(_)))) {
             self.source.markers.met();
         }
@@ -245,24 +244,13 @@ impl Drop for Turn {
 }
 
 /// The command that finds the last buckets of these owners.
-fn last_of_many(source: &HistoryCollection, wanted: &[WantedBucket]) -> Document {
-    let owners: Vec<_> = wanted.iter().map(|(owner, _)| owner_bson(owner)).collect();
-    let (field, most) = (source.owner_field(), wanted.len() as i32 + 1);
-    doc! {
-        "aggregate": source.collection(),
-        "pipeline": [
-            { "$match": { field: { "$in": owners } } },
-            { "$sort": { field: -1, "page": -1 } },
-            { "$group": { "_id": format!("${field}"), "bucket": { "$first": "$$ROOT" } } },
-            { "$replaceWith": "$bucket" },
-        ],
-        "hint": source.by_page(),
-        "cursor": { "batchSize": most },
-    }
+fn last_of_many(source: &HistoryCollection, wanted: &[&WantedBucket]) -> Document {
+    let owners = wanted.iter().map(|(owner, _)| owner_bson(owner)).collect();
+    last_of_each(source, owners, doc! { BUCKET: { "$first": "$$ROOT" } })
 }
 
 /// The command that finds these pages.
-fn pages_of_many(source: &HistoryCollection, wanted: &[WantedBucket]) -> Document {
+fn pages_of_many(source: &HistoryCollection, wanted: &[&WantedBucket]) -> Document {
     let mut owners = BTreeMap::<_, Vec<Bson>>::new();
     for (owner, page) in wanted {
         owners.entry(page).or_default().push(owner_bson(owner));
