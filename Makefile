@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-long test-clients bench check openapi reference web screenshots measure audit
+.PHONY: help run test test-fast test-long test-clients test-deploy bench check openapi reference web screenshots measure audit
 
 # The dev profile compiles in half the time and is fast enough to try the service; `make run PROFILE=release` for speed.
 PROFILE ?= dev
@@ -33,6 +33,9 @@ test-long: ## run all tests with ten times the faults, random appends and items 
 
 test-clients: ## test the clients for TypeScript and Python, the explorer, alerts, and clients that generators make (needs Node.js; PAGEBUCKET: test this program)
 	scripts/test-clients
+
+test-deploy: ## rehearse a deployment: image, checkov (needs root on Debian; PAGEBUCKET: deploy this program; ARGS: more arguments for pytest)
+	scripts/test-deploy $(ARGS)
 
 bench: ## compare appends, reads, streams, page views, summaries, time series and live streams with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see benches/README.md)
 	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --features bench --bench main -- $(BENCH)
