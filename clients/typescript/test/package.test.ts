@@ -71,6 +71,8 @@ test("the package has licences, source maps, and everything that it exports, and
   const pack = ["pack", "--json", "--ignore-scripts", "--pack-destination", project];
   const [packed] = JSON.parse(execFileSync("npm", pack, { cwd: root, encoding: "utf8", stdio: "pipe" }));
   const files: string[] = packed.files.map(({ path }: { path: string }) => path);
+  // What it exports has types for all who can import it; it has no CommonJS.
+  execFileSync(join(root, "node_modules/.bin/attw"), ["--profile", "esm-only", join(project, packed.filename)], { encoding: "utf8" });
   const { dependencies, name, exports, keywords, license } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   assert.deepEqual(files.filter((path) => !path.startsWith("dist/")), ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "package.json"]);
   assert.equal(license, "MIT OR Apache-2.0");
