@@ -48,6 +48,7 @@ check: ## check format, lints, documentation, licences, packages and the generat
 	scripts/once-more --self-test
 	cargo clippy --workspace --all-targets --features bench --locked -- -D warnings
 	scripts/packages
+	scripts/version
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --lib --examples --no-deps --locked --document-private-items
 	diff -u openapi/openapi.json <($(program) openapi) && diff -u openapi/openapi-3.0.json <($(program) openapi --spec 3.0) || { echo 'a document in openapi/ is out of date: run make openapi' >&2; exit 1; }
 	for page in settings metrics; do diff -u docs/reference/$$page.md <($(program) reference $$page) || { echo 'a page in docs/reference/ is out of date: run make reference' >&2; exit 1; }; done
