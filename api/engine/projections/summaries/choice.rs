@@ -8,20 +8,19 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{DateTime, Document, doc};
+use mongodb::bson::{Document, doc};
 use pagebucket_model::definition::Summaries;
 use pagebucket_model::domain::{DateRange, Order, PageNumber, Seq};
 
 use super::known::KnownTiles;
 use super::tile_id::{PAGES, TileNumber};
 use super::tiles::{TilePlace, TileSet};
-use crate::mongo::values::{date, instant};
+use crate::mongo::values::instant;
 use crate::mongo::{COMMAND, Corruption, Deadline, Result};
 use crate::store::collection::{NO_PAGE, OfOwner, page_of};
+use crate::store::reads::date_scan::{MOST_CHOSEN, by_date, may_have};
 use crate::store::reads::matching::{FilterValues, MOST_EXAMINED};
 use crate::store::reads::reader::History;
-
-const MOST_CHOSEN: usize = 65_536;
 
 /// The most tiles that a request looks for: the first ones, and the last ones of those that are kept. Other
 /// tiles are ignored.
@@ -232,26 +231,13 @@ struct DateSearch<'a> {
 impl DateSearch<'_> {
     /// Finds pages, of those without an item after `latest` if it is given.
     async fn pages(self, latest: Option<i64>) -> Result<FoundPages> {
-        let Self { of, dates, order, pages: (low, high), most } = self;
-        let source = of.source;
-        let mut filter = of.filter(doc! { "count": source.page_size() });
-        filter.extend(condition(dates, latest));
-        filter.insert("page", doc! { "$gte": low, "$lte": high });
+        let Self { of, dates, order, pages, most } = self;
         let sort = match order {
             Order::Ascending => doc! { "first": 1, "page": 1 },
             // The index backwards.
             Order::Descending => doc! { "last": -1, "first": -1, "page": -1 },
         };
-        let command = doc! {
-            "find": source.collection(),
-            "filter": filter,
-            // A covered query: the index holds every field.
-            "projection": { "_id": 0, "page": 1, "first": 1, "last": 1 },
-            "sort": sort,
-            "limit": most as i64,
-            "batchSize": most as i64 + 1,
-            "hint": { source.owner_field(): 1, "count": 1, "last": 1, "first": 1, "page": 1 },
-        };
+        let command = by_date(of, may_have(dates, latest), pages, shown(), sort, most);
         let found = of.find(command, place(of, order)).await?;
         let horizon = horizon(&found, most);
         Ok((found, horizon))
@@ -298,11 +284,16 @@ async fn pages_by_number(
     order: Order,
     pages: &[PageNumber],
 ) -> Result<Vec<(i64, PageNumber)>> {
-    let mut filter = condition(dates, None);
-    filter.insert("page", doc! { "$in": pages.to_vec() });
-    let mut command = of.at_most(filter, pages.len());
-    command.insert("projection", doc! { "_id": 0, "page": 1, "first": 1, "last": 1 });
+    let mut condition = may_have(dates, None);
+    condition.insert("page", doc! { "$in": pages.to_vec() });
+    let mut command = of.at_most(condition, pages.len());
+    command.insert("projection", shown());
     of.find(command, place(of, order)).await
+}
+
+/// What [`place`] reads.
+fn shown() -> Document {
+    doc! { "_id": 0, "page": 1, "first": 1, "last": 1 }
 }
 
 fn place(
@@ -329,21 +320,6 @@ fn key(first: i64, last: i64, order: Order) -> i64 {
         Order::Ascending => first,
         Order::Descending => -last,
     }
-}
-
-/// Pages that may have items of these dates, and none after `latest`.
-fn condition(dates: Option<DateRange>, latest: Option<i64>) -> Document {
-    let mut condition = Document::new();
-    let mut last = Document::new();
-    last.extend(dates.and_then(DateRange::from).map(|from| ("$gte".to_owned(), date(from).into())));
-    last.extend(latest.map(|latest| ("$lte".to_owned(), DateTime::from_millis(latest).into())));
-    if !last.is_empty() {
-        condition.insert("last", last);
-    }
-    if let Some(to) = dates.and_then(DateRange::to) {
-        condition.insert("first", doc! { "$lt": date(to) });
-    }
-    condition
 }
 
 impl ChosenStretches {

@@ -11,15 +11,16 @@
 use std::collections::VecDeque;
 
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Document, doc};
-use pagebucket_model::domain::{Cursor, DateRange, OwnerId, PageNumber};
+use mongodb::bson::{DateTime, Document, doc};
+use pagebucket_model::domain::{Cursor, DateRange, PageNumber};
 
 use super::cursor_search::SearchResult;
 use super::reader::History;
+use crate::mongo::majority::at_most;
 use crate::mongo::values::date;
 use crate::mongo::{COMMAND, Corruption, Deadline, Result};
 use crate::store::buckets::document::Bucket;
-use crate::store::collection::{HistoryCollection, NO_PAGE, page_of};
+use crate::store::collection::{NO_PAGE, OfOwner, page_of};
 
 /// How many pages the first scan of the index chooses. Each further scan chooses four times as many, at most
 /// [`MOST_CHOSEN`], because every scan examines all keys of the range again.
@@ -107,7 +108,7 @@ impl DateScan {
 
     /// Chooses the next pages, unless some of the last choice are not read yet.
     pub(crate) async fn choose(&mut self, history: &History, deadline: Deadline) -> Result<()> {
-        let (source, Some(tail)) = (history.source(), history.tail()) else { return Ok(()) };
+        let Some(tail) = history.tail() else { return Ok(()) };
         let Some((low, high)) = self.left.filter(|_| self.chosen.is_empty() && self.has_more()) else {
             return Ok(());
         };
@@ -115,8 +116,11 @@ impl DateScan {
         let number = move |page: &RawDocument| {
             page_of(page).ok_or_else(|| Corruption::new(&last, "page of one before it", NO_PAGE).into())
         };
-        let command = self.command(source, &history.owner, low, high);
-        let pages = source.reads.find(command, deadline.or_within(COMMAND), number).await?;
+        let of = history.source().of(&history.owner, deadline.or_within(COMMAND));
+        let (shown, sort) =
+            (doc! { "_id": 0, "page": 1 }, doc! { "page": if self.backwards { -1 } else { 1 } });
+        let command = by_date(of, may_have(Some(self.dates), None), (low, high), shown, sort, self.choice);
+        let pages = of.find(command, number).await?;
         let reached = pages.last().filter(|_| pages.len() == self.choice);
         self.left = reached.and_then(|reached| match self.backwards {
             true => reached.previous().map(|high| (low, high)),
@@ -145,32 +149,37 @@ impl DateScan {
     pub(crate) fn pass(&mut self, read: &[Bucket]) {
         self.chosen.drain(..read.len());
     }
+}
 
-    fn command(
-        &self,
-        source: &HistoryCollection,
-        owner: &OwnerId,
-        low: PageNumber,
-        high: PageNumber,
-    ) -> Document {
-        let mut filter = source.owned_by(owner);
-        filter.insert("count", source.page_size());
-        if let Some(from) = self.dates.from() {
-            filter.insert("last", doc! { "$gte": date(from) });
-        }
-        if let Some(to) = self.dates.to() {
-            filter.insert("first", doc! { "$lt": date(to) });
-        }
-        filter.insert("page", doc! { "$gte": low, "$lte": high });
-        doc! {
-            "find": source.collection(),
-            "filter": filter,
-            // A covered query: the index holds every field.
-            "projection": { "_id": 0, "page": 1 },
-            "sort": { "page": if self.backwards { -1 } else { 1 } },
-            "limit": self.choice as i64,
-            "batchSize": self.choice as i64 + 1,
-            "hint": { source.owner_field(): 1, "count": 1, "last": 1, "first": 1, "page": 1 },
-        }
+/// The condition that a page may have items of these dates, and none after `latest`, in milliseconds since
+/// 1970.
+pub(crate) fn may_have(dates: Option<DateRange>, latest: Option<i64>) -> Document {
+    let mut condition = Document::new();
+    let mut last = Document::new();
+    last.extend(dates.and_then(DateRange::from).map(|from| ("$gte".to_owned(), date(from).into())));
+    last.extend(latest.map(|latest| ("$lte".to_owned(), DateTime::from_millis(latest).into())));
+    if !last.is_empty() {
+        condition.insert("last", last);
     }
+    if let Some(to) = dates.and_then(DateRange::to) {
+        condition.insert("first", doc! { "$lt": date(to) });
+    }
+    condition
+}
+
+/// The command that finds at most `most` of the full pages from `low` to `high` that meet a condition of
+/// dates. A covered query: the index holds every field of a condition, and every one that is shown.
+pub(crate) fn by_date(
+    of: OfOwner<'_>,
+    mut condition: Document,
+    (low, high): (PageNumber, PageNumber),
+    shown: Document,
+    sort: Document,
+    most: usize,
+) -> Document {
+    condition.extend(doc! { "count": of.source.page_size(), "page": { "$gte": low, "$lte": high } });
+    let index = doc! { of.source.owner_field(): 1, "count": 1, "last": 1, "first": 1, "page": 1 };
+    let mut command = at_most(of.source.collection(), of.filter(condition), most, index);
+    command.extend(doc! { "projection": shown, "sort": sort });
+    command
 }
