@@ -5,7 +5,7 @@ use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 
-use crate::mongo::majority::{MonotonicReads, at_most};
+use crate::mongo::majority::MonotonicReads;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 
 pub(crate) const COLLECTION: &str = "adoptions";
@@ -49,7 +49,8 @@ impl Adoptions {
             "parameters": parameters,
         } }];
         let started = doc! {
-            "findAndModify": COLLECTION, "query": id(history, source), "update": update, "upsert": true, "new": true,
+            "findAndModify": COLLECTION, "query": { "_id": id(history, source) }, "update": update,
+            "upsert": true, "new": true,
         };
         let started = self.write(started).await?;
         Ok(Adoption::of(started.get_document("value").map_err(Error::internal)?))
@@ -57,12 +58,11 @@ impl Adoptions {
 
     /// What is known of the adoption of this source, if it was ever started.
     pub async fn find(&self, history: &str, source: &str) -> Result<Option<Adoption>> {
-        let command = at_most(COLLECTION, id(history, source), 1, doc! { "_id": 1 });
         let read = |found: &RawDocument| {
             let found = Document::try_from(found).map_err(Error::internal)?;
             Ok(Adoption::of(&found))
         };
-        Ok(self.reads.find(command, Deadline::within(COMMAND), read).await?.pop())
+        self.reads.by_id(COLLECTION, id(history, source), Deadline::within(COMMAND), read).await
     }
 
     /// Notes how far the adoption of this source has come.
@@ -70,7 +70,7 @@ impl Adoptions {
         let Adoption { runs: _, followed, copied, token } = adoption;
         let token = token.clone().map_or(Bson::Null, Bson::Document);
         let set = doc! { "followed": followed, "copied": copied, "token": token, "latest": DateTime::now() };
-        let noted = doc! { "q": id(history, source), "u": { "$set": set }, "upsert": true };
+        let noted = doc! { "q": { "_id": id(history, source) }, "u": { "$set": set }, "upsert": true };
         self.write(doc! { "update": COLLECTION, "updates": [noted] }).await.map(drop)
     }
 
@@ -94,5 +94,5 @@ impl Adoption {
 }
 
 fn id(history: &str, source: &str) -> Document {
-    doc! { "_id": { "history": history, "source": source } }
+    doc! { "history": history, "source": source }
 }

@@ -10,7 +10,7 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{Acknowledgment, WriteConcern};
 use pagebucket_model::domain::{Instant, Scope, Scopes};
 
-use crate::mongo::majority::{MonotonicReads, at_most};
+use crate::mongo::majority::MonotonicReads;
 use crate::mongo::reply::Verdict;
 use crate::mongo::session::{Sessions, WriteCommand};
 use crate::mongo::values::{self, binary, date};
@@ -98,19 +98,13 @@ impl ApiKeys {
     /// The records of all keys, in the order of their names.
     pub async fn all(&self, deadline: Deadline) -> Result<Vec<KeyRecord>> {
         let command = doc! { "find": COLLECTION, "sort": { "name": 1 } };
-        self.query(command, deadline).await
+        self.reads.find(command, deadline.or_within(COMMAND), |record| Ok(KeyRecord::read(record)?)).await
     }
 
     /// The record of the key with this hash, at majority.
     pub async fn find(&self, hash: KeyHash, deadline: Deadline) -> Result<Option<KeyRecord>> {
-        let command = at_most(COLLECTION, doc! { "_id": binary(hash.0) }, 1, doc! { "_id": 1 });
-        Ok(self.query(command, deadline).await?.pop())
-    }
-
-    async fn query(&self, command: Document, deadline: Deadline) -> Result<Vec<KeyRecord>> {
-        let deadline = deadline.or_within(COMMAND);
-        let read = |document: &RawDocument| Ok(KeyRecord::read(document)?);
-        self.reads.find(command, deadline, read).await
+        let (id, deadline) = (binary(hash.0), deadline.or_within(COMMAND));
+        self.reads.by_id(COLLECTION, id, deadline, |record| Ok(KeyRecord::read(record)?)).await
     }
 
     /// Revokes the key with this name at the time `at`, durably on a majority. Repeating it changes nothing.

@@ -131,6 +131,18 @@ impl MonotonicReads {
         self.query(Query::new(command, deadline), read)
     }
 
+    /// The document with this `_id`, converted by `read`.
+    pub(crate) async fn by_id<T: Send + 'static>(
+        &self,
+        collection: &str,
+        id: impl Into<Bson>,
+        deadline: Deadline,
+        read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<Option<T>> {
+        let command = at_most(collection, doc! { "_id": id.into() }, 1, doc! { "_id": 1 });
+        Ok(self.find(command, deadline, read).await?.pop())
+    }
+
     /// Returns the documents that a query finds, each converted by `read`.
     pub(crate) fn query<T: Send + 'static>(
         &self,

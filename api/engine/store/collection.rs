@@ -99,8 +99,7 @@ impl HistoryCollection {
                 self.learnt(last.and_then(|last| last.get_timestamp("ts")).ok())?
             }
             Topology::Sharded => {
-                let any = doc! { "find": histories::COLLECTION, "filter": { "_id": self.collection() }, "limit": 1 };
-                self.reads.find(any, deadline, |_| Ok(())).await?;
+                self.reads.by_id(histories::COLLECTION, self.collection(), deadline, |_| Ok(())).await?;
                 self.learnt(self.reads.time.newest())?
             }
         };

@@ -51,14 +51,14 @@ pub(crate) fn later(one: Numbers, other: Numbers) -> Numbers {
 /// Reads the owner's tombstone. First it puts right what has its `_id` or its page number and is no sound
 /// tombstone: no other could be written. Also returns the numbers that follow those of what was deleted.
 pub(crate) async fn sound_tombstone(of: OfOwner<'_>) -> Result<(Option<Marker>, Numbers)> {
-    let (collection, id) = (of.source.collection(), tombstone_id(of.owner));
+    let id = tombstone_id(of.owner);
     let whole = |bucket: &RawDocument| Ok(bucket.to_owned());
     let by_page = of.find(of.at_most(doc! { "page": TOMBSTONE }, 1), whole).await?.pop();
     if let Some(sound) = by_page.as_ref().filter(|found| is_tombstone(of, found)) {
         return Ok((Marker::read(sound)?, UNUSED));
     }
-    let by_id = at_most(collection, doc! { "_id": &id }, 1, doc! { "_id": 1 });
-    let by_id = of.find(by_id, whole).await?.pop().filter(|found| !is_tombstone(of, found));
+    let by_id = of.source.reads.by_id(of.source.collection(), &id, of.deadline, whole).await?;
+    let by_id = by_id.filter(|found| !is_tombstone(of, found));
     let mut numbers = UNUSED;
     if let Some(other) = by_page.filter(|found| !found.get_str("_id").is_ok_and(|found| found == id)) {
         warn(of, &other, "page", "is a tombstone's, and its _id is not");

@@ -16,7 +16,6 @@ use mongodb::bson::{Bson, DateTime, doc};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::mongo::majority::at_most;
 use crate::mongo::values::in_millis;
 use crate::mongo::{Deadline, Result};
 use crate::store::collection::HistoryCollection;
@@ -157,12 +156,11 @@ impl TrustedTime {
 
 /// Reads what the database remembers. What is damaged is not relied on.
 async fn remembered(source: &HistoryCollection, deadline: Deadline) -> Result<Option<RememberedTime>> {
-    let command = at_most(COLLECTION, doc! { "_id": ID }, 1, doc! { "_id": 1 });
     let read = |found: &RawDocument| {
         let millis = |field| found.get_datetime(field).ok().map(DateTime::timestamp_millis);
         Ok(millis("certain").map(|certain| RememberedTime { certain, leapt: millis("leapt") }))
     };
-    Ok(source.reads.find(command, deadline, read).await?.pop().flatten())
+    Ok(source.reads.by_id(COLLECTION, ID, deadline, read).await?.flatten())
 }
 
 async fn remember(

@@ -10,7 +10,6 @@ use pagebucket_model::domain::OwnerId;
 use super::bucket_check::Seen;
 use super::finding::{Finding, value};
 use super::verifier::Verifier;
-use crate::mongo::majority::at_most;
 use crate::mongo::values::whole_number;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::bucket_id::BucketId;
@@ -135,12 +134,14 @@ impl Verifier {
     /// raised before one is written.
     pub async fn verify_counter(&self, markers: bool, deadline: Deadline) -> Result<Option<String>> {
         let source = &self.reader.source;
-        let mut command =
-            at_most(histories::COLLECTION, doc! { "_id": source.collection() }, 1, doc! { "_id": 1 });
-        command.insert("projection", doc! { "markers": 1 });
         let number = |document: &RawDocument| Ok(value(document, "markers"));
-        let found = source.reads.find(command, deadline.or_within(COMMAND), number).await?;
-        let number = found.into_iter().flatten().next();
+        let found = source.reads.by_id(
+            histories::COLLECTION,
+            source.collection(),
+            deadline.or_within(COMMAND),
+            number,
+        );
+        let number = found.await?.flatten();
         let counted = number.as_ref().map_or(Some(0), whole_number);
         if counted.is_some_and(|counted| counted >= i64::from(markers)) {
             return Ok(None);

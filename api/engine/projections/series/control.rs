@@ -106,8 +106,7 @@ impl Builds {
             let latest = number("latest").ok_or_else(corrupt)?;
             Ok(number("current").map(|current| Self { current, latest, building: number("building") }))
         };
-        let command = one(source.collection());
-        Ok(source.reads.find(command, deadline, read).await?.pop().flatten())
+        Ok(source.reads.by_id(COLLECTION, source.collection(), deadline, read).await?.flatten())
     }
 
     /// The build that is read.
@@ -142,7 +141,7 @@ impl<'a> Build<'a> {
     pub(crate) async fn state(self, deadline: Deadline) -> Result<Option<BuildState>> {
         let kind = self.source.definition.owner.kind;
         let read = move |document: &RawDocument| BuildState::read(&owned(document)?, kind);
-        Ok(self.source.reads.find(one(&self.id()), deadline, read).await?.pop())
+        self.source.reads.by_id(COLLECTION, self.id(), deadline, read).await
     }
 
     /// Takes the lease, if it is free or this holder's, under a new term. A majority has the term then, so
@@ -285,10 +284,6 @@ pub(crate) fn owner(value: &Bson, kind: OwnerType) -> Option<OwnerId> {
         Bson::String(id) if kind.is_text() => kind.parse_stored(id),
         _ => None,
     }
-}
-
-fn one(id: &str) -> Document {
-    doc! { "find": COLLECTION, "filter": { "_id": id }, "limit": 1, "singleBatch": true }
 }
 
 pub(crate) fn owned(document: &RawDocument) -> Result<Document> {
