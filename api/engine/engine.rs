@@ -14,11 +14,9 @@ use crate::append::group_commit::QueueClient;
 use crate::append::queue::AppendQueue;
 use crate::care::deletion::erase::Erasures;
 use crate::care::deletion::erased_keys::KeyScans;
-use crate::care::deletion::erased_late::LateWalk;
 use crate::care::deletion::retire::Retirement;
 use crate::care::verify::verifier::Verifier;
 use crate::live::{Live, LiveHistory};
-use crate::mongo::{Deadline, Result};
 use crate::projections::series::control::Series;
 use crate::projections::summaries::makers::{TileState, TiledSummaries};
 use crate::store::collection::fence::ReadTime;
@@ -51,7 +49,6 @@ struct Shared {
     tiles: Arc<TileState>,
     series: Series,
     erasures: Erasures,
-    late: Mutex<LateWalk>,
     retirement: Retirement,
 }
 
@@ -64,8 +61,11 @@ impl Engine {
             live: Live::new(reads.clone(), live.clone()),
             tiles: Arc::default(),
             series: Series { source: Arc::clone(&source) },
-            erasures: Erasures { source, key_scans: KeyScans::new(Arc::clone(&context.scan_turn)) },
-            late: Mutex::default(),
+            erasures: Erasures {
+                source,
+                key_scans: KeyScans::new(Arc::clone(&context.scan_turn)),
+                late: Mutex::default(),
+            },
             retirement: Retirement::new(reads.clone()),
         };
         let appends = Appender::new(live, context.appends.clone(), context.catalog_owners);
@@ -115,11 +115,6 @@ impl Engine {
     /// Erases owners, and lets them begin again.
     pub fn erasures(&self) -> &Erasures {
         &self.shared.erasures
-    }
-
-    /// A step of deleting what was stored after its owner was erased. Returns whether there is another one.
-    pub(crate) async fn delete_late(&self, deadline: Deadline) -> Result<bool> {
-        self.shared.erasures.delete_late(&self.shared.late, deadline).await
     }
 
     /// Deletes old pages, for our own crates.

@@ -93,7 +93,7 @@ async fn keep_one(engine: &Engine, retention: Option<Retention>, done: &mut Hous
     }
     let round = Deadline::within(ROUND);
     while !round.passed() {
-        match engine.delete_late(Deadline::within(COMMAND)).await {
+        match engine.erasures().delete_late(Deadline::within(COMMAND)).await {
             Ok(true) => {}
             Ok(false) => break,
             Err(error) => {

@@ -16,8 +16,9 @@
 use std::sync::Arc;
 
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Bson, DateTime, Document, doc};
+use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
 use pagebucket_model::domain::{Instant, OwnerId, PageNumber};
+use parking_lot::Mutex;
 
 use super::damaged::{self, Numbers};
 use super::erased_keys::KeyScans;
@@ -31,6 +32,7 @@ use crate::store::buckets::bucket_id::BucketId;
 use crate::store::buckets::marker::{self, Marker, TOMBSTONE, tombstone_id};
 use crate::store::collection::fence::{self, Fence, ReadTime};
 use crate::store::collection::{HistoryCollection, OfOwner, owner_in};
+use crate::store::reads::owners::OwnerWalk;
 
 /// The most pages that a step deletes.
 pub(crate) const MOST_DELETED: usize = 1_000;
@@ -68,6 +70,9 @@ pub enum Reopening {
 pub struct Erasures {
     pub(crate) source: Arc<HistoryCollection>,
     pub(crate) key_scans: KeyScans,
+    /// The walk over owners of whom something may have come late, and the record of a key from which its next
+    /// step goes on.
+    pub(crate) late: Mutex<(OwnerWalk, Option<Binary>)>,
 }
 
 impl Erasures {

@@ -9,10 +9,8 @@
 //! A marker of the beginning stays if an interrupted reopening has written it: the next reopening finds it by
 //! its page number and goes on.
 
-use mongodb::bson::{Binary, DateTime, doc};
+use mongodb::bson::{DateTime, doc};
 use pagebucket_model::domain::OwnerId;
-use parking_lot::Mutex;
-use tokio::time::Instant;
 
 use super::erase::Erasures;
 use super::erased_keys::unerased;
@@ -27,31 +25,15 @@ const DAY: i64 = 86_400_000;
 /// The most tombstones of a step.
 const MOST: usize = 100;
 
-/// How far the walk is over the owners that were erased a short time ago.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct LateWalk {
-    /// The last owner of the step before.
-    after: Option<OwnerId>,
-    /// The record of a key from which this step goes on.
-    records: Option<Binary>,
-    /// When the last walk began.
-    began: Option<Instant>,
-}
-
 impl Erasures {
     /// One step of a walk over the owners that were erased less than a day ago: deletes buckets and records
     /// of keys that came late. Returns whether the walk goes on. A walk begins
     /// [`Ages::late`](crate::capacity::Ages::late) after the one before. After an error the walk goes on
     /// where it was.
-    pub(crate) async fn delete_late(&self, late: &Mutex<LateWalk>, deadline: Deadline) -> Result<bool> {
+    pub(crate) async fn delete_late(&self, deadline: Deadline) -> Result<bool> {
         let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
-        let mut walk = late.lock().clone();
-        if walk.after.is_none() && walk.records.is_none() {
-            if walk.began.is_some_and(|began| began.elapsed() < source.markers.ages.late) {
-                return Ok(false);
-            }
-            walk.began = Some(Instant::now());
-        }
+        let (walk, from) = self.late.lock().clone();
+        let Some(mut walk) = walk.next(source.markers.ages.late) else { return Ok(false) };
         // Before the tombstones are read: a record that is touched later may be of a history that was
         // reopened meanwhile.
         let began = source.server_time(deadline).await?;
@@ -61,7 +43,7 @@ impl Erasures {
         let owners: Vec<OwnerId> = found.into_iter().flatten().collect();
         let mut without_keys = Vec::new();
         for owner in &owners {
-            match self.clean(owner, walk.records.is_none(), deadline).await {
+            match self.clean(owner, from.is_none(), deadline).await {
                 Ok(true) => without_keys.push(owner_bson(owner)),
                 Ok(false) => {}
                 Err(error) if deadline.passed() => return Err(error),
@@ -72,16 +54,19 @@ impl Erasures {
                 }
             }
         }
-        let from = walk.records.take();
-        if !without_keys.is_empty() {
-            let these = doc! { source.owner_field(): { "$in": without_keys } };
-            walk.records = self.key_scans.delete(source, &these, from, began, deadline).await?;
-        }
-        if walk.records.is_none() {
+        let from = match without_keys.is_empty() {
+            true => None,
+            false => {
+                let these = doc! { source.owner_field(): { "$in": without_keys } };
+                self.key_scans.delete(source, &these, from, began, deadline).await?
+            }
+        };
+        if from.is_none() {
             walk.after = owners.last().filter(|_| more).cloned();
         }
-        let goes_on = walk.after.is_some() || walk.records.is_some();
-        *late.lock() = walk;
+        walk.goes_on = walk.after.is_some() || from.is_some();
+        let goes_on = walk.goes_on;
+        *self.late.lock() = (walk, from);
         Ok(goes_on)
     }
 

@@ -15,7 +15,7 @@ use super::tile_id::{PAGES, TileNumber};
 use super::tiles::forget_others;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::tails::Tails;
-use crate::store::reads::owners::owner_ids;
+use crate::store::reads::owners::{OwnerWalk, owner_ids};
 use crate::store::reads::reader::HistoryReader;
 use crate::tasks;
 
@@ -40,7 +40,8 @@ pub struct TiledSummaries {
 pub(crate) struct TileState {
     pub(crate) known: Arc<KnownTiles>,
     waiting: Arc<Mutex<WaitingOwners>>,
-    walk: Mutex<WalkState>,
+    /// That of housekeeping.
+    walk: Mutex<OwnerWalk>,
 }
 
 /// Owners whose tiles are to be made, in the background, one tile after the other.
@@ -163,34 +164,19 @@ async fn missing(
     Ok(first.up_to(last).filter(|tile| !there.contains(tile)).collect())
 }
 
-/// The walk of housekeeping over all owners of a history.
-#[derive(Debug, Clone, Default)]
-struct WalkState {
-    /// Whether a walk has begun and not ended.
-    is_under_way: bool,
-    /// When the last walk began.
-    began: Option<Instant>,
-    /// The last owner of the step before.
-    after: Option<OwnerId>,
-}
-
 impl TiledSummaries {
     /// One step of a walk: deletes tiles of other definitions, or makes the missing tiles of the next owners.
     /// Returns whether the walk goes on. A walk begins [`Ages::late`](crate::capacity::Ages::late) after the
     /// one before. After an error the walk goes on where it was.
     async fn go_on(&self, until: Deadline) -> Result<bool> {
         let (source, deadline) = (&self.reader.source, Deadline::within(COMMAND));
-        let mut walk = self.state.walk.lock().clone();
-        if !walk.is_under_way {
-            if walk.began.is_some_and(|began| began.elapsed() < source.markers.ages.late) {
-                return Ok(false);
-            }
-            if forget_others(source, deadline).await? {
-                return Ok(true);
-            }
-            walk = WalkState { is_under_way: true, began: Some(Instant::now()), after: None };
+        let known = self.state.walk.lock().clone();
+        let begins = !known.goes_on;
+        let Some(mut walk) = known.next(source.markers.ages.late) else { return Ok(false) };
+        if begins && forget_others(source, deadline).await? {
+            return Ok(true);
         }
-        walk.is_under_way = match TileMaker::of(&self.reader) {
+        walk.goes_on = match TileMaker::of(&self.reader) {
             Some(maker) => {
                 let (ids, next) = owner_ids(source, walk.after.clone(), Limit::MOST, deadline).await?;
                 let tails = Tails::read(source, &ids, None, deadline).await;
@@ -220,7 +206,7 @@ impl TiledSummaries {
             }
             None => false,
         };
-        let goes_on = walk.is_under_way;
+        let goes_on = walk.goes_on;
         *self.state.walk.lock() = walk;
         Ok(goes_on)
     }

@@ -9,10 +9,12 @@
 //! it at a later `$limit`. This read does not name an owner by equality.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, Document, doc};
 use pagebucket_model::domain::{Limit, OwnerId, OwnerType, Totals};
+use tokio::time::Instant;
 
 use super::reader::HistoryReader;
 use crate::mongo::majority::at_most;
@@ -29,6 +31,27 @@ pub struct OwnerList {
     /// The last id that was looked at, if there are owners after it. An owner whose pages are being deleted
     /// is not among those that were found.
     pub more: Option<OwnerId>,
+}
+
+/// A walk over the owners of a history, from one step to the next.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OwnerWalk {
+    began: Option<Instant>,
+    /// The last owner of the step before.
+    pub(crate) after: Option<OwnerId>,
+    /// Whether it has begun and not ended.
+    pub(crate) goes_on: bool,
+}
+
+impl OwnerWalk {
+    /// This walk, or if it has ended another one: `every` after it began. `None` before that.
+    pub(crate) fn next(self, every: Duration) -> Option<Self> {
+        if self.goes_on {
+            return Some(self);
+        }
+        let is_due = self.began.is_none_or(|began| began.elapsed() >= every);
+        is_due.then(|| Self { began: Some(Instant::now()), after: None, goes_on: true })
+    }
 }
 
 impl HistoryReader {
