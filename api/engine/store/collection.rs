@@ -13,13 +13,13 @@ use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
 use pagebucket_model::definition::{Definition, Owner};
 use pagebucket_model::domain::{Clock, OwnerId, OwnerType, PageNumber, PageSize, Seq, Totals};
 
-use self::fence::{ReadTime, ServerClock};
+use self::fence::{Fence, ReadTime, ServerClock};
 use self::marker_count::Markers;
 use self::moment::Moment;
 use crate::capacity::Ages;
 use crate::mongo::majority::{MonotonicReads, at_most};
 use crate::mongo::session::Sessions;
-use crate::mongo::values::{int64, whole_number};
+use crate::mongo::values::{in_millis, int64, whole_number};
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result, Topology};
 use crate::store::histories;
 
@@ -155,6 +155,26 @@ impl HistoryCollection {
         let updates: Vec<_> = updates.into_iter().collect();
         let reply = self.reads.write(doc! { "update": collection, "updates": updates }, deadline).await?;
         Ok(reply.get("n").and_then(whole_number) == Some(1))
+    }
+
+    /// The fence of a command that stores something because of what was read at `read`.
+    pub(crate) fn fence_after(&self, read: ReadTime) -> Fence {
+        let until = read.server.saturating_add(in_millis(self.markers.ages.tail));
+        Fence::until(self.topology(), until)
+    }
+
+    /// Runs an update that has a fence. It may be repeated without harm.
+    pub(crate) async fn update_in_time(
+        &self,
+        collection: &str,
+        update: Document,
+        deadline: Deadline,
+    ) -> Result<()> {
+        // The clock of a command stands still while it runs.
+        let limit = deadline.or_within(self.markers.ages.command).remaining_millis();
+        let command = doc! { "update": collection, "updates": [update], "maxTimeMS": limit };
+        let written = self.reads.write(command, deadline).await;
+        written.inspect_err(|_| self.server_clock.doubt()).map(drop)
     }
 
     /// Deletes the documents for which one of the filters holds, found by their `_id`.

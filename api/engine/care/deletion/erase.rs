@@ -30,7 +30,7 @@ use crate::projections::series::forget::forget as forget_series;
 use crate::projections::summaries::tiles;
 use crate::store::buckets::bucket_id::BucketId;
 use crate::store::buckets::marker::{self, Marker, TOMBSTONE, tombstone_id};
-use crate::store::collection::fence::{self, Fence, ReadTime};
+use crate::store::collection::fence::{self, ReadTime};
 use crate::store::collection::{HistoryCollection, OfOwner, owner_in};
 use crate::store::reads::owners::OwnerWalk;
 
@@ -299,24 +299,20 @@ async fn write(
     more: Document,
 ) -> Result<()> {
     let source = of.source;
-    let until = read.server.saturating_add(in_millis(source.markers.ages.tail));
     let mut set = doc! {
         "count": 0,
         // Dates of nothing.
         "first": DateTime::from_millis(0),
         "last": DateTime::from_millis(0),
         // A marker with an item fails the validator.
-        "history": { "$cond": [Fence::until(source.topology(), until).is_open(), [], [0]] },
+        "history": { "$cond": [source.fence_after(read).is_open(), [], [0]] },
         "firstPage": { "$max": ["$firstPage", marker.first_page] },
         "second": { "$max": ["$second", int64(marker.second)] },
         "since": { "$ifNull": ["$since", fence::now(source.topology())] },
     };
     set.extend(more);
     let update = doc! { "q": of.filter(place), "u": [{ "$set": set }], "upsert": true, "hint": hint };
-    let limit = of.deadline.or_within(source.markers.ages.command).remaining_millis();
-    let command = doc! { "update": source.collection(), "updates": [update], "maxTimeMS": limit };
-    let written = source.reads.write(command, of.deadline).await;
-    written.inspect_err(|_| source.server_clock.doubt()).map(drop)
+    source.update_in_time(source.collection(), update, of.deadline).await
 }
 
 /// This tombstone as it was read, and none of an erasure that came after a reopening.

@@ -21,11 +21,11 @@ use pagebucket_model::summary::{PartialSummary, write_tile};
 
 use super::tile_id::{self, TileNumber};
 use super::tiles::{COLLECTION, KEPT, TileSet};
-use crate::mongo::values::{binary, date, in_millis};
+use crate::mongo::values::{binary, date};
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::document::Bucket;
 use crate::store::buckets::marker;
-use crate::store::collection::fence::{Fence, ReadTime};
+use crate::store::collection::fence::ReadTime;
 use crate::store::collection::{OfOwner, owner_bson};
 use crate::store::reads::reader::HistoryReader;
 
@@ -170,18 +170,11 @@ impl TileMaker {
 
 /// Stores a tile of pages that were read at `read`, in the place of one that is there.
 async fn store(of: OfOwner<'_>, collection: &'static str, document: Document, read: ReadTime) -> Result<()> {
-    let source = of.source;
-    let until = read.server.saturating_add(in_millis(source.markers.ages.tail));
     let this = doc! { "_id": document.get("_id") };
     // Late, the command fails: an `_id` is no number. That needs no validator, and no other document in
     // its place.
     let late = doc! { "$toInt": "$_id" };
-    let tile =
-        doc! { "$cond": [Fence::until(source.topology(), until).is_open(), { "$literal": document }, late] };
+    let tile = doc! { "$cond": [of.source.fence_after(read).is_open(), { "$literal": document }, late] };
     let update = doc! { "q": this, "u": [{ "$replaceWith": tile }], "upsert": true, "hint": { "_id": 1 } };
-    // The clock of a command stands still while it runs.
-    let limit = of.deadline.or_within(source.markers.ages.command).remaining_millis();
-    let command = doc! { "update": collection, "updates": [update], "maxTimeMS": limit };
-    let written = source.reads.write(command, of.deadline).await;
-    written.inspect_err(|_| source.server_clock.doubt()).map(drop)
+    of.source.update_in_time(collection, update, of.deadline).await
 }
