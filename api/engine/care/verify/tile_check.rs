@@ -16,7 +16,7 @@ use super::verifier::Verifier;
 use crate::mongo::majority::at_most;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::projections::summaries::make::TileMaker;
-use crate::projections::summaries::tile_id::{self, TileNumber, after, prefix};
+use crate::projections::summaries::tile_id::{self, TileNumber, prefix, range};
 use crate::projections::summaries::tiles::{COLLECTION, KEPT, delete};
 use crate::store::buckets::marker;
 
@@ -78,9 +78,7 @@ impl Verifier {
         let collection = if scan.at_kept { KEPT } else { COLLECTION };
         let of_hash = Some((&*maker.tiles.hash, scan.owner.as_ref()));
         let prefix = prefix(self.reader.source.collection(), of_hash);
-        // An inclusive bound: some servers get exclusive ones wrong on a clustered collection.
-        let from = scan.after.as_ref().unwrap_or(&prefix);
-        let range = doc! { "_id": { "$gte": from, "$lte": after(&prefix) } };
+        let range = range(&prefix, scan.after.as_ref().unwrap_or(&prefix));
         let command = at_most(collection, range, MOST + 1, doc! { "_id": 1 });
         let whole = |tile: &RawDocument| Document::try_from(tile).map_err(Error::internal);
         let reads = &self.reader.source.reads;

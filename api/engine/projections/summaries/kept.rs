@@ -7,11 +7,10 @@
 //! them, and a restore (`--renew-epoch`) deletes those of pages that are not retired, because these pages may
 //! become others.
 
-use mongodb::bson::doc;
 use pagebucket_model::domain::PageNumber;
 
 use super::make::TileMaker;
-use super::tile_id::{self, TileNumber, after, prefix};
+use super::tile_id::{self, TileNumber, prefix, range};
 use super::tiles::{KEPT, any_of, delete, ids};
 use crate::mongo::{COMMAND, Deadline, Result};
 use crate::store::buckets::marker;
@@ -42,8 +41,7 @@ impl TileMaker {
 /// Whether a history has kept tiles, of any owner and definition.
 pub(crate) async fn has_kept_tiles(source: &HistoryCollection, deadline: Deadline) -> Result<bool> {
     let all = prefix(source.collection(), None);
-    let range = doc! { "_id": { "$gte": &all, "$lte": after(&all) } };
-    Ok(!ids(KEPT, source, range, 1, deadline).await?.is_empty())
+    Ok(!ids(KEPT, source, range(&all, &all), 1, deadline).await?.is_empty())
 }
 
 /// Deletes the kept tiles of a history whose pages are not all retired, because the database was restored:
@@ -54,8 +52,7 @@ pub(crate) async fn forget_unretired(source: &HistoryCollection) -> Result<()> {
     let mut from = all.clone();
     loop {
         let deadline = Deadline::within(COMMAND);
-        let range = doc! { "_id": { "$gte": &from, "$lte": after(&all) } };
-        let found = ids(KEPT, source, range, MOST, deadline).await?;
+        let found = ids(KEPT, source, range(&all, &from), MOST, deadline).await?;
         let mut others = Vec::new();
         for id in &found {
             let is_retired = match tile_id::parse(id, &source.definition) {
@@ -69,7 +66,6 @@ pub(crate) async fn forget_unretired(source: &HistoryCollection) -> Result<()> {
         }
         delete(KEPT, source, any_of(others), deadline).await?;
         match found.last().filter(|_| found.len() == MOST) {
-            // An inclusive bound: some servers get exclusive ones wrong on a clustered collection.
             Some(last) => from.clone_from(last),
             None => return Ok(()),
         }

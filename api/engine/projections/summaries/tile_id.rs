@@ -9,6 +9,7 @@
 
 use std::fmt::Write;
 
+use mongodb::bson::{Document, doc};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{OwnerId, PageNumber, PageSize, Seq};
 use pagebucket_model::summary::TILE_FORMAT;
@@ -112,6 +113,12 @@ pub(crate) fn prefix(history: &str, of: Option<(&str, Option<&OwnerId>)>) -> Str
 /// The first text after all that begin with this prefix, which ends with `/`: `0` follows it in ASCII.
 pub(crate) fn after(prefix: &str) -> String {
     format!("{}0", prefix.trim_end_matches('/'))
+}
+
+/// The condition that an `_id` begins with this prefix and is not before `from`. Its bounds are inclusive:
+/// some servers get exclusive ones wrong on a clustered collection.
+pub(crate) fn range(prefix: &str, from: &str) -> Document {
+    doc! { "_id": { "$gte": from, "$lte": after(prefix) } }
 }
 
 /// The `_id` of a tile. `prefix` is that of its hash and owner.

@@ -19,7 +19,7 @@ use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{PageNumber, SeqRange};
 use pagebucket_model::summary::{PartialSummary, SummaryShape, read_tile, tile_shape};
 
-use super::tile_id::{self, TileNumber, after, prefix};
+use super::tile_id::{self, TileNumber, after, prefix, range};
 use crate::mongo::majority::at_most;
 use crate::mongo::{COMMAND, Deadline, Result};
 use crate::store::collection::{HistoryCollection, OfOwner};
@@ -253,8 +253,7 @@ pub(crate) async fn forget_others(source: &HistoryCollection, deadline: Deadline
     let others = hashes.into_iter().find(|hash| Some(hash) != present.as_ref());
     let Some(hash) = others else { return Ok(false) };
     let prefix = prefix(source.collection(), Some((&hash, None)));
-    let range = doc! { "_id": { "$gte": &prefix, "$lte": after(&prefix) } };
-    let found = ids(COLLECTION, source, range, MOST, deadline).await?;
+    let found = ids(COLLECTION, source, range(&prefix, &prefix), MOST, deadline).await?;
     if let Some(last) = found.last() {
         delete(COLLECTION, source, doc! { "$gte": prefix, "$lte": last }, deadline).await?;
     }
@@ -277,8 +276,7 @@ async fn hashes(
     let all = prefix(source.collection(), None);
     let (mut hashes, mut from) = (Vec::new(), all.clone());
     while hashes.len() < MOST_HASHES {
-        let range = doc! { "_id": { "$gte": &from, "$lte": after(&all) } };
-        let Some(id) = ids(collection, source, range, 1, deadline).await?.pop() else { break };
+        let Some(id) = ids(collection, source, range(&all, &from), 1, deadline).await?.pop() else { break };
         let Some(hash) = id.split('/').nth(1) else { break };
         from = after(&prefix(source.collection(), Some((hash, None))));
         hashes.push(hash.to_owned());
