@@ -224,8 +224,9 @@ mod tests {
         assert_eq!(next_second(None, i64::MAX, i64::MAX), Err(SecondsExhausted));
     }
 
-    /// A million buckets in histories of a thousand. Seconds rise and stay within ten digits. They are the
-    /// item's own if that is free. They are in the future only if an earlier bucket's second is.
+    /// A million buckets in histories of a thousand, whose dates are seconds to thousands of years from now.
+    /// Seconds rise and stay within ten digits. They are the item's own if that is free. They are in the
+    /// future only if an earlier bucket's second is.
     #[test]
     fn the_rule_holds_by_the_million() {
         let seed = rand::random();
@@ -233,9 +234,10 @@ mod tests {
         let mut random = StdRng::seed_from_u64(seed);
         for _ in 0..1_000 {
             let now = random.random_range(0_i64..9_000_000_000);
+            let reach = 10_i64.pow(random.random_range(1..=11));
             let mut previous = None;
             for _ in 0..1_000 {
-                let item = now + random.random_range(-3_000_i64..2_000);
+                let item = now + random.random_range(-reach..reach);
                 let second = next_second(previous, item, now).unwrap();
                 assert!(second <= BucketId::LAST_SECOND && previous.is_none_or(|previous| second > previous));
                 let own = u64::try_from(item).ok().filter(|_| item <= now);
@@ -248,20 +250,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn seconds_only_rise_and_never_run_ahead_of_the_clock_without_need(
-            dates in prop::collection::vec(-100_000_000_000_i64..100_000_000_000, 1..100),
-            now in 0_i64..9_000_000_000,
-        ) {
-            let mut previous = None;
-            for date in dates {
-                let second = next_second(previous, date, now).unwrap();
-                prop_assert!(previous.is_none_or(|previous| second > previous));
-                prop_assert!(second <= now as u64 || Some(second) == previous.map(|p| p + 1));
-                previous = Some(second);
-            }
-        }
-
         #[test]
         fn a_plan_leaves_no_hole_and_no_ragged_page(
             count in 1_usize..=1000, (size, held) in (2_u16..=200).prop_flat_map(|size| (Just(size), 0..=size)), page in 1_u64..1_000_000, millis in -1_000_000_i64..2_000_000_000_000,
