@@ -37,7 +37,7 @@ pub(crate) struct Seen {
     /// The place of each item that has a key, from 0, with the key.
     pub(crate) keys: Vec<(usize, ItemKey)>,
     /// What is wrong with the bucket alone.
-    pub(crate) faults: Vec<(Rule, String, Mend)>,
+    faults: Vec<(Rule, String, Mend)>,
     /// What finds the bucket as it is now.
     filter: Document,
 }
@@ -183,6 +183,12 @@ impl Seen {
     pub(crate) fn last_seq(&self, size: PageSize) -> u64 {
         let page = self.page.map_or(1, PageNumber::get);
         (page - 1).saturating_mul(size.get() as u64).saturating_add(self.items as u64)
+    }
+
+    /// What is wrong with the bucket alone, as findings. They are taken.
+    pub(crate) fn take_findings(&mut self) -> Vec<Finding> {
+        let faults = std::mem::take(&mut self.faults).into_iter();
+        faults.map(|(rule, what, mend)| self.finding(rule, what, mend)).collect()
     }
 
     /// A finding about this bucket.

@@ -107,10 +107,7 @@ impl Verifier {
         for id in ids {
             let found = self.buckets(doc! { "_id": id }, 1, 1, Deadline::within(within)).await?;
             for mut seen in found {
-                let faults = std::mem::take(&mut seen.faults).into_iter();
-                let faults: Vec<_> =
-                    faults.map(|(rule, what, mend)| seen.finding(rule, what, mend)).collect();
-                findings.extend(if seen.owner.is_none() { vec![seen.stray()] } else { faults });
+                findings.extend(if seen.owner.is_none() { vec![seen.stray()] } else { seen.take_findings() });
             }
         }
         for finding in &mut findings {

@@ -82,8 +82,7 @@ impl Checker {
 
     /// The next bucket.
     pub(crate) fn bucket(&mut self, mut seen: Seen) {
-        let faults = std::mem::take(&mut seen.faults).into_iter();
-        let faults: Vec<_> = faults.map(|(rule, what, mend)| seen.finding(rule, what, mend)).collect();
+        let faults = seen.take_findings();
         match seen.kind {
             DocumentKind::Tombstone { swept } => {
                 self.erased = Some(swept);
