@@ -203,9 +203,13 @@ impl Missed {
             .ok_or_else(Error::no_answer)?;
         let first = first?;
         let (sender, parts) = mpsc::channel(1);
-        let missed = MissedLog { source: Arc::clone(source), log, until: until.clone(), sender, turns };
+        let (source, end) = (Arc::clone(source), until.clone());
         // It ends by itself when the reader is gone.
-        tasks::start("live-owners", missed.send(first));
+        tasks::start("live-owners", async move {
+            if let Err(error) = send_missed(&source, first, log, &end, &sender, &turns).await {
+                sender.send(Err(error)).await.ok();
+            }
+        });
         Ok(Self { parts, until })
     }
 }
@@ -231,53 +235,41 @@ fn lost() -> Error {
     Error::unavailable("a reader of all owners has lost its place")
 }
 
-/// What a log has up to a place, for one reader.
-struct MissedLog {
-    source: Arc<HistoryCollection>,
-    log: ChangeLog,
-    until: LogPlace,
-    sender: mpsc::Sender<Result<OwnersNews>>,
-    turns: Arc<Semaphore>,
-}
-
-impl MissedLog {
-    async fn send(self, first: Vec<RawDocumentBuf>) {
-        let sender = self.sender.clone();
-        if let Err(error) = self.send_owners(first).await {
-            sender.send(Err(error)).await.ok();
+/// Sends which owners these changes, and the later ones of a log up to a place, are of. Each owner comes once,
+/// unless there are more than the shared totals have.
+async fn send_missed(
+    source: &HistoryCollection,
+    mut changes: Vec<RawDocumentBuf>,
+    mut log: ChangeLog,
+    until: &LogPlace,
+    sender: &mpsc::Sender<Result<OwnersNews>>,
+    turns: &Semaphore,
+) -> Result<()> {
+    let (kind, mut owners) = (source.definition.owner.kind, HashSet::new());
+    while !sender.is_closed() {
+        for change in &changes {
+            // What is read after this shows the change.
+            source.reads.time.learn(time(change));
+            owners.extend(owner_change(change, kind).appended().cloned());
         }
-    }
-
-    /// Sends which owners these changes and the later ones are of. Each owner comes once, unless there are
-    /// more than the shared totals have.
-    async fn send_owners(self, mut changes: Vec<RawDocumentBuf>) -> Result<()> {
-        let Self { source, mut log, until, sender, turns } = self;
-        let (kind, mut owners) = (source.definition.owner.kind, HashSet::new());
-        while !sender.is_closed() {
-            for change in &changes {
-                // What is read after this shows the change.
-                source.reads.time.learn(time(change));
-                owners.extend(owner_change(change, kind).appended().cloned());
+        if let Some(place) = log.place().and_then(LogPlace::of) {
+            if place >= *until {
+                drop(log);
+                return send(source, owners, until, sender).await;
             }
-            if let Some(place) = log.place().and_then(LogPlace::of) {
-                if place >= until {
-                    drop(log);
-                    return send(&source, owners, &until, &sender).await;
-                }
-                if owners.len() >= latest_totals::MOST {
-                    send(&source, std::mem::take(&mut owners), &place, &sender).await?;
-                }
+            if owners.len() >= latest_totals::MOST {
+                send(source, std::mem::take(&mut owners), &place, sender).await?;
             }
-            // Others read the log while this client takes its part, however slowly.
-            let _permit = turns.acquire().await;
-            changes = match log.next().await? {
-                LogNews::Changes(changes) => changes,
-                LogNews::Quiet | LogNews::Opened { .. } => Vec::new(),
-                LogNews::PlaceLost | LogNews::Ended | LogNews::Refused(_) => return Err(lost()),
-            };
         }
-        Ok(())
+        // Others read the log while this client takes its part, however slowly.
+        let _permit = turns.acquire().await;
+        changes = match log.next().await? {
+            LogNews::Changes(changes) => changes,
+            LogNews::Quiet | LogNews::Opened { .. } => Vec::new(),
+            LogNews::PlaceLost | LogNews::Ended | LogNews::Refused(_) => return Err(lost()),
+        };
     }
+    Ok(())
 }
 
 /// Sends these owners part by part, and with the last part the place up to which they are all.
