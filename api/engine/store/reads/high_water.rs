@@ -7,6 +7,8 @@
 //! because they cannot be rolled back. They are kept in memory, so after a restart the first request for a
 //! history reads the database.
 
+use std::sync::Arc;
+
 use pagebucket_model::domain::{OwnerId, Seq};
 use parking_lot::Mutex;
 
@@ -14,9 +16,9 @@ use parking_lot::Mutex;
 /// other; a request that finds another history in its slot reads one more tail.
 const SLOTS: usize = 8192;
 
-/// The last known item of some histories.
-#[derive(Debug)]
-pub(crate) struct HighWater(Box<[Mutex<Slot>]>);
+/// The last known item of some histories. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct HighWater(Arc<[Mutex<Slot>]>);
 
 /// An owner and the last known item of its history.
 type Slot = Option<(OwnerId, Seq)>;

@@ -39,15 +39,10 @@ use crate::store::collection::moment::Moment;
 #[derive(Debug, Clone)]
 pub struct HistoryReader {
     pub(crate) source: Arc<HistoryCollection>,
-    shared: Arc<Shared>,
-    /// The members that are preferred for full pages; `None` is the primary.
-    preferred: Option<SelectionCriteria>,
-}
-
-#[derive(Debug)]
-struct Shared {
     buckets: GroupReads,
     high_water: HighWater,
+    /// The members that are preferred for full pages; `None` is the primary.
+    preferred: Option<SelectionCriteria>,
 }
 
 /// What was known of deleted pages at some moment.
@@ -80,8 +75,7 @@ pub struct FullPages {
 impl HistoryReader {
     pub(crate) fn new(source: Arc<HistoryCollection>) -> Self {
         let buckets = GroupReads::of(Arc::clone(&source));
-        let shared = Shared { buckets, high_water: HighWater::default() };
-        Self { source, shared: Arc::new(shared), preferred: None }
+        Self { source, buckets, high_water: HighWater::default(), preferred: None }
     }
 
     /// The definition of these histories.
@@ -91,7 +85,7 @@ impl HistoryReader {
 
     /// Forgets which histories have which items: pages may have been deleted.
     pub(crate) fn forget(&self) {
-        self.shared.high_water.clear();
+        self.high_water.clear();
     }
 
     /// What is known now. Taken before a page is read.
@@ -119,7 +113,7 @@ impl HistoryReader {
     pub async fn history(&self, owner: OwnerId, deadline: Deadline) -> Result<History> {
         let (source, deadline) = (&self.source, deadline.or_within(COMMAND));
         let of = source.of(&owner, deadline);
-        let last = self.shared.buckets.last(&owner, deadline);
+        let last = self.buckets.last(&owner, deadline);
         let beginning = async {
             match source.markers.any(&source.clock) {
                 true => marker::find(of).await,
@@ -141,7 +135,7 @@ impl HistoryReader {
             Err(error) => return Err(error),
         };
         if let Some(tail) = last.as_ref().map(Bucket::tail) {
-            self.shared.high_water.note(&owner, tail.last_seq());
+            self.high_water.note(&owner, tail.last_seq());
             // The marker may have been read later.
             first = first.min(tail.page);
         }
@@ -164,7 +158,7 @@ impl HistoryReader {
             let last = self.source.totals(Some(last)).last_full_page();
             FullPages { reader: self.clone(), owner: owner.clone(), last, tail: None }
         };
-        self.shared.high_water.held(owner, last).then(full)
+        self.high_water.held(owner, last).then(full)
     }
 
     /// A page by its number.
@@ -183,7 +177,7 @@ impl HistoryReader {
             if let Some(mut full) = self.preferred(owner, &[page], deadline).await {
                 return Ok(full.pop());
             }
-            self.shared.buckets.page(owner, page, None, deadline).await
+            self.buckets.page(owner, page, None, deadline).await
         };
         if !source.markers.any(&source.clock) {
             return read.await;
@@ -209,9 +203,7 @@ impl HistoryReader {
             let mut found = match self.preferred(owner, pages, of.deadline).await {
                 Some(full) => full,
                 None => match pages {
-                    [page] => {
-                        self.shared.buckets.page(owner, *page, tail, of.deadline).await?.into_iter().collect()
-                    }
+                    [page] => self.buckets.page(owner, *page, tail, of.deadline).await?.into_iter().collect(),
                     _ => find(of, find::pages(of, pages), None).await?,
                 },
             };
