@@ -217,7 +217,7 @@ impl Batch {
     /// The keys of the stored items, which have these ranges.
     fn run(&self, ranges: &[SeqRange]) -> Option<Run> {
         let first = ranges.first().filter(|_| self.keyed)?.first.get();
-        let count = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
+        let count = ranges.iter().map(SeqRange::count).sum();
         Some(Run { first, keys: self.keyed_items().take(count).map(|item| item.key).collect() })
     }
 

@@ -32,7 +32,7 @@ pub(crate) struct Placed {
 impl Placed {
     /// Notes that the next items are stored at `range`.
     pub(crate) fn push(&mut self, range: SeqRange) {
-        self.count += range.count() as usize;
+        self.count += range.count();
         match self.ranges.last_mut() {
             Some(last) if last.last.plus(1) == range.first => last.last = range.last,
             _ => self.ranges.push(range),

@@ -147,7 +147,7 @@ pub struct AppendProgress {
 impl AppendProgress {
     /// Items that an earlier attempt has stored in these ranges.
     pub fn replayed(ranges: Vec<SeqRange>) -> Self {
-        let count = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
+        let count = ranges.iter().map(SeqRange::count).sum();
         Self { placed: Placed { ranges, count, refused: Vec::new() }, ..Self::default() }
     }
 

@@ -58,7 +58,7 @@ impl Problem {
         let many = definition.item.noun().many();
         let AppendError { progress, unknown, cause } = error;
         let ranges = progress.ranges();
-        let stored = ranges.iter().map(SeqRange::count).sum::<u64>() as usize;
+        let stored = ranges.iter().map(SeqRange::count).sum::<usize>();
         let may_succeed = may_succeed(&cause);
         let (kind, why) = why_not_stored(&cause);
         let mut problem = if unknown > 0 || kind == ProblemKind::OutcomeUnknown {

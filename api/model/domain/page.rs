@@ -180,8 +180,8 @@ impl SeqRange {
     }
 
     /// The number of items in the range.
-    pub fn count(&self) -> u64 {
-        self.last.0 - self.first.0 + 1
+    pub fn count(&self) -> usize {
+        (self.last.0 - self.first.0) as usize + 1
     }
 
     /// Each of them.

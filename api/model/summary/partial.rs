@@ -117,7 +117,7 @@ impl PartialSummary {
     pub fn is_of(&self, items: SeqRange) -> bool {
         let points = || self.spans.values().flat_map(BTreeMap::values);
         let ends = |point: &Aggregate| [point.seqs.first, point.seqs.last];
-        points().map(Aggregate::count).fold(0, u64::saturating_add) == items.count()
+        points().map(Aggregate::count).fold(0, u64::saturating_add) == items.count() as u64
             && points().flat_map(ends).all(|seq| items.contains(seq))
     }
 

@@ -5,13 +5,12 @@
 
 use mongodb::bson::doc;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
-use pagebucket_model::domain::PageNumber;
+use pagebucket_model::domain::{PageNumber, Seq, SeqRange};
 use pagebucket_model::item::Item;
 
 use super::key_search::KeySearch;
 use super::record::keep_looked;
 use crate::mongo::majority::Patient;
-use crate::mongo::values::int64;
 use crate::mongo::{Corruption, Error, Result};
 use crate::store::buckets::document::KeyedItem;
 use crate::store::buckets::identity::{ItemKey, RecordId};
@@ -20,20 +19,20 @@ use crate::store::collection::{HistoryCollection, NO_PAGE, OfOwner, page_of};
 
 /// The pages of the first read of a scan to the end of a history: as many as a part of an upload may fill.
 /// Most repeats find their items there.
-const FIRST_PAGES: u64 = 101;
+const FIRST_PAGES: usize = 101;
 
 /// The most pages in one read: 0.4 MB of keys, or 1.3 MB of items.
-const MOST_PAGES: u64 = 1_000;
+const MOST_PAGES: usize = 1_000;
 
 const MOST_READS: usize = 10;
 
 /// How many items a search may be behind a tail to catch up inside a commit, in one read: those of two
 /// commits of other writers, as far as their pages fit into a reply.
 pub(crate) fn near(source: &HistoryCollection) -> u64 {
-    const MOST_ITEMS: u64 = 5_000;
-    let pages = MOST_PAGES.min(source.most_buckets() as u64);
+    const MOST_ITEMS: usize = 5_000;
+    let pages = MOST_PAGES.min(source.most_buckets());
     // The first page is not read from its beginning, and one more page shows whether the last is full.
-    (pages.saturating_sub(2) * source.page_size().get() as u64).min(MOST_ITEMS)
+    (pages.saturating_sub(2) * source.page_size().get()).min(MOST_ITEMS) as u64
 }
 
 /// How far a scan goes.
@@ -69,7 +68,8 @@ pub(crate) async fn scan(of: OfOwner<'_>, searches: &mut [&mut KeySearch], goal:
         let pages = match goal {
             // One more page shows whether the last of them is full.
             Goal::Through(last) => {
-                most.min(last.div_ceil(of.source.page_size().get() as u64) + 2 - scan.first_page())
+                let last = Seq::FIRST.plus(last as usize - 1);
+                most.min(of.source.page_size().pages_of(SeqRange { first: scan.next(), last }) + 1)
             }
             Goal::End { .. } => most,
         };
@@ -128,28 +128,31 @@ impl ItemScan<'_> {
             || self.searches.iter().all(KeySearch::is_over)
     }
 
-    /// The page of the first item that is not examined yet.
-    fn first_page(&self) -> u64 {
-        self.of.source.page_size().full_pages(self.looked) + 1
+    /// The first item that is not examined yet.
+    fn next(&self) -> Seq {
+        Seq::FIRST.plus(self.looked as usize)
+    }
+
+    /// The page of that item.
+    fn first_page(&self) -> PageNumber {
+        self.of.source.page_size().page_of(self.next())
     }
 
     /// Checks that the next page is not deleted: its items can no longer be compared.
     async fn check(&self) -> Result<()> {
-        let page = PageNumber::new(self.first_page());
-        let page = page.map_err(|_| Error::internal("a search has come to no page"))?;
-        marker::check(self.of, page).await
+        marker::check(self.of, self.first_page()).await
     }
 
     /// Reads and examines at most `most` pages. Returns whether there may be more.
-    async fn read(&mut self, most: u64) -> Result<bool> {
+    async fn read(&mut self, most: usize) -> Result<bool> {
         let source = self.of.source;
-        let most = most.min(source.most_buckets() as u64);
+        let most = most.min(source.most_buckets());
         let items = match self.searches.iter().any(KeySearch::compares) {
             true => "history".to_owned(),
             false => format!("history.{}", source.definition.key_field()),
         };
-        let unseen = doc! { "page": { "$gte": int64(self.first_page()) } };
-        let mut query = self.of.at_most(unseen, most as usize);
+        let unseen = doc! { "page": { "$gte": self.first_page() } };
+        let mut query = self.of.at_most(unseen, most);
         let fields = doc! { "page": 1, "count": 1, "firstPage": 1, "second": 1, items: 1 };
         query.insert("projection", fields);
         let found = self.of.find(query, |bucket| Ok(bucket.to_owned())).await?;
@@ -166,14 +169,14 @@ impl ItemScan<'_> {
                 }
             }
         }
-        Ok(found.len() as u64 == most)
+        Ok(found.len() == most)
     }
 
     /// Examines a page. Returns false if the page before it has grown since it was read.
     fn look_at(&mut self, bucket: &RawDocument) -> Result<bool> {
         let corrupt = |field, detail: &str| Corruption::of(bucket, field, detail);
-        let page = page_of(bucket).ok_or_else(|| corrupt("page", NO_PAGE))?.get();
-        let begun = (self.looked % self.of.source.page_size().get() as u64) as usize;
+        let page = page_of(bucket).ok_or_else(|| corrupt("page", NO_PAGE))?;
+        let begun = self.of.source.page_size().index_of(self.next());
         if page != self.first_page() {
             let missing = format!("is {page}, right after item {}", self.looked);
             return if begun == 0 { Err(corrupt("page", &missing).into()) } else { Ok(false) };

@@ -164,7 +164,7 @@ impl AggregateReader {
         let count = head >> 1;
         let first = seq(self.context.first, reader.small()?)?;
         let seqs = SeqRange { first, last: seq(first, reader.small()?)? };
-        if !(1..=seqs.count()).contains(&count) {
+        if !(1..=seqs.count() as u64).contains(&count) {
             return None;
         }
         let mut values: Vec<ValueAggregate> = Vec::with_capacity(self.values.len());
