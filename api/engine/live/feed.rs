@@ -20,7 +20,7 @@ use super::changes::{
     OwnerChange, collection, committed, from_now, is_of_epoch, owner_change, scope, time, written,
     written_if_small,
 };
-use super::watched::{Growth, LiveHistory};
+use super::watched::LiveHistory;
 use crate::mongo::change_log::{ChangeLog, LogNews};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::{Deadline, Error, NO_PRIMARY, Result, Topology};
@@ -348,7 +348,7 @@ impl Feed {
 async fn read_tails(history: &LiveHistory) -> Result<()> {
     Tails::read_each(&history.source, &history.watched.owners(), NO_PRIMARY, |owner, tail| {
         match tail {
-            Ok(Some(tail)) => history.watched.seen(owner, Growth { second: tail.second, count: tail.count }),
+            Ok(Some(tail)) => history.watched.seen(owner, tail.into()),
             Ok(None) => {}
             Err(error @ Error::Unavailable(_)) => return Err(error),
             Err(_) => history.watched.look(owner),

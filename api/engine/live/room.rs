@@ -82,7 +82,7 @@ impl Rooms {
                 let entered = published.subscribe();
                 place.insert(published.clone());
                 // The room examines news that came while the history was read.
-                let (bucket, reasons) = (history.last().map(growth), watched.reasons);
+                let (bucket, reasons) = (history.tail().map(Growth::from), watched.reasons);
                 // So that the deletion of an older bucket does not wake the room.
                 bucket.inspect(|last| self.history.watched.seen(&watched.owner, *last));
                 let door = Door { rooms: Arc::clone(&self.open), owner: watched.owner.clone(), published };
@@ -99,11 +99,6 @@ impl Rooms {
 /// The end of a history that ends with this bucket.
 fn end_of(bucket: &Bucket) -> Position {
     Position::end_of(bucket.totals())
-}
-
-/// The last bucket of a history.
-fn growth(bucket: &Bucket) -> Growth {
-    Growth { second: bucket.id().second, count: bucket.count() as u16 }
 }
 
 impl LiveHistory {
@@ -322,7 +317,7 @@ impl Room {
     /// Publishes pages that follow the published end, or begin with the page that has it.
     fn publish(&mut self, found: Vec<Bucket>, committed: Option<Instant>) {
         let Some(last) = found.last() else { return };
-        self.bucket = self.bucket.max(Some(growth(last)));
+        self.bucket = self.bucket.max(Some(last.tail().into()));
         let end = end_of(last);
         self.door.published.send_if_modified(|published| {
             let is_later = end > published.end;

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::changed_owners::ChangedOwners;
 use crate::mongo::{Deadline, Error, Result};
+use crate::store::buckets::bucket_id::Tail;
 use crate::store::collection::HistoryCollection;
 
 /// The histories of one definition, and their owners that have live readers. Clones share both.
@@ -31,6 +32,12 @@ pub(crate) struct LiveHistory {
 pub(crate) struct Growth {
     pub(crate) second: u64,
     pub(crate) count: u16,
+}
+
+impl From<Tail> for Growth {
+    fn from(Tail { second, count, .. }: Tail) -> Self {
+        Self { second, count }
+    }
 }
 
 /// What was learned of the end of a history.
