@@ -135,28 +135,24 @@ fn what_counts(build: Build<'_>, changed: &HashMap<OwnerId, OwnerGeneration>) ->
 }
 
 /// Runs a command that makes something. It may exist.
-pub(crate) async fn make(source: &HistoryCollection, mut command: Document) -> Result<()> {
-    command.insert("writeConcern", doc! { "w": "majority" });
-    let database = source.reads.database.clone();
-    let deadline = Deadline::within(COMMAND);
-    let made = async move {
-        match database.run_command(command).await {
-            Err(error) if code(&error) == Some(NAMESPACE_EXISTS) => Ok(()),
-            made => Ok(made.map(drop)?),
-        }
-    };
-    deadline.read(made).await
+pub(crate) async fn make(source: &HistoryCollection, command: Document) -> Result<()> {
+    run_unless(NAMESPACE_EXISTS, source, command).await
 }
 
 /// Drops a collection or a view. It need not exist.
 pub(crate) async fn drop_collection(source: &HistoryCollection, name: &str) -> Result<()> {
+    run_unless(NAMESPACE_NOT_FOUND, source, doc! { "drop": name }).await
+}
+
+/// Runs a command, unless it is done: the error with the code `done` says so.
+async fn run_unless(done: i32, source: &HistoryCollection, mut command: Document) -> Result<()> {
+    command.insert("writeConcern", doc! { "w": "majority" });
     let database = source.reads.database.clone();
-    let command = doc! { "drop": name, "writeConcern": { "w": "majority" } };
-    let dropped = async move {
+    let run = async move {
         match database.run_command(command).await {
-            Err(error) if code(&error) == Some(NAMESPACE_NOT_FOUND) => Ok(()),
-            dropped => Ok(dropped.map(drop)?),
+            Err(error) if code(&error) == Some(done) => Ok(()),
+            run => Ok(run.map(drop)?),
         }
     };
-    Deadline::within(COMMAND).read(dropped).await
+    Deadline::within(COMMAND).read(run).await
 }
