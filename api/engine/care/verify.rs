@@ -42,6 +42,7 @@ use self::key_share::KeyShare;
 use self::kind::DocumentKind;
 use self::misplaced::placed;
 use self::owner_check::Checker;
+use crate::mongo::values::whole_number;
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::buckets::bucket_id::BucketId;
 
@@ -85,7 +86,10 @@ impl Verifier {
     /// About how many buckets the histories of all owners have, by the collection's metadata: nothing is
     /// counted.
     pub async fn estimated_buckets(&self, deadline: Deadline) -> Result<u64> {
-        self.reader.source.estimated_buckets(deadline).await
+        let source = &self.reader.source;
+        let reply = source.reads.run(doc! { "count": source.collection() }, deadline).await?;
+        let number = reply.get("n").and_then(whole_number).and_then(|number| number.try_into().ok());
+        number.ok_or_else(|| Error::internal(format!("the size of a collection is no number: {reply}")))
     }
 
     /// Reads the next buckets of a scan, at most 1,000.

@@ -137,13 +137,6 @@ impl HistoryCollection {
         since.is_some_and(|since| self.markers.is_aged(since.timestamp_millis(), settled))
     }
 
-    /// About how many documents the collection has, by its metadata: nothing is counted.
-    pub(crate) async fn estimated_buckets(&self, deadline: Deadline) -> Result<u64> {
-        let reply = self.reads.run(doc! { "count": self.collection() }, deadline).await?;
-        let number = reply.get("n").and_then(whole_number).and_then(|number| number.try_into().ok());
-        number.ok_or_else(|| Error::internal(format!("the size of a collection is no number: {reply}")))
-    }
-
     /// Runs updates, each with `q` and `u`, that may be repeated without harm. Returns whether exactly one
     /// document was found by them.
     pub(crate) async fn update(

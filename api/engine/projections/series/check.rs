@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mongodb::bson::doc;
 use mongodb::bson::raw::RawDocument;
-use pagebucket_model::domain::{Instant, Limit, OwnerId, Seq, SeqRange};
+use pagebucket_model::domain::{Instant, Limit, OwnerId, PageNumber, Seq, SeqRange};
 use pagebucket_model::summary::{
     Aggregate, GroupKey, PartialSummary, SpanLength, Spans, SummaryShape, TimeSpan, Zone,
 };
@@ -118,7 +118,7 @@ impl ComparedPages {
         within: Duration,
         read: &mut impl AsyncFnMut(u64),
     ) -> Result<()> {
-        let (mut from, mut first) = (1_i64, None);
+        let (mut from, mut first) = (PageNumber::FIRST, None);
         loop {
             let of = source.of(owner, Deadline::within(within));
             let condition = doc! { "page": { "$gte": from }, "since": { "$exists": false } };
@@ -132,7 +132,7 @@ impl ComparedPages {
                     first.get_or_insert(item.seq);
                     self.pages.add(item.seq, item.date(), item.document());
                 }
-                from = bucket.page().get() as i64 + 1;
+                from = bucket.page().next();
             }
             read(buckets.len() as u64).await;
             if buckets.len() < most {

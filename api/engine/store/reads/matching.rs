@@ -145,8 +145,7 @@ impl Candidates {
     fn command(&self, of: OfOwner<'_>, mut condition: Document, backwards: bool, most: usize) -> Document {
         let pages = match &self.pages {
             PagesToExamine::Range(first, last) => {
-                let (low, high) = (first.min(last).get(), first.max(last).get());
-                doc! { "$gte": low as i64, "$lte": high as i64 }
+                doc! { "$gte": first.min(last), "$lte": first.max(last) }
             }
             PagesToExamine::Chosen(pages) => {
                 doc! { "$in": pages.to_vec() }
