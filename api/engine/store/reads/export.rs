@@ -93,9 +93,6 @@ impl Export {
     }
 
     /// Same as [`Export::next`] for at most `most` pages, which is not 0.
-    ///
-    /// # Errors
-    /// Those of [`Export::next`].
     pub async fn next_of(&mut self, most: usize) -> Result<Option<ExportBatch>> {
         let mut read = self.read(most).await;
         // Another process may have retired pages since this one last asked.

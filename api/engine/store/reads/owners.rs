@@ -56,9 +56,6 @@ impl OwnerWalk {
 
 impl HistoryReader {
     /// Up to `limit` owners with ids greater than `after`, or the first ones without `after`.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn owners(
         &self,
         after: Option<OwnerId>,
@@ -85,9 +82,6 @@ impl HistoryReader {
 
 /// The ids of up to `limit` owners greater than `after`, and the last of them if there are more. Every walk
 /// over owners goes on there.
-///
-/// # Errors
-/// Same as [`HistoryReader::owners`].
 pub(crate) async fn owner_ids(
     source: &HistoryCollection,
     after: Option<OwnerId>,
@@ -113,9 +107,6 @@ pub(crate) async fn owner_ids(
 
 /// Up to `most` owners greater than `after` that have such a bucket, and whether there are more. `None` for
 /// what is no id of an owner.
-///
-/// # Errors
-/// The database does not answer in time.
 pub(crate) async fn owners_with(
     source: &HistoryCollection,
     after: Option<&OwnerId>,

@@ -345,9 +345,6 @@ impl History {
 
     /// The pages from `first` to `last`, both included, as far as the history has them. All are full, except
     /// the last page of the history, which is returned as it was read and not read again.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn pages(
         &self,
         first: PageNumber,
@@ -360,9 +357,6 @@ impl History {
     }
 
     /// The items of a window that are there, in order of their addresses, each with the bucket that holds it.
-    ///
-    /// # Errors
-    /// See [`History::pages`].
     pub async fn window(&self, window: Window, deadline: Deadline) -> Result<Vec<(Bucket, Seq)>> {
         let Some(SeqRange { first, last }) = window.span(self.totals()).seqs() else { return Ok(Vec::new()) };
         let (first, size) = (first.max(self.first_seq()), self.definition().page_size);
@@ -406,9 +400,6 @@ impl FullPages {
     }
 
     /// Reads the pages from `first` to `last`, both included, as far as they exist.
-    ///
-    /// # Errors
-    /// The database does not answer in time, or a bucket is corrupt.
     pub async fn read(&self, first: PageNumber, last: PageNumber, deadline: Deadline) -> Result<Vec<Bucket>> {
         let Some(last) = self.last.map(|end| end.min(last)).filter(|last| first <= *last) else {
             return Ok(Vec::new());
