@@ -17,22 +17,22 @@ use crate::store::collection::HistoryCollection;
 impl Series {
     /// Whether the database lacks the time series that a definition asks for.
     pub(crate) async fn is_missing(&self) -> Result<bool> {
-        let source = &*self.source;
-        if source.definition.time_series.is_none() {
-            return Ok(false);
+        Ok(self.source.definition.time_series.is_some() && self.state().await?.is_none())
+    }
+
+    /// The build that is read.
+    async fn state(&self) -> Result<Option<BuildState>> {
+        match Builds::of(&self.source, Deadline::within(COMMAND)).await? {
+            Some(builds) => builds.current(&self.source).state(Deadline::within(COMMAND)).await,
+            None => Ok(None),
         }
-        let Some(builds) = Builds::of(source, Deadline::within(COMMAND)).await? else { return Ok(true) };
-        Ok(builds.current(source).state(Deadline::within(COMMAND)).await?.is_none())
     }
 
     /// How a time series that exists differs from what its definition asks for, where that cannot change in
     /// place: the member, what is there, and what is asked for.
     pub(crate) async fn difference(&self) -> Result<Option<(&'static str, String, String)>> {
-        let source = &*self.source;
-        let Some(series) = &source.definition.time_series else { return Ok(None) };
-        let deadline = Deadline::within(COMMAND);
-        let Some(builds) = Builds::of(source, deadline).await? else { return Ok(None) };
-        let Some(state) = builds.current(source).state(deadline).await? else { return Ok(None) };
+        let Some(series) = &self.source.definition.time_series else { return Ok(None) };
+        let Some(state) = self.state().await? else { return Ok(None) };
         if state.is_of(series) {
             return Ok(None);
         }

@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::control::{Build, BuildState, Builds, FeedProgress, LEASE, Series};
 use super::feed_stream::{FeedNews, FeedStream};
-use super::round::{FedTo, Round, most_owners};
+use super::round::{FedTo, FeedBatch, Round, most_owners};
 use super::settle::settle;
 use super::unused_builds::drop_late;
 use crate::mongo::values::in_millis;
@@ -105,11 +105,15 @@ async fn feed(source: &Arc<HistoryCollection>, holder: ObjectId, fed: &mut Insta
 /// Of an instance that does not feed: none, as long as the one that feeds says how far it has come.
 async fn report_lag_of_another(build: Build<'_>) -> Result<()> {
     let state = build.state(Deadline::within(NO_PRIMARY)).await?;
-    let now = build.source.server_time(Deadline::within(NO_PRIMARY)).await?;
-    let up_to = state.and_then(|state| state.progress.up_to);
-    let lag = up_to.map_or(0, |up_to| now - up_to);
-    report_lag(build.source, if lag > in_millis(LEASE) { lag } else { 0 });
+    let behind = lag(build.source, state.and_then(|state| state.progress.up_to)).await?;
+    report_lag(build.source, if behind > in_millis(LEASE) { behind } else { 0 });
     Ok(())
+}
+
+/// How far this moment is behind the clock of the database, in milliseconds; 0 if it is not known.
+async fn lag(source: &HistoryCollection, up_to: Option<i64>) -> Result<i64> {
+    let now = source.server_time(Deadline::within(NO_PRIMARY)).await?;
+    Ok(up_to.map_or(0, |up_to| now - up_to))
 }
 
 fn report_lag(source: &HistoryCollection, millis: i64) {
@@ -147,8 +151,7 @@ impl Feeder {
         build.keeping(state.term, settle(build, state.term, &state.batch)).await?;
         let mut progress = state.progress.clone();
         // To go on from a place far behind may take long.
-        let now = source.server_time(Deadline::within(NO_PRIMARY)).await?;
-        report_lag(&source, progress.up_to.map_or(0, |up_to| now - up_to));
+        report_lag(&source, lag(&source, progress.up_to).await?);
         let opening = FeedStream::open(&source, progress.place.as_ref());
         let (stream, resumed) = build.keeping(state.term, opening).await?;
         if !resumed {
@@ -222,11 +225,8 @@ impl Feeder {
         if self.said.elapsed() >= SAY {
             self.say().await?;
         }
-        if self.is_idle {
-            report_lag(&self.source, 0);
-        } else {
-            self.report_lag().await?;
-        }
+        let behind = if self.is_idle { 0 } else { lag(&self.source, self.reached.up_to).await? };
+        report_lag(&self.source, behind);
         self.sweep_if_due().await
     }
 
@@ -234,12 +234,6 @@ impl Feeder {
     pub(crate) async fn end(mut self) -> Result<()> {
         self.say().await?;
         self.build().release(self.state.term, Deadline::within(NO_PRIMARY)).await
-    }
-
-    async fn report_lag(&self) -> Result<()> {
-        let now = self.source.server_time(Deadline::within(NO_PRIMARY)).await?;
-        report_lag(&self.source, self.reached.up_to.map_or(0, |up_to| now - up_to));
-        Ok(())
     }
 
     fn note(&mut self, news: FeedNews) {
@@ -270,22 +264,19 @@ impl Feeder {
     async fn feed(&mut self, owners: &[OwnerId]) -> Result<()> {
         let build = Build { source: &self.source, number: self.number };
         let mut round = Round { build, state: &self.state, positions: &mut self.positions };
-        let batch = build.keeping(self.state.term, round.read(owners)).await?;
-        let (unfinished, fed) = if batch.announced.is_empty() {
-            (batch.unfinished, batch.fed)
-        } else {
+        let FeedBatch { announced, measurements, unfinished, fed } =
+            build.keeping(self.state.term, round.read(owners)).await?;
+        if !announced.is_empty() {
             let (term, deadline) = (self.state.term, Deadline::within(COMMAND));
-            let raises = build.announce(term, &self.reached, &batch.announced, deadline).await?;
+            let raises = build.announce(term, &self.reached, &announced, deadline).await?;
             self.said = Instant::now();
             let raises = raises.ok_or_else(Build::lost)?;
-            let (unfinished, fed) = round.insert(batch).await?;
+            round.insert(announced, measurements).await?;
             self.look_at_raises(raises).await?;
-            (unfinished, fed)
-        };
+        }
         for (owner, generation) in fed {
             self.build().fed(&owner, generation, Deadline::within(COMMAND)).await?;
         }
-        let unfinished: BTreeSet<_> = unfinished.into_iter().collect();
         owners.iter().filter(|owner| !unfinished.contains(*owner)).for_each(|owner| {
             self.todo.remove(owner);
         });

@@ -1,6 +1,6 @@
 //! One round of a feeder: what some owners have after their positions is announced and inserted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use mongodb::bson::raw::{RawArrayBuf, RawBson, RawDocument, cstr};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
@@ -59,9 +59,9 @@ pub(crate) struct Round<'a> {
 #[derive(Default)]
 pub(crate) struct FeedBatch {
     pub(crate) announced: Vec<Announced>,
-    measurements: Vec<RawDocumentBuf>,
+    pub(crate) measurements: Vec<RawDocumentBuf>,
     /// Owners that have more.
-    pub(crate) unfinished: Vec<OwnerId>,
+    pub(crate) unfinished: HashSet<OwnerId>,
     /// Owners that were forgotten and have nothing more, with their generations.
     pub(crate) fed: Vec<(OwnerId, i64)>,
 }
@@ -124,7 +124,7 @@ impl Round<'_> {
                         let before = source.page_size().first_seq(page).get() - 1;
                         let fed = FedTo { generation: current.current, last: before };
                         self.positions.insert(owner.clone(), fed);
-                        batch.unfinished.push(owner);
+                        batch.unfinished.insert(owner);
                     }
                     // Erased meanwhile, or damaged.
                     _ => batch.fed.extend(current.pending.then_some((owner, current.current))),
@@ -134,7 +134,7 @@ impl Round<'_> {
             let position = self.position(&owner);
             let last = self.add(&mut batch, &owner, current.current, &found);
             match position < last && last < tail.last_seq().get() {
-                true => batch.unfinished.push(owner),
+                true => drop(batch.unfinished.insert(owner)),
                 false => batch.fed.extend(current.pending.then_some((owner, current.current))),
             }
         }
@@ -262,14 +262,18 @@ impl Round<'_> {
     }
 
     /// Inserts a batch that is announced, once. After an error the outcome is unknown, or a part was refused.
-    pub(crate) async fn insert(&mut self, batch: FeedBatch) -> Result<(Vec<OwnerId>, Vec<(OwnerId, i64)>)> {
-        let count = batch.measurements.len() as u64;
-        insert(self.build, batch.measurements).await?;
+    pub(crate) async fn insert(
+        &mut self,
+        announced: Vec<Announced>,
+        measurements: Vec<RawDocumentBuf>,
+    ) -> Result<()> {
+        let count = measurements.len() as u64;
+        insert(self.build, measurements).await?;
         metrics::counter!(SERIES_ITEMS, "collection" => self.build.history().to_owned()).increment(count);
-        for Announced { owner, generation, to, .. } in batch.announced {
+        for Announced { owner, generation, to, .. } in announced {
             self.positions.insert(owner, FedTo { generation, last: to });
         }
-        Ok((batch.unfinished, batch.fed))
+        Ok(())
     }
 }
 
