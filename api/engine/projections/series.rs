@@ -68,8 +68,8 @@
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod control;
-mod feed_stream;
 pub(crate) mod feeder;
+mod feeder_stream;
 pub(crate) mod forget;
 mod generations;
 mod measurement;

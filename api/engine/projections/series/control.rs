@@ -64,7 +64,7 @@ pub(crate) struct Announced {
 
 /// How far a feeder has come.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct FeedProgress {
+pub(crate) struct FeederProgress {
     /// All changes before this place of the log are fed.
     pub(crate) place: Option<LogPlace>,
     /// Whether all owners that there were at the beginning are fed.
@@ -87,7 +87,7 @@ pub(crate) struct BuildState {
     pub(crate) term: i64,
     /// It grows with each change of a generation, before anything is deleted because of it.
     pub(crate) raises: i64,
-    pub(crate) progress: FeedProgress,
+    pub(crate) progress: FeederProgress,
     pub(crate) batch: Vec<Announced>,
 }
 
@@ -158,11 +158,11 @@ impl<'a> Build<'a> {
     pub(crate) async fn announce(
         self,
         term: i64,
-        progress: &FeedProgress,
+        progress: &FeederProgress,
         batch: &[Announced],
         deadline: Deadline,
     ) -> Result<Option<i64>> {
-        let FeedProgress { place, scanned, scan_after, up_to } = progress;
+        let FeederProgress { place, scanned, scan_after, up_to } = progress;
         let batch: Vec<_> = batch.iter().map(Announced::bson).collect();
         let optional = |value: Option<Bson>| value.unwrap_or(Bson::Null);
         let set = doc! {
@@ -237,7 +237,7 @@ impl BuildState {
         let meta = document.get_array("meta").map_err(|_| corrupt("meta"))?;
         let batch = document.get_array("batch").map_err(|_| corrupt("batch"))?;
         let batch = batch.iter().map(|announced| Announced::read(announced, kind)).collect::<Option<_>>();
-        let progress = FeedProgress {
+        let progress = FeederProgress {
             place: document.get_str("place").ok().and_then(|place| LogPlace::parse(place).ok()),
             scanned: document.get_bool("scanned").unwrap_or(false),
             scan_after: document.get("scanAfter").and_then(|after| owner(after, kind)),

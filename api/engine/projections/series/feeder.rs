@@ -16,9 +16,9 @@ use pagebucket_model::metric::SERIES_LAG;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::control::{Build, BuildState, Builds, FeedProgress, LEASE, Series};
-use super::feed_stream::{FeedNews, FeedStream};
-use super::round::{FedTo, FeedBatch, Round, most_owners};
+use super::control::{Build, BuildState, Builds, FeederProgress, LEASE, Series};
+use super::feeder_stream::{FeederNews, FeederStream};
+use super::round::{FedTo, FeederBatch, Round, most_owners};
 use super::settle::settle;
 use super::unused_builds::drop_late;
 use crate::mongo::values::in_millis;
@@ -126,14 +126,14 @@ pub(crate) struct Feeder {
     /// The number of its build.
     number: i64,
     state: BuildState,
-    stream: FeedStream,
+    stream: FeederStream,
     positions: HashMap<OwnerId, FedTo>,
     /// Owners that may have something which is not fed.
     todo: BTreeSet<OwnerId>,
     /// How far it is when there is nothing to do.
-    reached: FeedProgress,
+    reached: FeederProgress,
     /// How far it is.
-    progress: FeedProgress,
+    progress: FeederProgress,
     said: Instant,
     sweep: Instant,
     is_idle: bool,
@@ -152,7 +152,7 @@ impl Feeder {
         let mut progress = state.progress.clone();
         // To go on from a place far behind may take long.
         report_lag(&source, lag(&source, progress.up_to).await?);
-        let opening = FeedStream::open(&source, progress.place.as_ref());
+        let opening = FeederStream::open(&source, progress.place.as_ref());
         let (stream, resumed) = build.keeping(state.term, opening).await?;
         if !resumed {
             if progress.place.is_some() {
@@ -236,8 +236,8 @@ impl Feeder {
         self.build().release(self.state.term, Deadline::within(NO_PRIMARY)).await
     }
 
-    fn note(&mut self, news: FeedNews) {
-        let FeedNews { owners, everyone, is_stalled: _, place, up_to } = news;
+    fn note(&mut self, news: FeederNews) {
+        let FeederNews { owners, everyone, is_stalled: _, place, up_to } = news;
         self.todo.extend(owners);
         if everyone {
             (self.progress.scanned, self.progress.scan_after) = (false, None);
@@ -264,7 +264,7 @@ impl Feeder {
     async fn feed(&mut self, owners: &[OwnerId]) -> Result<()> {
         let build = Build { source: &self.source, number: self.number };
         let mut round = Round { build, state: &self.state, positions: &mut self.positions };
-        let FeedBatch { announced, measurements, unfinished, fed } =
+        let FeederBatch { announced, measurements, unfinished, fed } =
             build.keeping(self.state.term, round.read(owners)).await?;
         if !announced.is_empty() {
             let (term, deadline) = (self.state.term, Deadline::within(COMMAND));

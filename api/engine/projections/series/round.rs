@@ -57,7 +57,7 @@ pub(crate) struct Round<'a> {
 
 /// What a round is to insert.
 #[derive(Default)]
-pub(crate) struct FeedBatch {
+pub(crate) struct FeederBatch {
     pub(crate) announced: Vec<Announced>,
     pub(crate) measurements: Vec<RawDocumentBuf>,
     /// Owners that have more.
@@ -73,7 +73,7 @@ impl Round<'_> {
     }
 
     /// Reads what these owners have after their positions, a bounded part of it.
-    pub(crate) async fn read(&mut self, owners: &[OwnerId]) -> Result<FeedBatch> {
+    pub(crate) async fn read(&mut self, owners: &[OwnerId]) -> Result<FeederBatch> {
         let (source, deadline) = (self.build.source, Deadline::within(COMMAND));
         if self.positions.len() > MOST_POSITIONS {
             self.positions.clear();
@@ -93,7 +93,7 @@ impl Round<'_> {
         }
         let deadline = Deadline::within(COMMAND);
         let tails = Tails::read(source, owners, None, deadline).await;
-        let (mut batch, mut wanted) = (FeedBatch::default(), Vec::new());
+        let (mut batch, mut wanted) = (FeederBatch::default(), Vec::new());
         let pages = MOST_PAGES.min(source.most_buckets()) / owners.len().max(1);
         for owner in owners {
             let current = generation(owner);
@@ -142,7 +142,7 @@ impl Round<'_> {
     }
 
     /// Adds what these pages have after the position of the owner. Returns the last `seq`.
-    fn add(&self, batch: &mut FeedBatch, owner: &OwnerId, generation: i64, buckets: &[Bucket]) -> u64 {
+    fn add(&self, batch: &mut FeederBatch, owner: &OwnerId, generation: i64, buckets: &[Bucket]) -> u64 {
         let position = self.position(owner);
         let (definition, meta) = (&self.build.source.definition, &self.state.meta);
         let writer = MeasurementWriter { definition, meta, owner, generation };

@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const MOST_OWNERS: usize = 10_000;
 
 #[derive(Debug, Default)]
-pub(crate) struct FeedNews {
+pub(crate) struct FeederNews {
     /// Owners that may have something new.
     pub(crate) owners: HashSet<OwnerId>,
     /// Whether it is not known which owners: all must be examined.
@@ -50,12 +50,12 @@ pub(crate) struct FeedNews {
     pub(crate) up_to: Option<i64>,
 }
 
-pub(crate) struct FeedStream {
-    news: mpsc::Receiver<Result<FeedNews>>,
+pub(crate) struct FeederStream {
+    news: mpsc::Receiver<Result<FeederNews>>,
     _task: AbortOnDropHandle<()>,
 }
 
-impl FeedStream {
+impl FeederStream {
     /// Opens a stream of the changes after a place, or of those from now on. What is read after this shows
     /// what the stream does not tell. Returns also whether it begins at the place. That may take long: each
     /// time that the database does not answer, the log waits longer.
@@ -86,15 +86,15 @@ impl FeedStream {
     }
 
     /// What there is; `None` if there is nothing yet.
-    pub(crate) fn now(&mut self) -> Option<Result<FeedNews>> {
+    pub(crate) fn now(&mut self) -> Option<Result<FeederNews>> {
         self.news.try_recv().ok()
     }
 
     /// Waits until the stream tells something, that there is nothing new, or nothing at all.
-    pub(crate) async fn next(&mut self) -> Result<FeedNews> {
+    pub(crate) async fn next(&mut self) -> Result<FeederNews> {
         match timeout(STALLED, self.news.recv()).await {
             Ok(news) => news.unwrap_or_else(|| Err(ended())),
-            Err(_elapsed) => Ok(FeedNews { is_stalled: true, ..FeedNews::default() }),
+            Err(_elapsed) => Ok(FeederNews { is_stalled: true, ..FeederNews::default() }),
         }
     }
 }
@@ -103,7 +103,7 @@ fn ended() -> Error {
     Error::unavailable("the change stream is at its end")
 }
 
-async fn read(source: Arc<HistoryCollection>, mut log: ChangeLog, tell: mpsc::Sender<Result<FeedNews>>) {
+async fn read(source: Arc<HistoryCollection>, mut log: ChangeLog, tell: mpsc::Sender<Result<FeederNews>>) {
     loop {
         let news = collect(&source, &mut log).await;
         let is_last = news.is_err();
@@ -116,12 +116,12 @@ async fn read(source: Arc<HistoryCollection>, mut log: ChangeLog, tell: mpsc::Se
 /// Reads changes for a short time, or until there are none; of many owners, those of a longer time.
 ///
 /// While the stream is interrupted, this waits: the log opens another one.
-async fn collect(source: &HistoryCollection, log: &mut ChangeLog) -> Result<FeedNews> {
+async fn collect(source: &HistoryCollection, log: &mut ChangeLog) -> Result<FeederNews> {
     // Asked first: a question that is answered with nothing has seen all that was acknowledged before, as far
     // as the place of the stream is later. It is not where a shard has nothing to tell, or where a member
     // that is asked lags.
     let asked = source.server_time(Deadline::within(NO_PRIMARY)).await?;
-    let (mut news, mut until, mut has_paused) = (FeedNews::default(), Instant::now() + COLLECT, false);
+    let (mut news, mut until, mut has_paused) = (FeederNews::default(), Instant::now() + COLLECT, false);
     loop {
         match log.next().await {
             Ok(LogNews::Changes(changes)) => {
