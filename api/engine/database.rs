@@ -61,7 +61,7 @@ pub struct Store {
     /// When the last ping was sent that was answered.
     pinged: Arc<Mutex<Option<Instant>>>,
     tasks: KeptTasks,
-    /// What asks for markers, and what feeds live readers.
+    /// What asks for markers, and what notifies live readers.
     _handles: Arc<[AbortOnDropHandle<()>; 2]>,
 }
 

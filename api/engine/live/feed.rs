@@ -52,10 +52,10 @@ struct Feed {
     epoch: Mutex<Option<Epoch>>,
 }
 
-/// What becomes of a feed while it is wanted.
-struct Feeding {
+/// How a feed goes while it is wanted.
+struct FeedState {
     /// Whether readers learn of what others append.
-    fed: bool,
+    notified: bool,
     /// Whether a stream was open before.
     has_begun: bool,
     /// When tails were last read instead of changes.
@@ -66,7 +66,7 @@ struct Feeding {
     why: String,
 }
 
-/// Waits for live readers, and feeds them as long as there are any, in a task that ends with its handle.
+/// Waits for live readers, and follows the changes as long as there are any, in a task that ends with its handle.
 pub(crate) fn start(
     tasks: &KeptTasks,
     database: Database,
@@ -84,7 +84,7 @@ impl Feed {
             return;
         }
         // After a panic the present readers have missed changes.
-        self.set_fed(false);
+        self.set_notified(false);
         for history in &self.histories {
             history.watched.look_at_all();
             history.watched.changed.miss();
@@ -109,20 +109,20 @@ impl Feed {
         self.histories.iter().any(|history| history.watched.is_wanted())
     }
 
-    fn set_fed(&self, fed: bool) {
-        self.histories.iter().for_each(|history| history.watched.set_fed(fed));
+    fn set_notified(&self, notified: bool) {
+        self.histories.iter().for_each(|history| history.watched.set_notified(notified));
     }
 
-    /// Whether there are no readers. New readers then wait until the feed begins again. `fed` says whether
-    /// the present readers are fed.
-    fn ends(&self, fed: bool) -> bool {
+    /// Whether there are no readers. New readers then wait until the feed begins again. `notified` says
+    /// whether the present readers are.
+    fn ends(&self, notified: bool) -> bool {
         if self.is_wanted() {
             return false;
         }
-        self.set_fed(false);
+        self.set_notified(false);
         // A reader may have come before that.
         let ends = !self.is_wanted();
-        self.set_fed(fed && !ends);
+        self.set_notified(notified && !ends);
         ends
     }
 
@@ -135,11 +135,16 @@ impl Feed {
         });
         let mut deletions: Vec<_> =
             self.histories.iter().map(|history| history.source.markers.changes()).collect();
-        let mut feeding =
-            Feeding { fed: false, has_begun: false, polled: None, is_silent: false, why: String::new() };
+        let mut state = FeedState {
+            notified: false,
+            has_begun: false,
+            polled: None,
+            is_silent: false,
+            why: String::new(),
+        };
         loop {
             let overdue = log.as_ref().map(|log| log.answered() + OVERDUE);
-            let poll = overdue.max(feeding.polled.map(|polled| polled + POLL)).unwrap_or_else(Instant::now);
+            let poll = overdue.max(state.polled.map(|polled| polled + POLL)).unwrap_or_else(Instant::now);
             let next = async {
                 match &mut log {
                     Some(log) => log.next().await,
@@ -155,11 +160,11 @@ impl Feed {
             match news {
                 Some(news) => {
                     let place = log.as_ref().and_then(ChangeLog::place).and_then(LogPlace::of);
-                    self.take(news, place, &mut feeding).await;
+                    self.take(news, place, &mut state).await;
                 }
-                None => self.poll(log.as_ref().map(ChangeLog::answered), &mut feeding).await,
+                None => self.poll(log.as_ref().map(ChangeLog::answered), &mut state).await,
             }
-            if self.ends(feeding.fed) {
+            if self.ends(state.notified) {
                 return;
             }
             for (history, deletions) in self.histories.iter().zip(&mut deletions) {
@@ -185,10 +190,10 @@ impl Feed {
     }
 
     /// Takes what the stream tells.
-    async fn take(&self, news: Result<LogNews>, place: Option<LogPlace>, feeding: &mut Feeding) {
+    async fn take(&self, news: Result<LogNews>, place: Option<LogPlace>, state: &mut FeedState) {
         match news {
             Ok(LogNews::Opened { resumed }) => {
-                let start = match (resumed, feeding.has_begun) {
+                let start = match (resumed, state.has_begun) {
                     (true, _) => "resumed",
                     (false, true) => "again",
                     (false, false) => "first",
@@ -196,17 +201,17 @@ impl Feed {
                 metrics::counter!(LIVE_STREAMS, "start" => start).increment(1);
                 // After a place nothing is missing.
                 if !resumed {
-                    if feeding.fed {
+                    if state.notified {
                         for history in &self.histories {
                             history.watched.changed.miss();
                             history.watched.forget_pages();
                         }
                     }
-                    self.look_at_all_at_last(feeding.fed).await;
+                    self.look_at_all_at_last(state.notified).await;
                 }
                 self.set_source(ChangeSource::Stream);
-                (feeding.fed, feeding.has_begun) = (true, true);
-                self.set_fed(true);
+                (state.notified, state.has_begun) = (true, true);
+                self.set_notified(true);
                 self.note_place(place);
             }
             Ok(LogNews::Changes(changes)) => {
@@ -218,40 +223,40 @@ impl Feed {
                         self.look_at_all_at_last(false).await;
                     }
                 }
-                self.answered(place, feeding);
+                self.answered(place, state);
             }
-            Ok(LogNews::Quiet) => self.answered(place, feeding),
+            Ok(LogNews::Quiet) => self.answered(place, state),
             Ok(LogNews::PlaceLost) => {
                 self.set_source(ChangeSource::Interrupted);
-                "it has lost its place".clone_into(&mut feeding.why);
+                "it has lost its place".clone_into(&mut state.why);
             }
             Ok(LogNews::Ended) => {
                 self.set_source(ChangeSource::Interrupted);
-                "the database was dropped".clone_into(&mut feeding.why);
+                "the database was dropped".clone_into(&mut state.why);
             }
             Ok(LogNews::Refused(why)) => {
                 self.set_source(ChangeSource::None);
-                feeding.why = why;
+                state.why = why;
             }
-            Err(error) => feeding.why = error.to_string(),
+            Err(error) => state.why = error.to_string(),
         }
     }
 
-    fn answered(&self, place: Option<LogPlace>, feeding: &mut Feeding) {
+    fn answered(&self, place: Option<LogPlace>, state: &mut FeedState) {
         self.note_place(place);
         metrics::gauge!(LIVE_SILENCE).set(0.0);
-        if std::mem::take(&mut feeding.is_silent) {
+        if std::mem::take(&mut state.is_silent) {
             tracing::info!("the change stream of live readers answers again");
         }
     }
 
     /// Reads the tails instead of changes. Says once that no stream has answered since `answered`.
-    async fn poll(&self, answered: Option<Instant>, feeding: &mut Feeding) {
+    async fn poll(&self, answered: Option<Instant>, state: &mut FeedState) {
         if let Some(answered) = answered {
             let silence = answered.elapsed();
             metrics::gauge!(LIVE_SILENCE).set(silence.as_secs_f64());
-            if silence >= SILENT && !std::mem::replace(&mut feeding.is_silent, true) {
-                let why = match &*feeding.why {
+            if silence >= SILENT && !std::mem::replace(&mut state.is_silent, true) {
+                let why = match &*state.why {
                     "" => "it does not answer",
                     why => why,
                 };
@@ -261,14 +266,14 @@ impl Feed {
                 );
             }
         }
-        match self.look_at_all(feeding.fed).await {
+        match self.look_at_all(state.notified).await {
             Ok(()) => {
-                feeding.fed = true;
-                self.set_fed(true);
+                state.notified = true;
+                self.set_notified(true);
             }
             Err(error) => tracing::debug!(%error, "the tails of live readers were not read"),
         }
-        feeding.polled = Some(Instant::now());
+        state.polled = Some(Instant::now());
     }
 
     fn set_source(&self, source: ChangeSource) {

@@ -224,8 +224,8 @@ mod tests {
             let _publisher = publisher;
             panic!("as a bug would");
         });
-        let told = timeout(Duration::from_secs(60), reader.changed()).await.expect("an end");
-        assert!(told.is_err(), "they are told");
+        let ended = timeout(Duration::from_secs(60), reader.changed()).await.expect("an end");
+        assert!(ended.is_err(), "they end");
         assert!(shared.0.lock().is_none(), "the next one begins another publisher");
     }
 }

@@ -67,7 +67,7 @@ pub struct OwnersReader {
     /// The number of the last change that it has.
     at: u64,
     misses: u64,
-    /// The place that the reader was told.
+    /// The last place that the reader got.
     sent: Option<LogPlace>,
     missed: Option<Missed>,
     _watched: WatchedAll,
@@ -99,7 +99,7 @@ impl Live {
         let Self { rooms: Rooms { history, .. }, latest, turns, .. } = self;
         // In this order nothing is missed: what happens from then on is noted.
         let watched = history.watched.watch_all();
-        history.watched.until_fed(deadline).await?;
+        history.watched.until_notified(deadline).await?;
         match history.watched.changed.source(deadline.or_within(NO_PRIMARY)).await {
             ChangeSource::Stream => {}
             ChangeSource::None => return Err(FollowError::NotAvailable),

@@ -93,7 +93,7 @@ impl Live {
         let Self { reader, rooms, .. } = self;
         // In this order nothing is missed: what is appended after the read wakes.
         let watched = rooms.history.watched.watch(owner.clone());
-        rooms.history.watched.until_fed(deadline).await?;
+        rooms.history.watched.until_notified(deadline).await?;
         let history = reader.history(owner.clone(), deadline).await?;
         let (totals, end) = (history.totals(), Position::end_of(history.totals()));
         let at = match start {

@@ -373,8 +373,8 @@ mod tests {
             let _door = door;
             panic!("as a bug would");
         });
-        let told = timeout(Duration::from_secs(60), reader.changed()).await.expect("an end");
-        assert!(told.is_err(), "its readers are told");
+        let ended = timeout(Duration::from_secs(60), reader.changed()).await.expect("an end");
+        assert!(ended.is_err(), "its readers end");
         assert!(rooms.lock().is_empty(), "the next one opens another room");
     }
 

@@ -90,7 +90,7 @@ pub(crate) struct WatchedOwners {
     /// Whether there are any.
     wanted: watch::Sender<bool>,
     /// Whether the appends of other processes are learned of.
-    fed: watch::Sender<bool>,
+    notified: watch::Sender<bool>,
 }
 
 /// The news of an owner, and the number of its watchers.
@@ -148,15 +148,15 @@ impl WatchedOwners {
 
     /// Waits until this process learns of the appends of others. A read after that, with the news after that,
     /// misses nothing.
-    pub(crate) async fn until_fed(&self, deadline: Deadline) -> Result<()> {
-        let mut fed = self.fed.subscribe();
-        let waited = deadline.wait_for(fed.wait_for(|fed| *fed)).await;
+    pub(crate) async fn until_notified(&self, deadline: Deadline) -> Result<()> {
+        let mut notified = self.notified.subscribe();
+        let waited = deadline.wait_for(notified.wait_for(|notified| *notified)).await;
         waited.and_then(Result::ok).map(drop).ok_or_else(Error::no_answer)
     }
 
     /// Notes whether the appends of other processes are learned of.
-    pub(crate) fn set_fed(&self, fed: bool) {
-        self.fed.send_replace(fed);
+    pub(crate) fn set_notified(&self, notified: bool) {
+        self.notified.send_replace(notified);
     }
 
     /// Sends when there are watched owners, and when there are none.
@@ -419,10 +419,10 @@ mod tests {
     async fn readers_wait_until_appends_are_learned_of() {
         let all = Arc::new(WatchedOwners::default());
         let at_once = || Deadline::within(std::time::Duration::ZERO);
-        assert!(matches!(all.until_fed(at_once()).await, Err(Error::Unavailable(_))));
-        all.set_fed(true);
-        assert!(all.until_fed(crate::mongo::Deadline::within(crate::mongo::COMMAND)).await.is_ok());
-        all.set_fed(false);
-        assert!(all.until_fed(at_once()).await.is_err());
+        assert!(matches!(all.until_notified(at_once()).await, Err(Error::Unavailable(_))));
+        all.set_notified(true);
+        assert!(all.until_notified(crate::mongo::Deadline::within(crate::mongo::COMMAND)).await.is_ok());
+        all.set_notified(false);
+        assert!(all.until_notified(at_once()).await.is_err());
     }
 }
