@@ -75,7 +75,7 @@ impl PageViews {
         let mut requests = Vec::new();
         for (name, BucketViews { seconds, items }) in parts {
             // All parts get room before any part is sent.
-            let room = self.queue.room(hash(&name), None, seconds.len(), self.queue.most_of_a_key());
+            let room = self.queue.reserve(hash(&name), None, seconds.len(), self.queue.most_of_a_key());
             let room = room.map_err(|_full| refused(CountCause::Overloaded))?;
             let (ticket, pending) = Ticket::new(deadline, room);
             let views: u64 = seconds.values().sum();

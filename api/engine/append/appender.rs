@@ -108,18 +108,18 @@ impl Appender {
 
     /// Room in the queue for items of this [`weight`]. The time of an append that waits for it starts when
     /// there is room.
-    pub(crate) async fn room(
+    pub(crate) async fn reserve(
         &self,
         append: &mut Append<'_>,
         bytes: usize,
     ) -> Result<QueueReservation, AppendCause> {
-        let waiting = append.room.as_deref_mut();
+        let waiting = append.waiting.as_deref_mut();
         let waits = waiting.is_some();
-        let room = self.parts.queue.room(&append.owner, self.client, bytes, waiting).await?;
+        let reserved = self.parts.queue.reserve(&append.owner, self.client, bytes, waiting).await?;
         if waits {
             append.terms.deadline = Deadline::within(COMMAND);
         }
-        Ok(room)
+        Ok(reserved)
     }
 
     /// Same as [`Appender::enqueue`] for items of which none is placed, as soon as there is room.
@@ -131,8 +131,8 @@ impl Appender {
     ) -> impl Future<Output = Appended> {
         async move {
             let items = append.take_dated(append.arrived);
-            let room = self.room(&mut append, weight(items.iter().map(Item::size))).await;
-            self.enqueue(append, items, search, None, room.map_err(AppendError::nothing)?).await
+            let reserved = self.reserve(&mut append, weight(items.iter().map(Item::size))).await;
+            self.enqueue(append, items, search, None, reserved.map_err(AppendError::nothing)?).await
         }
     }
 
@@ -143,10 +143,10 @@ impl Appender {
         items: Arc<[Item]>,
         search: KeySearch,
         keyed: Option<Keyed>,
-        room: QueueReservation,
+        reserved: QueueReservation,
     ) -> impl Future<Output = Appended> + use<> {
         let Append { owner, terms: AppendTerms { deadline, expected }, .. } = append;
-        let (ticket, pending) = Ticket::new(deadline, room);
+        let (ticket, pending) = Ticket::new(deadline, reserved);
         let request = Request {
             owner,
             expectation: Expectation(expected),
@@ -186,14 +186,14 @@ impl Appender {
         let count = append.items.len();
         let fingerprint = Fingerprint::of(&self.parts.source.definition, &append.items, canonical);
         let bytes = weight(append.items.iter().map(Draft::size));
-        let outcome = match self.room(&mut append, bytes).await {
+        let outcome = match self.reserve(&mut append, bytes).await {
             Err(cause) => Err(AppendError::nothing(cause)),
-            Ok(room) => {
+            Ok(reserved) => {
                 let Append { owner, items, arrived, terms, .. } = append;
                 let append = Append::new(owner, items, arrived, terms);
                 // A separate task, because a client that disconnects would otherwise stop the attempt between
                 // two steps. Each step keeps the deadline.
-                let attempt = tokio::spawn(self.clone().attempt(append, key, fingerprint, room));
+                let attempt = tokio::spawn(self.clone().attempt(append, key, fingerprint, reserved));
                 match attempt.await {
                     Ok(outcome) => outcome,
                     Err(_panicked) => {
@@ -218,7 +218,7 @@ impl Appender {
         mut append: Append<'static>,
         key: IdempotencyKey,
         fingerprint: Fingerprint,
-        room: QueueReservation,
+        reserved: QueueReservation,
     ) -> Appended {
         let (owner, deadline) = (append.owner.clone(), append.terms.deadline);
         let definition = &self.parts.source.definition;
@@ -245,7 +245,7 @@ impl Appender {
         }
         let keyed = Keyed { id, stored: false, registered: Some(registered) };
         let items = append.take_dated(date);
-        let progress = self.enqueue(append, items, search, Some(keyed), room).await?;
+        let progress = self.enqueue(append, items, search, Some(keyed), reserved).await?;
         match progress.is_replayed() {
             true => replay(of, id, progress.placed.ranges).await.map(dated),
             false => Ok(dated(progress)),

@@ -70,7 +70,7 @@ impl Appender {
         keys: Vec<SourceKey>,
         so_far: &mut IdentifiedSoFar,
     ) -> Appended {
-        let Append { owner, items, arrived, terms, mut room, .. } = append;
+        let Append { owner, items, arrived, terms, mut waiting, .. } = append;
         let (mut found, mut searched) = (HashMap::new(), 0);
         if std::mem::replace(&mut so_far.failed, true) {
             so_far.own = None;
@@ -95,7 +95,7 @@ impl Appender {
             let own = so_far.own.filter(|(own, _)| *own == group).map_or(0, |(_, end)| end);
             let from = looked.max(searched).max(own);
             let batch = Append::new(owner.clone(), batch, arrived, terms);
-            let batch = Append { room: room.as_deref_mut(), ..batch };
+            let batch = Append { waiting: waiting.as_deref_mut(), ..batch };
             let appended = self.enqueue_all(batch, KeySearch::of_identified(keys.into(), from)).await;
             let (placed, failed) = match appended {
                 Ok(done) => (done.placed, None),

@@ -28,13 +28,13 @@ pub struct Append<'a> {
     /// command then starts when there is room, whatever the deadline of the terms is. `None`: the append is
     /// refused if there is no room.
     #[doc(hidden)]
-    pub room: Option<&'a mut Waiting>,
+    pub waiting: Option<&'a mut Waiting>,
 }
 
 impl Append<'_> {
     /// Items that are all new, and are refused if the queue has no room for them.
     pub fn new(owner: OwnerId, items: Vec<Draft>, arrived: Instant, terms: impl Into<AppendTerms>) -> Self {
-        Self { owner, items, arrived, once: None, terms: terms.into(), room: None }
+        Self { owner, items, arrived, once: None, terms: terms.into(), waiting: None }
     }
 
     /// Takes the items. Those without a date get this one.

@@ -64,7 +64,7 @@ impl Appender {
         so_far: &mut Option<UploadedSoFar>,
     ) -> Appended {
         let (owner, definition) = (append.owner.clone(), &self.parts.source.definition);
-        let stop = append.room.as_ref().map(|waiting| waiting.stop.clone()).unwrap_or_default();
+        let stop = append.waiting.as_ref().map(|waiting| waiting.stop.clone()).unwrap_or_default();
         let id = RecordId::new(definition, &owner, key);
         let registered = self.keep_record(&owner, id, append.arrived, so_far, &stop).await;
         let registered = registered.map_err(AppendError::nothing)?;
@@ -86,13 +86,13 @@ impl Appender {
         }
         // Without room nothing was sent: the next attempt need not search.
         let rest = weight(items[search.placed.count..].iter().map(Item::size));
-        let room = match self.room(&mut append, rest).await {
-            Ok(room) => room,
+        let reserved = match self.reserve(&mut append, rest).await {
+            Ok(reserved) => reserved,
             Err(cause) => return Err(AppendError::after(search.placed, 0, cause)),
         };
         let arrived = append.arrived;
         let keyed = Some(Keyed { id, stored: false, registered });
-        let answer = self.enqueue(append, items, search, keyed, room).await;
+        let answer = self.enqueue(append, items, search, keyed, reserved).await;
         match &answer {
             Ok(progress) => begun.looked = progress.looked,
             // Lines with an unknown outcome may be stored: the next search must look for them.

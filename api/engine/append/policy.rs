@@ -69,7 +69,7 @@ impl BatchPolicy<Appends> for AppendPolicy {
         };
         let (tail, read) = match known {
             Some(known)
-                if (items() <= known.tail.room() || may_open(&known.read)) && expected(Some(known.tail)) =>
+                if (items() <= known.tail.free() || may_open(&known.read)) && expected(Some(known.tail)) =>
             {
                 metrics::counter!(CATALOG_LOOKUPS, "result" => "hit").increment(1);
                 (Some(known.tail), Some(known.read))
@@ -184,7 +184,7 @@ mod tests {
     /// A request that waits in the queue for at most `within`.
     fn request(queue: &Queue, items: usize, within: Duration) -> (Request, Pending<Appended>) {
         let (ticket, pending) =
-            Ticket::new(Deadline::within(within), queue.room(1, None, items, 10).unwrap());
+            Ticket::new(Deadline::within(within), queue.reserve(1, None, items, 10).unwrap());
         let request = Request {
             owner: owner(),
             expectation: Expectation::default(),

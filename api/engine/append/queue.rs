@@ -61,7 +61,7 @@ impl AppendQueue {
 
     /// Takes room for `bytes` of an owner, and of a client if it is known. An upload waits for it, with at
     /// most [`AppendQueue::most_of_an_upload`] bytes.
-    pub(crate) async fn room(
+    pub(crate) async fn reserve(
         &self,
         owner: &OwnerId,
         client: Option<QueueClient>,
@@ -69,16 +69,16 @@ impl AppendQueue {
         waiting: Option<&mut Waiting>,
     ) -> Result<QueueReservation, AppendCause> {
         let Some(waiting) = waiting else {
-            return Ok(self.all.room(owner.spread(), client, bytes, self.all.most_of_a_key())?);
+            return Ok(self.all.reserve(owner.spread(), client, bytes, self.all.most_of_a_key())?);
         };
         let began = Instant::now();
-        let room = tokio::select! {
+        let reserved = tokio::select! {
             biased;
             () = waiting.stop.cancelled() => Err(stopped().into()),
-            room = self.wait_for_room(owner, client, bytes, began + LONGEST) => room,
+            reserved = self.wait_for_room(owner, client, bytes, began + LONGEST) => reserved,
         };
         waiting.waited += began.elapsed();
-        room
+        reserved
     }
 
     async fn wait_for_room(
@@ -99,8 +99,8 @@ impl AppendQueue {
                 };
                 part = Some(acquired);
             }
-            match self.all.room(owner.spread(), client, bytes, self.most_of_an_upload()) {
-                Ok(room) => return Ok(room.with(part)),
+            match self.all.reserve(owner.spread(), client, bytes, self.most_of_an_upload()) {
+                Ok(reserved) => return Ok(reserved.with(part)),
                 Err(full) if Instant::now() + BETWEEN_LOOKS >= until => return Err(full.into()),
                 // Keeps its turn among the uploads.
                 Err(Full::Queue) => {}
@@ -135,7 +135,7 @@ mod tests {
         let queue = AppendQueue::new(Capacity { queued_bytes: 100, ..Capacity::default() });
         for bytes in [50, 60, 1_000] {
             let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
-            let room = queue.room(&OwnerId::Integer(1), client("ann"), bytes, Some(&mut waiting));
+            let room = queue.reserve(&OwnerId::Integer(1), client("ann"), bytes, Some(&mut waiting));
             let room = timeout_at(Instant::now() + Duration::from_secs(10), room).await.expect("at once");
             drop(room.unwrap());
         }
@@ -152,7 +152,7 @@ mod tests {
         bytes: usize,
     ) -> Option<QueueReservation> {
         let mut waiting = Waiting { stop: CancellationToken::new(), waited: Duration::ZERO };
-        queue.room(owner, client, bytes, Some(&mut waiting)).now_or_never().map(Result::unwrap)
+        queue.reserve(owner, client, bytes, Some(&mut waiting)).now_or_never().map(Result::unwrap)
     }
 
     #[tokio::test]
@@ -165,7 +165,7 @@ mod tests {
         held.extend(at_once(&queue, &other, None, 10));
         assert_eq!(held.len(), 11, "uploads to others do not wait for it");
         // Together a quarter.
-        let single = || queue.all.room(one.spread(), None, 10, queue.all.most_of_a_key()).ok();
+        let single = || queue.all.reserve(one.spread(), None, 10, queue.all.most_of_a_key()).ok();
         held.extend(std::iter::from_fn(single));
         assert_eq!(held.len(), 11 + 10);
         held.clear();
@@ -187,7 +187,7 @@ mod tests {
         held.extend(std::iter::from_fn(|| at_once(&queue, &next(), bob, 10)));
         assert_eq!(held.len(), 20);
         let most = queue.all.most_of_a_key();
-        held.extend(std::iter::from_fn(|| queue.all.room(next().spread(), ann, 10, most).ok()));
+        held.extend(std::iter::from_fn(|| queue.all.reserve(next().spread(), ann, 10, most).ok()));
         assert_eq!(held.len(), 20 + 10);
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn plan(
     let mut start = 0;
     while start < items.len() {
         let bucket = match tail {
-            Some(tail) if tail.room() > 0 => tail,
+            Some(tail) if tail.free() > 0 => tail,
             _ => {
                 let previous = tail.map(|tail| tail.second);
                 let second = next_second(previous, items[start].item.date().seconds(), now.seconds())?;
@@ -71,7 +71,7 @@ pub(crate) fn plan(
                 Tail { second, page, count: 0, page_size }
             }
         };
-        let end = items.len().min(start + bucket.room());
+        let end = items.len().min(start + bucket.free());
         let statement = Statement { bucket, items: start..end };
         tail = Some(statement.tail_after());
         statements.push(statement);

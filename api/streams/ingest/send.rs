@@ -144,7 +144,7 @@ pub(crate) async fn send(
     let mut give_up = Instant::now() + options.patience;
     let mut pause = Duration::from_millis(250);
     let mut looked_for = false;
-    let mut room = Waiting { stop: stop.clone(), waited: Duration::ZERO };
+    let mut for_room = Waiting { stop: stop.clone(), waited: Duration::ZERO };
     let most = to.engine.appends().most_of_an_upload();
     loop {
         let rest = &sent.rows[sent.outcomes.len()..];
@@ -152,13 +152,14 @@ pub(crate) async fn send(
         let once = sent.so_far.as_mut().map(|so_far| once(so_far, part));
         let (owner, items) = (sent.owner.clone(), part.iter().map(|row| row.draft.clone()).collect());
         let append = Append::new(owner, items, to.began, Deadline::within(COMMAND));
-        let appended = to.engine.appends().append(Append { once, room: Some(&mut room), ..append }).await;
+        let appended =
+            to.engine.appends().append(Append { once, waiting: Some(&mut for_room), ..append }).await;
         let (progress, failed) = match appended {
             Ok(progress) => (progress, None),
             Err(AppendError { progress, unknown, cause }) => (progress, Some((unknown, cause))),
         };
         // Time spent waiting for other uploads does not count.
-        give_up += std::mem::take(&mut room.waited);
+        give_up += std::mem::take(&mut for_room.waited);
         let before = sent.outcomes.len();
         sent.outcomes.extend(progress.ends().map(|end| match end {
             Ok(seq) => RowOutcome::Stored(seq),

@@ -107,7 +107,7 @@ impl Queue {
     /// Takes room for `units` of one key, and of one client if it is known. Each may then hold at most `most`
     /// units. One that holds nothing may take more, up to the whole queue: so every request, however large,
     /// has room in an empty queue.
-    pub fn room(
+    pub fn reserve(
         &self,
         key: u64,
         client: Option<QueueClient>,
@@ -202,7 +202,7 @@ pub struct Ticket<A> {
     /// Whether a commit has taken the request, or its client has withdrawn it. The first of the two decides.
     taken: Arc<OnceLock<bool>>,
     answer: oneshot::Sender<A>,
-    room: QueueReservation,
+    reservation: QueueReservation,
 }
 
 /// The client's half of a waiting request.
@@ -226,13 +226,13 @@ pub enum NoAnswer {
 
 impl<A> Ticket<A> {
     /// Creates both halves. `deadline` is shortened to [`COMMAND`] from now.
-    pub fn new(deadline: Deadline, room: QueueReservation) -> (Self, Pending<A>) {
+    pub fn new(deadline: Deadline, reservation: QueueReservation) -> (Self, Pending<A>) {
         let deadline = deadline.or_within(COMMAND);
         let taken = Arc::default();
         let (answer, answered) = oneshot::channel();
-        let commit = room.queue.0.commit;
+        let commit = reservation.queue.0.commit;
         let pending = Pending { deadline, commit, taken: Arc::clone(&taken), answered };
-        (Self { deadline, taken, answer, room }, pending)
+        (Self { deadline, taken, answer, reservation }, pending)
     }
 
     /// When the client stops waiting.
@@ -242,7 +242,7 @@ impl<A> Ticket<A> {
 
     /// Whether too little time is left to commit the request.
     pub fn is_late(&self) -> bool {
-        self.deadline.remaining() < self.room.queue.0.commit
+        self.deadline.remaining() < self.reservation.queue.0.commit
     }
 
     /// Takes the request for a commit. Returns false if its client was already answered that it waited too
@@ -254,7 +254,7 @@ impl<A> Ticket<A> {
     /// Ends the request with this answer.
     pub fn answer(self, answer: A) {
         // The room is free before the answer, so that the client's next request can take it.
-        drop(self.room);
+        drop(self.reservation);
         // Fails if the client has disconnected.
         let _ = self.answer.send(answer);
     }
@@ -291,12 +291,12 @@ mod tests {
         let most = queue.most_of_a_key();
         assert_eq!(most, 25);
         let mut own: Vec<QueueReservation> =
-            (0..most).map(|_| queue.room(1, None, 1, most).unwrap()).collect();
-        assert_eq!(queue.room(1, None, 1, most).unwrap_err(), Full::Key);
-        let others = queue.room(1 + 16, None, 75, most).unwrap();
-        assert_eq!(queue.room(2, None, 1, most).unwrap_err(), Full::Queue);
+            (0..most).map(|_| queue.reserve(1, None, 1, most).unwrap()).collect();
+        assert_eq!(queue.reserve(1, None, 1, most).unwrap_err(), Full::Key);
+        let others = queue.reserve(1 + 16, None, 75, most).unwrap();
+        assert_eq!(queue.reserve(2, None, 1, most).unwrap_err(), Full::Queue);
         own.pop();
-        own.push(queue.room(1, None, 1, most).unwrap());
+        own.push(queue.reserve(1, None, 1, most).unwrap());
         drop((own, others));
         assert_eq!(queue.0.free.available_permits(), 100);
         assert!(queue.0.by_key.is_empty(), "nothing is kept of a key");
@@ -307,29 +307,29 @@ mod tests {
         let queue = queue(100, COMMIT);
         let most = queue.most_of_a_key();
         let [ann, bob] = ["ann", "bob"].map(|name| Some(QueueClient::new(&name)));
-        let mut of_ann: Vec<_> = (1..=25).map(|key| queue.room(key, ann, 1, most).unwrap()).collect();
-        assert_eq!(queue.room(26, ann, 1, most).unwrap_err(), Full::Client);
-        let others = [queue.room(26, bob, 25, most).unwrap(), queue.room(27, None, 25, most).unwrap()];
+        let mut of_ann: Vec<_> = (1..=25).map(|key| queue.reserve(key, ann, 1, most).unwrap()).collect();
+        assert_eq!(queue.reserve(26, ann, 1, most).unwrap_err(), Full::Client);
+        let others = [queue.reserve(26, bob, 25, most).unwrap(), queue.reserve(27, None, 25, most).unwrap()];
         // What is refused for another reason takes nothing of a client's part.
-        assert_eq!(queue.room(28, Some(QueueClient::new(&"eve")), 26, most).unwrap_err(), Full::Queue);
+        assert_eq!(queue.reserve(28, Some(QueueClient::new(&"eve")), 26, most).unwrap_err(), Full::Queue);
         of_ann.pop();
-        assert_eq!(queue.room(27, ann, 1, most).unwrap_err(), Full::Key);
-        of_ann.push(queue.room(28, ann, 1, most).unwrap());
+        assert_eq!(queue.reserve(27, ann, 1, most).unwrap_err(), Full::Key);
+        of_ann.push(queue.reserve(28, ann, 1, most).unwrap());
         drop((of_ann, others));
         assert_eq!(queue.0.free.available_permits(), 100);
         assert!(queue.0.by_key.is_empty() && queue.0.by_client.is_empty(), "nothing is kept");
         // One request of any size.
-        drop(queue.room(1, ann, 101, most).unwrap());
+        drop(queue.reserve(1, ann, 101, most).unwrap());
     }
 
     #[test]
     fn a_request_of_any_size_has_room_in_an_empty_queue() {
         let queue = queue(100, COMMIT);
-        let whole = queue.room(1, None, 100, queue.most_of_a_key()).unwrap();
-        assert_eq!(queue.room(2, None, 1, 25).unwrap_err(), Full::Queue);
+        let whole = queue.reserve(1, None, 100, queue.most_of_a_key()).unwrap();
+        assert_eq!(queue.reserve(2, None, 1, 25).unwrap_err(), Full::Queue);
         drop(whole);
-        let larger = queue.room(1, None, 101, 25).unwrap();
-        assert_eq!(queue.room(2, None, 1, 25).unwrap_err(), Full::Queue);
+        let larger = queue.reserve(1, None, 101, 25).unwrap();
+        assert_eq!(queue.reserve(2, None, 1, 25).unwrap_err(), Full::Queue);
         drop(larger);
         assert_eq!(queue.0.free.available_permits(), 100);
     }
@@ -338,12 +338,12 @@ mod tests {
     async fn with_too_little_time_left_it_is_not_waited_for() {
         let queue = queue(10, COMMIT);
         let late = || Deadline::within(COMMIT - Duration::from_secs(1));
-        let (ticket, pending) = Ticket::<()>::new(late(), queue.room(1, None, 1, 10).unwrap());
+        let (ticket, pending) = Ticket::<()>::new(late(), queue.reserve(1, None, 1, 10).unwrap());
         assert!(ticket.is_late());
         assert_eq!(pending.answer().await, Err(NoAnswer::Withdrawn));
         assert!(!ticket.take());
         let (ticket, _pending) =
-            Ticket::<()>::new(Deadline::within(COMMAND), queue.room(1, None, 1, 10).unwrap());
+            Ticket::<()>::new(Deadline::within(COMMAND), queue.reserve(1, None, 1, 10).unwrap());
         assert!(!ticket.is_late() && ticket.take());
     }
 }

@@ -64,7 +64,7 @@ impl Tail {
     }
 
     /// How many more items fit into the bucket.
-    pub(crate) fn room(self) -> usize {
+    pub(crate) fn free(self) -> usize {
         self.page_size.get() - usize::from(self.count)
     }
 

@@ -98,7 +98,7 @@ impl<'a> StoredItem<'a> {
 impl Bucket {
     /// Whether the bucket is full, so that it never changes.
     pub fn full(&self) -> bool {
-        self.0.tail.room() == 0
+        self.0.tail.free() == 0
     }
 
     /// The page's number.
@@ -164,7 +164,7 @@ impl Bucket {
         for field in set {
             let (name, value) = field.ok()?;
             let Some(place) = name.as_str().strip_prefix("history.") else { continue };
-            if tail.room() == 0 || place != tail.count.to_string() {
+            if tail.free() == 0 || place != tail.count.to_string() {
                 return None;
             }
             item::check_stored(value.as_document()?, definition.key_field(), &definition.date.name).ok()?;

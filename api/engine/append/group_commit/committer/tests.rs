@@ -112,7 +112,7 @@ impl Rig {
 
     fn send(&self, key: u64, name: &'static str, fate: Fate) -> Pending<()> {
         let (ticket, pending) =
-            Ticket::new(Deadline::within(COMMAND), self.queue.room(key, None, 1, 100).unwrap());
+            Ticket::new(Deadline::within(COMMAND), self.queue.reserve(key, None, 1, 100).unwrap());
         assert!(self.committer.request(TestRequest { key, name, fate, refusals: 0, ticket }));
         pending
     }
