@@ -53,6 +53,7 @@
 //!   nearly as many sums as items.
 
 pub(crate) mod choice;
+mod dated_pages;
 pub(crate) mod kept;
 pub(crate) mod known;
 pub(crate) mod make;
