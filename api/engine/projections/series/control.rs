@@ -20,7 +20,7 @@ use pagebucket_model::domain::{OwnerId, OwnerType};
 use crate::mongo::lease::{Lease, until};
 use crate::mongo::log_place::LogPlace;
 use crate::mongo::values::{int64, whole_number};
-use crate::mongo::{Corruption, Deadline, Error, Result};
+use crate::mongo::{COMMAND, Corruption, Deadline, Error, Result};
 use crate::store::collection::{HistoryCollection, owner_bson};
 
 pub(crate) const COLLECTION: &str = "series";
@@ -146,9 +146,9 @@ impl<'a> Build<'a> {
 
     /// Takes the lease, if it is free or this holder's, under a new term. A majority has the term then, so
     /// nothing more is announced under an earlier one.
-    pub(crate) async fn take(self, holder: ObjectId, deadline: Deadline) -> Result<Option<BuildState>> {
+    pub(crate) async fn take(self, holder: ObjectId) -> Result<Option<BuildState>> {
         let set = doc! { "holder": holder, "term": { "$add": ["$term", 1_i64] } };
-        let taken = self.lease(doc! { "holder": holder }).take(set, deadline).await?;
+        let taken = self.lease(doc! { "holder": holder }).take(set, Deadline::within(COMMAND)).await?;
         let kind = self.source.definition.owner.kind;
         taken.map(|document| BuildState::read(&document, kind)).transpose()
     }
@@ -160,7 +160,6 @@ impl<'a> Build<'a> {
         term: i64,
         progress: &FeederProgress,
         batch: &[Announced],
-        deadline: Deadline,
     ) -> Result<Option<i64>> {
         let FeederProgress { place, scanned, scan_after, up_to } = progress;
         let batch: Vec<_> = batch.iter().map(Announced::bson).collect();
@@ -181,15 +180,15 @@ impl<'a> Build<'a> {
             "fields": { "raises": 1 },
             "new": true,
         };
-        let reply = self.source.reads.write(command, deadline).await?;
+        let reply = self.source.reads.write(command, Deadline::within(COMMAND)).await?;
         let raises = reply.get_document("value").ok().and_then(|value| value.get("raises"));
         Ok(raises.and_then(whole_number))
     }
 
     /// Says that a generation has changed: readers that have begun read again.
-    pub(crate) async fn note_raise(self, deadline: Deadline) -> Result<()> {
+    pub(crate) async fn note_raise(self) -> Result<()> {
         let update = doc! { "q": { "_id": self.id() }, "u": { "$inc": { "raises": 1_i64 } } };
-        self.source.update(COLLECTION, [update], deadline).await.map(drop)
+        self.source.update(COLLECTION, [update], Deadline::within(COMMAND)).await.map(drop)
     }
 
     /// The lease of this build, for a holder or a term.

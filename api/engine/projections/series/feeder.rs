@@ -147,7 +147,7 @@ impl Feeder {
         holder: ObjectId,
     ) -> Result<Option<Self>> {
         let build = Build { source: &source, number };
-        let Some(state) = build.take(holder, Deadline::within(COMMAND)).await? else { return Ok(None) };
+        let Some(state) = build.take(holder).await? else { return Ok(None) };
         build.keeping(state.term, settle(build, state.term, &state.batch)).await?;
         let mut progress = state.progress.clone();
         // To go on from a place far behind may take long.
@@ -163,7 +163,7 @@ impl Feeder {
             }
             (progress.place, progress.scanned, progress.scan_after) = (None, false, None);
         }
-        let todo = build.pending(Deadline::within(COMMAND)).await?.into_iter().collect();
+        let todo = build.pending().await?.into_iter().collect();
         // Soon after a batch was settled, and then as often as housekeeping looks for late pages.
         let sweep = Instant::now() + source.markers.ages.tail;
         tracing::info!(history = build.history(), term = state.term, "feeds the time series");
@@ -267,15 +267,14 @@ impl Feeder {
         let FeederBatch { announced, measurements, unfinished, fed } =
             build.keeping(self.state.term, round.read(owners)).await?;
         if !announced.is_empty() {
-            let (term, deadline) = (self.state.term, Deadline::within(COMMAND));
-            let raises = build.announce(term, &self.reached, &announced, deadline).await?;
+            let raises = build.announce(self.state.term, &self.reached, &announced).await?;
             self.said = Instant::now();
             let raises = raises.ok_or_else(Build::lost)?;
             round.insert(announced, measurements).await?;
             self.look_at_raises(raises).await?;
         }
         for (owner, generation) in fed {
-            self.build().fed(&owner, generation, Deadline::within(COMMAND)).await?;
+            self.build().fed(&owner, generation).await?;
         }
         owners.iter().filter(|owner| !unfinished.contains(*owner)).for_each(|owner| {
             self.todo.remove(owner);
@@ -285,8 +284,7 @@ impl Feeder {
 
     /// Says how far it has come, and that the last batch is confirmed.
     async fn say(&mut self) -> Result<()> {
-        let deadline = Deadline::within(COMMAND);
-        let raises = self.build().announce(self.state.term, &self.reached, &[], deadline).await?;
+        let raises = self.build().announce(self.state.term, &self.reached, &[]).await?;
         self.said = Instant::now();
         self.look_at_raises(raises.ok_or_else(Build::lost)?).await
     }
@@ -294,7 +292,7 @@ impl Feeder {
     /// Learns of owners that were forgotten.
     async fn look_at_raises(&mut self, raises: i64) -> Result<()> {
         if raises != self.state.raises {
-            let pending = self.build().pending(Deadline::within(COMMAND)).await?;
+            let pending = self.build().pending().await?;
             self.todo.extend(pending);
             self.state.raises = raises;
             // What was read before may have come since.
@@ -308,19 +306,19 @@ impl Feeder {
         if Instant::now() < self.sweep {
             return Ok(());
         }
-        let (build, step) = (self.build(), || Deadline::within(COMMAND));
-        let all = build.changed(step()).await?.into_iter();
+        let build = self.build();
+        let all = build.changed().await?.into_iter();
         let changed: Vec<_> = all.map(|(owner, generation)| (owner, generation.current)).collect();
         let delete = async {
             for part in changed.chunks(100) {
-                build.delete_older(part, step()).await?;
+                build.delete_older(part, Deadline::within(COMMAND)).await?;
             }
             Ok(())
         };
         build.keeping(self.state.term, delete).await?;
         drop_late(&self.source).await?;
         // Also if the erasure could not write that it had raised them.
-        let pending = build.pending(step()).await?;
+        let pending = build.pending().await?;
         self.todo.extend(pending);
         self.sweep = Instant::now() + self.source.markers.ages.late;
         Ok(())

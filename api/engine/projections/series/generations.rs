@@ -13,7 +13,7 @@ use pagebucket_model::domain::{OwnerId, OwnerType};
 
 use super::control::{Build, owned, owner};
 use crate::mongo::values::whole_number;
-use crate::mongo::{Deadline, Error, Result};
+use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::collection::owner_bson;
 
 pub(crate) const COLLECTION: &str = "series_generations";
@@ -47,17 +47,17 @@ impl Build<'_> {
     }
 
     /// All generations other than 0, by owner.
-    pub(crate) async fn changed(self, deadline: Deadline) -> Result<HashMap<OwnerId, OwnerGeneration>> {
+    pub(crate) async fn changed(self) -> Result<HashMap<OwnerId, OwnerGeneration>> {
         let mut filter = self.range();
         filter.insert("current", doc! { "$gt": 0_i64 });
-        self.find_generations(filter, deadline).await
+        self.find_generations(filter, Deadline::within(COMMAND)).await
     }
 
     /// Owners that were forgotten, and are to be fed again.
-    pub(crate) async fn pending(self, deadline: Deadline) -> Result<Vec<OwnerId>> {
+    pub(crate) async fn pending(self) -> Result<Vec<OwnerId>> {
         let mut filter = self.range();
         filter.insert("pending", true);
-        Ok(self.find_generations(filter, deadline).await?.into_keys().collect())
+        Ok(self.find_generations(filter, Deadline::within(COMMAND)).await?.into_keys().collect())
     }
 
     /// `0` follows `/` in ASCII.
@@ -79,7 +79,7 @@ impl Build<'_> {
 
     /// Makes the documents of these owners, and gives them to a term: under an earlier one nothing changes
     /// any more.
-    pub(crate) async fn claim_for(self, term: i64, owners: &[OwnerId], deadline: Deadline) -> Result<()> {
+    pub(crate) async fn claim_for(self, term: i64, owners: &[OwnerId]) -> Result<()> {
         let update = |owner: &OwnerId| {
             let insert = doc! { "owner": owner_bson(owner), "current": 0_i64, "next": 0_i64 };
             doc! {
@@ -88,38 +88,27 @@ impl Build<'_> {
                 "upsert": true,
             }
         };
-        self.source.update(COLLECTION, owners.iter().map(update), deadline).await.map(drop)
+        self.source.update(COLLECTION, owners.iter().map(update), Deadline::within(COMMAND)).await.map(drop)
     }
 
     /// Gives out a number for a copy of an owner whose generation is `current`. `None` if the generation has
     /// changed, or the term is over.
-    pub(crate) async fn give_out(
-        self,
-        owner: &OwnerId,
-        current: i64,
-        term: i64,
-        deadline: Deadline,
-    ) -> Result<Option<i64>> {
+    pub(crate) async fn give_out(self, owner: &OwnerId, current: i64, term: i64) -> Result<Option<i64>> {
         let query = doc! { "_id": self.generation_id(owner), "current": current, "term": term };
         let next = doc! { "$inc": { "next": 1_i64 } };
-        let given = self.source.reads.find_and_update(COLLECTION, query, next, deadline).await?;
+        let given =
+            self.source.reads.find_and_update(COLLECTION, query, next, Deadline::within(COMMAND)).await?;
         Ok(given.and_then(|given| given.get("next").and_then(whole_number)))
     }
 
     /// Lets another generation count. Returns whether it does: the generation may have changed, or the term
     /// may be over.
-    pub(crate) async fn switch(
-        self,
-        owner: &OwnerId,
-        (from, to): (i64, i64),
-        term: i64,
-        deadline: Deadline,
-    ) -> Result<bool> {
+    pub(crate) async fn switch(self, owner: &OwnerId, (from, to): (i64, i64), term: i64) -> Result<bool> {
         let update = doc! {
             "q": { "_id": self.generation_id(owner), "current": from, "term": term },
             "u": { "$set": { "current": to } },
         };
-        self.source.update(COLLECTION, [update], deadline).await
+        self.source.update(COLLECTION, [update], Deadline::within(COMMAND)).await
     }
 
     /// Makes an unused generation the current one, so that the owner has no measurements, and has the owner
@@ -152,9 +141,9 @@ impl Build<'_> {
     }
 
     /// Says that an owner is fed again, unless its generation has changed.
-    pub(crate) async fn fed(self, owner: &OwnerId, current: i64, deadline: Deadline) -> Result<()> {
+    pub(crate) async fn fed(self, owner: &OwnerId, current: i64) -> Result<()> {
         let update = doc! { "q": { "_id": self.generation_id(owner), "current": current }, "u": { "$unset": { "pending": "" } } };
-        self.source.update(COLLECTION, [update], deadline).await.map(drop)
+        self.source.update(COLLECTION, [update], Deadline::within(COMMAND)).await.map(drop)
     }
 
     /// Deletes the measurements of these owners that do not count any more. A copy that is being made has a

@@ -27,7 +27,7 @@ pub(crate) async fn settle(build: Build<'_>, term: i64, batch: &[Announced]) -> 
     let step = || Deadline::within(COMMAND);
     let owners: Vec<_> = batch.iter().map(|announced| announced.owner.clone()).collect();
     // First: a feeder of an earlier term may be settling it, too, and stops then.
-    build.claim_for(term, &owners, step()).await?;
+    build.claim_for(term, &owners).await?;
     let known = build.generations(&owners, step()).await?;
     for announced in batch {
         let known = known.get(&announced.owner).copied().unwrap_or_default();
@@ -64,7 +64,7 @@ async fn is_complete(build: Build<'_>, announced: &Announced, known: OwnerGenera
 async fn copy(build: Build<'_>, term: i64, announced: &Announced) -> Result<()> {
     let step = || Deadline::within(COMMAND);
     let Announced { owner, generation, from, .. } = announced;
-    let Some(to) = build.give_out(owner, *generation, term, step()).await? else {
+    let Some(to) = build.give_out(owner, *generation, term).await? else {
         // Forgotten meanwhile, or the term is over: then it is noticed.
         return Ok(());
     };
@@ -83,7 +83,7 @@ async fn copy(build: Build<'_>, term: i64, announced: &Announced) -> Result<()> 
         insert(build, found).await?;
         after = last;
     }
-    if build.switch(owner, (*generation, to), term, step()).await? {
+    if build.switch(owner, (*generation, to), term).await? {
         tell_readers(build).await?;
         build.delete_older(&[(owner.clone(), to)], step()).await?;
     }

@@ -74,7 +74,7 @@ async fn list(source: &HistoryCollection, filter: Document) -> Result<Vec<Docume
 /// Says that a generation of a build has changed: readers that have begun read again, and the view shows what
 /// counts now. To be called before what does not count any more is deleted.
 pub(crate) async fn tell_readers(build: Build<'_>) -> Result<()> {
-    build.note_raise(Deadline::within(COMMAND)).await?;
+    build.note_raise().await?;
     publish(build.source).await
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn publish(source: &HistoryCollection) -> Result<()> {
         if build.is_public() {
             return Ok(());
         }
-        let changed = build.changed(deadline()).await?;
+        let changed = build.changed().await?;
         let (target, counting) = (build.collection(), what_counts(build, &changed));
         match listed(source).await? {
             Some(Listed::View { on, pipeline }) if on == target && pipeline == counting => return Ok(()),
