@@ -18,7 +18,7 @@ use crate::care::deletion::retire::Retirement;
 use crate::care::verify::verifier::Verifier;
 use crate::live::{Live, LiveHistory};
 use crate::projections::series::control::Series;
-use crate::projections::summaries::makers::{TileState, TiledSummaries};
+use crate::projections::summaries::makers::TiledSummaries;
 use crate::store::collection::fence::ReadTime;
 use crate::store::collection::{DatabaseAccess, HistoryCollection, millis};
 use crate::store::reads::reader::HistoryReader;
@@ -46,7 +46,7 @@ pub(crate) struct StoreContext {
 #[derive(Debug)]
 struct Shared {
     live: Live,
-    tiles: Arc<TileState>,
+    summaries: TiledSummaries,
     series: Series,
     erasures: Erasures,
     retirement: Retirement,
@@ -59,7 +59,7 @@ impl Engine {
         let live = LiveHistory { source: Arc::clone(&source), watched: Arc::default() };
         let shared = Shared {
             live: Live::new(reads.clone(), live.clone()),
-            tiles: Arc::default(),
+            summaries: TiledSummaries::new(reads.clone()),
             series: Series { source: Arc::clone(&source) },
             erasures: Erasures {
                 source,
@@ -104,7 +104,7 @@ impl Engine {
 
     /// Adds up the items of an owner.
     pub fn summaries(&self) -> TiledSummaries {
-        TiledSummaries { reader: self.reads.clone(), state: Arc::clone(&self.shared.tiles) }
+        TiledSummaries { reader: self.reads.clone(), ..self.shared.summaries.clone() }
     }
 
     /// Adds up the items of all owners, from the native time series.

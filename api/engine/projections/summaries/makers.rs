@@ -28,25 +28,20 @@ const MOST_LOOKED_FOR: u64 = 10_000;
 /// How long tiles of one owner are made before those of the next.
 const TURN: Duration = Duration::from_secs(60);
 
-/// Summaries of the histories of one definition.
-#[derive(Debug)]
+/// Summaries of the histories of one definition. Clones share what is known of tiles, and which are to be
+/// made.
+#[derive(Debug, Clone)]
 pub struct TiledSummaries {
     pub(crate) reader: HistoryReader,
-    pub(crate) state: Arc<TileState>,
-}
-
-/// What is known of tiles, and which are to be made.
-#[derive(Debug, Default)]
-pub(crate) struct TileState {
     pub(crate) known: Arc<KnownTiles>,
-    waiting: Arc<Mutex<WaitingOwners>>,
+    pub(crate) waiting: Arc<Mutex<WaitingOwners>>,
     /// That of housekeeping.
-    walk: Mutex<OwnerWalk>,
+    pub(crate) walk: Arc<Mutex<OwnerWalk>>,
 }
 
 /// Owners whose tiles are to be made, in the background, one tile after the other.
 #[derive(Debug, Default)]
-struct WaitingOwners {
+pub(crate) struct WaitingOwners {
     owners: VecDeque<OwnerId>,
     /// What makes them, until none waits.
     task: Option<JoinHandle<()>>,
@@ -54,11 +49,15 @@ struct WaitingOwners {
 
 #[doc(hidden)]
 impl TiledSummaries {
+    pub(crate) fn new(reader: HistoryReader) -> Self {
+        Self { reader, known: Arc::default(), waiting: Arc::default(), walk: Arc::default() }
+    }
+
     /// Queues an owner whose summary lacks tiles
     /// ([`SummaryScan::lacks_tiles`](super::scan::SummaryScan::lacks_tiles)), in the background.
     pub fn begin_tiles(&self, owner: &OwnerId) {
         let Some(maker) = TileMaker::of(&self.reader) else { return };
-        let mut waiting = self.state.waiting.lock();
+        let mut waiting = self.waiting.lock();
         let has_panicked = waiting.task.take_if(|task| task.is_finished()).is_some();
         if has_panicked {
             // Not at the same owner again.
@@ -69,7 +68,7 @@ impl TiledSummaries {
         }
         waiting.owners.push_back(owner.clone());
         if waiting.task.is_none() {
-            waiting.task = Some(tasks::start("tile-maker", make_all(maker, Arc::clone(&self.state.waiting))));
+            waiting.task = Some(tasks::start("tile-maker", make_all(maker, Arc::clone(&self.waiting))));
         }
     }
 
@@ -170,7 +169,7 @@ impl TiledSummaries {
     /// one before. After an error the walk goes on where it was.
     async fn go_on(&self, until: Deadline) -> Result<bool> {
         let (source, deadline) = (&self.reader.source, Deadline::within(COMMAND));
-        let known = self.state.walk.lock().clone();
+        let known = self.walk.lock().clone();
         let begins = !known.goes_on;
         let Some(mut walk) = known.next(source.markers.ages.late) else { return Ok(false) };
         if begins && forget_others(source, deadline).await? {
@@ -207,7 +206,7 @@ impl TiledSummaries {
             None => false,
         };
         let goes_on = walk.goes_on;
-        *self.state.walk.lock() = walk;
+        *self.walk.lock() = walk;
         Ok(goes_on)
     }
 }

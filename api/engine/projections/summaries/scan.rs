@@ -111,7 +111,7 @@ pub enum SummaryError {
 impl TiledSummaries {
     /// Chooses the tiles and pages of a summary of a history.
     pub async fn of(self, history: History, query: SummaryQuery, deadline: Deadline) -> Result<SummaryScan> {
-        history.summary(query, &self.state.known, deadline).await
+        history.summary(query, &self.known, deadline).await
     }
 }
 
