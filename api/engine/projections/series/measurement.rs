@@ -8,51 +8,48 @@ use pagebucket_model::domain::OwnerId;
 use crate::mongo::values::int64;
 use crate::store::buckets::document::StoredItem;
 
-pub(crate) struct MeasurementWriter<'a> {
-    pub(crate) definition: &'a Definition,
-    /// The properties that the metaField has beside the owner.
-    pub(crate) meta: &'a [String],
-    pub(crate) owner: &'a OwnerId,
-    pub(crate) generation: i64,
+/// The measurement of an item. `meta` are the properties that the metaField has beside the owner.
+pub(crate) fn measurement(
+    item: StoredItem<'_>,
+    definition: &Definition,
+    meta: &[String],
+    owner: &OwnerId,
+    generation: i64,
+) -> RawDocumentBuf {
+    let (date, key) = (&*definition.date.name, definition.key_field());
+    let mut measurement = RawDocumentBuf::new();
+    measurement.append(name(date), RawBson::DateTime(DateTime::from_millis(item.date().millis())));
+    measurement.append(cstr!("meta"), RawBson::Document(meta_field(item, meta, owner, generation)));
+    measurement.append(cstr!("seq"), RawBson::Int64(int64(item.seq.get())));
+    for (field, value) in item.document().iter().flatten() {
+        let text: &str = field.as_ref();
+        let is_ours = [date, key, TimeSeries::META_FIELD, "seq", "_id"].contains(&text);
+        // The database takes such names for paths and operators when it adds to a native bucket.
+        let is_odd = text.starts_with('$') || text.contains('.');
+        if !is_ours && !is_odd && !meta.iter().any(|name| name == text) {
+            measurement.append(field, value);
+        }
+    }
+    measurement
 }
 
-impl MeasurementWriter<'_> {
-    pub(crate) fn measurement(&self, item: StoredItem<'_>) -> RawDocumentBuf {
-        let (date, key) = (&*self.definition.date.name, self.definition.key_field());
-        let mut measurement = RawDocumentBuf::new();
-        measurement.append(name(date), RawBson::DateTime(DateTime::from_millis(item.date().millis())));
-        measurement.append(cstr!("meta"), RawBson::Document(self.meta_field(item)));
-        measurement.append(cstr!("seq"), RawBson::Int64(int64(item.seq.get())));
-        for (field, value) in item.document().iter().flatten() {
-            let text: &str = field.as_ref();
-            let is_ours = [date, key, TimeSeries::META_FIELD, "seq", "_id"].contains(&text);
-            // The database takes such names for paths and operators when it adds to a native bucket.
-            let is_odd = text.starts_with('$') || text.contains('.');
-            if !is_ours && !is_odd && !self.meta.iter().any(|name| name == text) {
-                measurement.append(field, value);
-            }
-        }
-        measurement
+fn meta_field(item: StoredItem<'_>, names: &[String], owner: &OwnerId, generation: i64) -> RawDocumentBuf {
+    let mut meta = RawDocumentBuf::new();
+    let owner = match owner {
+        OwnerId::Integer(id) => RawBson::Int64(int64(*id)),
+        OwnerId::Text(id) => RawBson::String(id.to_string()),
+    };
+    meta.append(cstr!("owner"), owner);
+    if generation > 0 {
+        meta.append(cstr!("generation"), RawBson::Int64(generation));
     }
-
-    fn meta_field(&self, item: StoredItem<'_>) -> RawDocumentBuf {
-        let mut meta = RawDocumentBuf::new();
-        let owner = match self.owner {
-            OwnerId::Integer(id) => RawBson::Int64(int64(*id)),
-            OwnerId::Text(id) => RawBson::String(id.to_string()),
-        };
-        meta.append(cstr!("owner"), owner);
-        if self.generation > 0 {
-            meta.append(cstr!("generation"), RawBson::Int64(self.generation));
+    // Always in this order: native buckets compare the bytes.
+    for property in names {
+        if let Ok(Some(value)) = item.document().get(property.as_str()) {
+            meta.append(name(property), value);
         }
-        // Always in this order: native buckets compare the bytes.
-        for property in self.meta {
-            if let Ok(Some(value)) = item.document().get(property.as_str()) {
-                meta.append(name(property), value);
-            }
-        }
-        meta
     }
+    meta
 }
 
 /// A measurement with another generation.

@@ -9,7 +9,7 @@ use pagebucket_model::metric::SERIES_ITEMS;
 
 use super::control::{Announced, Build, BuildState, owned, owner};
 use super::generations::is_of;
-use super::measurement::MeasurementWriter;
+use super::measurement::measurement;
 use crate::mongo::values::{int64, whole_number};
 use crate::mongo::{COMMAND, Deadline, Error, Result, durable};
 use crate::store::buckets::bucket_id::Tail;
@@ -145,7 +145,6 @@ impl Round<'_> {
     fn add(&self, batch: &mut FeederBatch, owner: &OwnerId, generation: i64, buckets: &[Bucket]) -> u64 {
         let position = self.position(owner);
         let (definition, meta) = (&self.build.source.definition, &self.state.meta);
-        let writer = MeasurementWriter { definition, meta, owner, generation };
         let (mut from, mut to) = (None, position);
         for (place, bucket) in buckets.iter().enumerate() {
             // What was read later may show what comes after something that was not read.
@@ -156,7 +155,7 @@ impl Round<'_> {
             for item in bucket.items().filter(|item| item.seq.get() > position) {
                 from.get_or_insert(item.seq.get() - 1);
                 to = item.seq.get();
-                batch.measurements.push(writer.measurement(item));
+                batch.measurements.push(measurement(item, definition, meta, owner, generation));
             }
         }
         if let Some(from) = from {
