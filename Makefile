@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-long test-clients test-deploy bench check openapi reference web screenshots measure audit
+.PHONY: help run test test-fast test-long test-clients test-deploy bench check openapi reference web screenshots measure audit dist test-dist
 
 # The dev profile compiles in half the time and is fast enough to try the service; `make run PROFILE=release` for speed.
 PROFILE ?= dev
@@ -75,3 +75,9 @@ audit: ## look up every dependency in the advisory database (needs a network)
 	@command -v cargo-deny >/dev/null || { echo 'make audit needs cargo-deny: cargo install --locked cargo-deny' >&2; exit 1; }
 	cargo deny --locked check
 	if command -v cargo-audit >/dev/null; then cargo audit; fi
+
+dist: ## build archives, Debian packages, SBOMs and sums for x86-64 and arm64 Linux into target/dist (needs rustup; see docs/how-to/release.md)
+	scripts/dist
+
+test-dist: ## install and use what `make dist` has made (needs root on Debian; ARGS: more arguments for pytest)
+	scripts/test-dist $(ARGS)
