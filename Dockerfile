@@ -40,9 +40,10 @@ COPY api/page_views/Cargo.toml api/page_views/
 COPY api/streams/Cargo.toml api/streams/
 COPY api/http/Cargo.toml api/http/
 COPY api/server/Cargo.toml api/server/
+COPY api/service/Cargo.toml api/service/
 RUN mkdir api/cli \
  && touch api/model/lib.rs api/embedded/lib.rs api/engine/lib.rs api/page_views/lib.rs api/streams/lib.rs api/http/lib.rs \
-    api/server/lib.rs api/cli/lib.rs \
+    api/server/lib.rs api/service/lib.rs api/cli/lib.rs \
  && echo 'fn main() {}' > api/cli/main.rs \
  && cargo build --release --locked --bin pagebucket \
  && rm -r api

@@ -44,7 +44,7 @@ async fn main() -> ExitCode {
     }
     let began = Instant::now();
     // As in the program. Its log is left out: a line for each request would measure the terminal.
-    pagebucket::telemetry::measure();
+    pagebucket_service::measure();
     let suites = arguments.into_iter().filter(|argument| !argument.starts_with("--")).collect();
     // An interruption drops the run, and with it the mongod and its directory.
     let ended = tokio::select! {

@@ -1,5 +1,5 @@
-//! The settings of a server as typed fields. Their doc comments are `--help`, and each flag has an
-//! environment variable.
+//! The flags as typed fields. Their doc comments are `--help`, and each flag has an environment variable.
+//! What is below the program takes plain settings, which they fill.
 
 mod auth;
 mod choice;
@@ -13,20 +13,23 @@ mod retain;
 mod units;
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{Resettable, TypedValueParser};
 use clap::{Args, Command, ValueEnum};
+use pagebucket_http::KeptBy;
 use pagebucket_model::domain::{Invalid, ReadPreference};
 use pagebucket_server::{CertificateFiles, ServerConfig};
+use pagebucket_service::{ApiConfig, Rate};
 
 use log_filter::log_filter;
 
 pub use auth::{AuthArgs, AuthMethod, EXPLORER_SCOPES, JWT_TYPES, OpenPart};
 pub use choice::{format, read_preference};
 pub use listen::listen_address;
-pub use rate::{ForwardedHeader, Rate, RateArgs};
+pub use rate::RateArgs;
 pub use retain::{OfHistory, RetainArgs};
 
 /// The values of these flags where neither a flag nor the environment gives another.
@@ -169,7 +172,7 @@ pub struct ServerArgs {
 
     /// What clients may ask for.
     #[command(flatten)]
-    pub api: ApiConfig,
+    pub api: ApiArgs,
 
     /// Maximum number of open connections. Further ones wait to be accepted.
     #[arg(long, help_heading = heading::LIMITS, env = "PAGEBUCKET_MAX_CONNECTIONS", value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -209,12 +212,6 @@ pub struct ServerArgs {
     pub drain_delay: u64,
 }
 
-impl Default for ServerArgs {
-    fn default() -> Self {
-        defaults()
-    }
-}
-
 impl From<&ServerArgs> for ServerConfig {
     fn from(args: &ServerArgs) -> Self {
         let TlsArgs { tls_cert, tls_key } = args.tls.clone();
@@ -234,7 +231,7 @@ impl From<&ServerArgs> for ServerConfig {
 
 /// What clients of the API may ask for, and how it is answered.
 #[derive(Args, Debug, Clone)]
-pub struct ApiConfig {
+pub struct ApiArgs {
     /// Origins whose pages may call the API, comma-separated.
     ///
     /// Such as `http://app.example`; `*` allows any, `localhost` any port of this machine.
@@ -330,6 +327,31 @@ pub struct ApiConfig {
     pub rate: RateArgs,
 }
 
+impl From<&ApiArgs> for ApiConfig {
+    fn from(args: &ApiArgs) -> Self {
+        let RateArgs { rate_limit, rate_burst, trusted_proxies, forwarded_header } = args.rate.clone();
+        let burst = rate_burst.and_then(NonZeroU32::new);
+        Self {
+            cors_origins: args.cors_origins.clone(),
+            allowed_hosts: args.allowed_hosts.clone(),
+            explorer: !args.no_explorer,
+            kept_by: if args.cache_public { KeptBy::Anybody } else { KeptBy::Client },
+            page_cache: args.page_cache,
+            max_body: args.max_body as usize,
+            max_requests: args.max_requests as usize,
+            max_uploads: args.max_uploads as usize,
+            max_exports: args.max_exports as usize,
+            max_live: args.max_live as usize,
+            max_scans: args.max_scans as usize,
+            body_timeout: Duration::from_secs(args.body_timeout),
+            live_max_age: Duration::from_secs(args.live_max_age),
+            rate: rate_limit.map(|rate| Rate { burst, ..rate }),
+            trusted_proxies,
+            forwarded_header,
+        }
+    }
+}
+
 /// The certificate of the server. With it every connection has to speak TLS.
 #[derive(Args, Debug, Clone, Default)]
 pub struct TlsArgs {
@@ -364,7 +386,7 @@ fn cors_origin(text: &str) -> Result<String, Invalid> {
 ///
 /// # Errors
 /// The text is no such host.
-pub fn allowed_host(text: &str) -> Result<String, Invalid> {
+fn allowed_host(text: &str) -> Result<String, Invalid> {
     let text = text.trim();
     let address = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = address.parse::<Ipv6Addr>() {
@@ -419,6 +441,9 @@ fn database_name(name: &str) -> Result<String, Invalid> {
 
 #[cfg(test)]
 mod tests {
+    use pagebucket_model::definition::Definitions;
+    use pagebucket_service::ServiceConfig;
+
     use super::*;
 
     #[test]
@@ -444,6 +469,15 @@ mod tests {
         assert_eq!(retention("0"), Ok(None));
         assert_eq!(retention("2"), Ok(Some(Duration::from_secs(2 * 86_400))));
         assert!(retention("24856").is_err());
+    }
+
+    /// What tests and benchmarks start is what users get.
+    #[test]
+    fn without_flags_settings_are_the_defaults() {
+        let args: ServerArgs = defaults();
+        assert_eq!(ServerConfig::from(&args), ServerConfig::default());
+        assert_eq!(ApiConfig::from(&args.api), ApiConfig::default());
+        assert_eq!(args.retain.retained(&Definitions::built_in()), Ok(ServiceConfig::default().retained));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! How a server listens, and what its connections may do.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::tls::CertificateFiles;
 
 /// How a server listens, and what its connections may do.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
     /// Where it listens; on port 0 it takes a free port.
     pub listen: SocketAddr,
@@ -23,4 +23,18 @@ pub struct ServerConfig {
     pub write_timeout: Duration,
     /// Time after the signal to stop in which everything is served.
     pub drain_delay: Duration,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 8080).into(),
+            certificate: None,
+            max_connections: 4096,
+            max_connections_per_address: 1024,
+            header_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(60),
+            drain_delay: Duration::ZERO,
+        }
+    }
 }

@@ -28,7 +28,7 @@ const HTTP1: &[u8] = b"http/1.1";
 const READ_AGAIN: Duration = Duration::from_secs(2);
 
 /// The files of a certificate and of its key, in PEM.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFiles {
     /// The certificate, with those that it needs up to a root.
     pub certificate: PathBuf,

@@ -11,9 +11,9 @@ use axum::{Json, Router};
 use futures_util::TryStreamExt;
 use mongodb::bson::{DateTime, Document, doc, oid::ObjectId};
 use mongodb::{Collection, Database};
-use pagebucket::config::ServerArgs;
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::Clock;
+use pagebucket_service::ServiceConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -69,7 +69,7 @@ pub async fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         let database = bench.mongod.database(&name).await?;
         let server = if label.starts_with("ours") {
             let store = bench.mongod.store_of(&name, definitions.clone()).await?;
-            let change = |config: &mut ServerArgs| {
+            let change = |config: &mut ServiceConfig| {
                 if label == "ours, cache off" {
                     config.api.page_cache = 0;
                 }

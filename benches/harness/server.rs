@@ -9,10 +9,10 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use mongodb::Database;
-use pagebucket::config::ServerArgs;
 use pagebucket_engine::Store;
 use pagebucket_http::{Gate, Limits};
 use pagebucket_model::domain::Clock;
+use pagebucket_service::{Service, ServiceConfig};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
@@ -61,16 +61,16 @@ pub const BODY: usize = 1024 * 1024;
 
 impl Server {
     /// The real server, with what users get by default except for a change.
-    pub async fn ours(store: Store, change: impl FnOnce(&mut ServerArgs)) -> Result<Self> {
+    pub async fn ours(store: Store, change: impl FnOnce(&mut ServiceConfig)) -> Result<Self> {
         Self::behind(Gate::unguarded(), store, change).await
     }
 
     /// The real server behind a gate.
-    pub async fn behind(gate: Gate, store: Store, change: impl FnOnce(&mut ServerArgs)) -> Result<Self> {
-        let mut config = ServerArgs { listen: "127.0.0.1:0".parse()?, ..ServerArgs::default() };
+    pub async fn behind(gate: Gate, store: Store, change: impl FnOnce(&mut ServiceConfig)) -> Result<Self> {
+        let mut config = ServiceConfig::default();
+        config.server.listen.set_port(0);
         change(&mut config);
-        let server =
-            pagebucket::commands::serve::Service::bind(&config, store, Clock::system(), gate).await?;
+        let server = Service::bind(config, store, Clock::system(), gate).await?;
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(async {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use pagebucket::config::ServerArgs;
+use pagebucket_service::ServiceConfig;
 
 use super::peers::{self, Way};
 use super::{Bench, Mongod, Result, Settings, gate, take_quantities, write_history};
@@ -39,7 +39,7 @@ pub struct Setup {
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// With its defaults except for this change.
-    Ours(fn(&mut ServerArgs)),
+    Ours(fn(&mut ServiceConfig)),
     /// The same behind a gate that asks for a token.
     Guarded,
     Peer(Way),

@@ -1,6 +1,6 @@
 //! The workloads, and what is expected of them.
 
-use pagebucket::config::ServerArgs;
+use pagebucket_service::ServiceConfig;
 
 use super::depth::{self, DEEPEST};
 use crate::harness::peers::Way;
@@ -16,7 +16,7 @@ pub fn stages(settings: &Settings) -> [Stage; 2] {
 fn setups(again: &'static str, histories: &'static [History]) -> Vec<Setup> {
     // Room for less than a hundredth of what is read: each page is looked for in the cache, put into it, and
     // gone before it is asked for again.
-    const TINY: fn(&mut ServerArgs) = |config| config.api.page_cache = 1024 * 1024;
+    const TINY: fn(&mut ServiceConfig) = |config| config.api.page_cache = 1024 * 1024;
     let setup = |label, kind| {
         let (layout, database) = match kind {
             Kind::Peer(Way::Manual) => (Layout::Manual, "manual"),

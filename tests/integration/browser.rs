@@ -167,7 +167,7 @@ impl Drop for Browser {
 async fn services() -> [Service; 2] {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/histories").into());
-    setup.config.api.no_explorer = true;
+    setup.config.api.explorer = false;
     [Service::start().await, setup.start().await]
 }
 

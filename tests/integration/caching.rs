@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use pagebucket_http::KeptBy;
 use reqwest::Method;
 use serde_json::json;
 
@@ -47,7 +48,7 @@ async fn a_full_page_is_kept_for_ever() {
         [(false, "private, max-age=31536000, immutable"), (true, "public, max-age=31536000, immutable")]
     {
         let mut setup = Setup::on(shared().await);
-        setup.config.api.cache_public = public;
+        setup.config.api.kept_by = if public { KeptBy::Anybody } else { KeptBy::Client };
         let service = filled(setup).await;
         let before: Vec<String> = tags(&service, &FULL).await;
         service.client.append(1, &trade(26)).await.expect(201);

@@ -12,9 +12,9 @@ mod unread;
 #[path = "../../api/server/tests/wire.rs"]
 pub mod wire;
 
-use pagebucket::config::TlsArgs;
+use pagebucket_server::CertificateFiles;
 
-/// The flags of these files.
-fn tls_args(files: &certificates::Files) -> TlsArgs {
-    TlsArgs { tls_cert: Some(files.certificate()), tls_key: Some(files.key()) }
+/// These files, as a service takes them.
+fn certificate(files: &certificates::Files) -> Option<CertificateFiles> {
+    Some(CertificateFiles { certificate: files.certificate(), key: files.key() })
 }

@@ -6,10 +6,10 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use pagebucket::config::Rate;
 use pagebucket_http::{Gate, OpenParts, Version, document};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::OwnerType;
+use pagebucket_service::Rate;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -36,8 +36,8 @@ async fn served_documents_say_what_their_server_does() {
     let mut closed = Setup::on(shared().await);
     closed.gate = Gate::unguarded();
     let mut limited = Setup::on(shared().await);
-    limited.config.api.rate.rate_limit =
-        Some(Rate { units: NonZeroU32::new(1_000_000).unwrap(), per: Duration::from_secs(1) });
+    let units = NonZeroU32::new(1_000_000).unwrap();
+    limited.config.api.rate = Some(Rate { units, per: Duration::from_secs(1), burst: None });
     let (limited, _) = guarded(limited, &["customers"]).await;
     for (service, authenticates, erasing) in [
         (&allowing.start().await, false, &[][..]),
@@ -142,7 +142,7 @@ async fn guarded(mut setup: Setup, collections: &[&str]) -> (Service, String) {
 async fn schemathesis_passes() {
     let mut setup = Setup::on(shared().await);
     // A live stream ends when it has begun.
-    setup.config.api.live_max_age = 0;
+    setup.config.api.live_max_age = Duration::from_secs(0);
     let (service, token) = guarded(setup, &["customers"]).await;
     // What the configuration's dictionary and the document's examples name: a history with a full
     // page, a page that is not, and trades with and without a price.
@@ -162,7 +162,7 @@ async fn schemathesis_passes() {
 async fn schemathesis_passes_on_the_examples() {
     let mut setup = Setup::on(shared().await);
     setup.definitions = Some(in_checkout(EXAMPLES));
-    setup.config.api.live_max_age = 0;
+    setup.config.api.live_max_age = Duration::from_secs(0);
     let service = setup.start().await;
     let served = service.client.get("/openapi.json").await.expect(200);
     let histories = [

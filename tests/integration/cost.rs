@@ -205,7 +205,8 @@ async fn any_offset_of_many(history: &'static History) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_summary_of_a_history_of_many_tiles() {
     const TILES: i64 = 20;
-    let setup = Setup { house_every: Duration::from_secs(3_600), ..Setup::on(shared().await) };
+    let mut setup = Setup::on(shared().await);
+    setup.config.house_every = Duration::from_secs(3_600);
     let service = setup.start().await;
     let client = &service.client;
     // One every ten seconds, so that a tile is of less than two hours.

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
-use pagebucket::config::OfHistory;
-use pagebucket_engine::internal::Ages;
+use pagebucket_engine::internal::{Ages, Retention};
 use pagebucket_http::Gate;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -23,7 +22,7 @@ fn setup(mongod: &crate::harness::Mongod, history: &'static History) -> Setup {
     let mut setup = Setup::on(mongod).of(history);
     let [poll, tail, command, marker, late] = [20, 100, 500, 800, 3_600_000].map(Duration::from_millis);
     setup.capacity.ages = Ages { poll, tail, command, marker, late };
-    setup.house_every = Duration::from_millis(100);
+    setup.config.house_every = Duration::from_millis(100);
     setup
 }
 
@@ -31,7 +30,8 @@ fn setup(mongod: &crate::harness::Mongod, history: &'static History) -> Setup {
 pub fn keeping(mongod: &crate::harness::Mongod, history: &'static History, pages: u64) -> Setup {
     let mut setup = setup(mongod, history);
     let most = NonZeroU64::new(pages).expect("pages");
-    setup.config.retain.retain_pages = vec![OfHistory { history: history.name.into(), most }];
+    let retention = Retention { pages: Some(most), ..Retention::default() };
+    setup.config.retained = [(history.name.into(), retention)].into();
     setup
 }
 
@@ -218,7 +218,8 @@ test_over!(a_history_keeps_pages_for_as_many_days_as_its_flag_says, NOTES);
 async fn a_history_keeps_pages_for_as_many_days_as_its_flag_says(history: &'static History) {
     let mut setup = setup(shared().await, history);
     let most = NonZeroU32::new(365).expect("days");
-    setup.config.retain.retain_days = vec![OfHistory { history: history.name.into(), most }];
+    let retention = Retention { days: Some(most), ..Retention::default() };
+    setup.config.retained = [(history.name.into(), retention)].into();
     let service = setup.start().await;
     let now = pagebucket_model::domain::Clock::system().now().to_string();
     let append = async |owner: u64, pages: f64, date: &str| {

@@ -436,7 +436,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
             count.fetch_add(1, Ordering::SeqCst);
         }
     });
-    (setup.config.api.max_exports, setup.config.write_timeout) = (1, 3);
+    (setup.config.api.max_exports, setup.config.server.write_timeout) = (1, Duration::from_secs(3));
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 40_000, 10).await;
     let mut client = TcpStream::connect(service.address()).await.expect("a connection");
@@ -531,10 +531,11 @@ fn unchunked(answer: &[u8]) -> Vec<u8> {
 /// They take something all the time, and so are never without progress for as long as they may.
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_clients_lose_their_places() {
-    const SLOW: u32 = 3;
+    const SLOW: usize = 3;
     let mut setup = Setup::on(shared().await);
     // One client has a quarter.
-    (setup.config.api.max_exports, setup.config.write_timeout) = (4 * (SLOW + 1), 4);
+    (setup.config.api.max_exports, setup.config.server.write_timeout) =
+        (4 * (SLOW + 1), Duration::from_secs(4));
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 20_000, 10).await;
     let pause = Duration::from_millis(250);

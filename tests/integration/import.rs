@@ -477,11 +477,11 @@ async fn a_server_that_stops_is_told() {
 async fn a_server_that_comes_back_is_gone_on_with() {
     let mut setup = Setup::on(shared().await);
     // A port that is still free when it comes back.
-    setup.config.listen.set_port(free_port());
+    setup.config.server.listen.set_port(free_port());
     let service = setup.start().await;
     let (running, mut input) = begun_through(&service, 1_000, &["--key", "k"]).await;
     let mut again = Setup::on(shared().await);
-    again.config.listen = service.address();
+    again.config.server.listen = service.address();
     again.connection.database = service.database.name().to_owned();
     assert!(service.stop().await, "it ends in time");
     let service = again.start().await;

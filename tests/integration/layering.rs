@@ -11,7 +11,8 @@ use files::Files;
 use names::Sources;
 
 /// The crates, each a directory of `api`.
-const CRATES: [&str; 8] = ["cli", "embedded", "engine", "http", "model", "page_views", "server", "streams"];
+const CRATES: [&str; 9] =
+    ["cli", "embedded", "engine", "http", "model", "page_views", "server", "service", "streams"];
 
 /// What a reader takes in at a glance.
 const MOST_IN_A_ROOM: usize = 16;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
-use pagebucket::config::{ForwardedHeader, Rate, RateArgs};
 use pagebucket_engine::Deadline;
 use pagebucket_engine::internal::api_keys::KeyRecord;
 use pagebucket_http::auth::Authenticator;
 use pagebucket_http::auth::keys::{ApiKey, Keys};
 use pagebucket_http::{Gate, OpenParts};
 use pagebucket_model::domain::{Clock, Instant, Scope};
+use pagebucket_service::{ForwardedHeader, Rate};
 use reqwest::Method;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,13 +28,10 @@ use crate::uploads::{NDJSON, lines, of, upload};
 
 /// `units` in an hour, and `burst` at once; behind a proxy on this machine.
 fn limited(mut setup: Setup, units: u32, burst: u32) -> Setup {
-    let rate = Rate { units: NonZeroU32::new(units).unwrap(), per: Duration::from_secs(3600) };
-    setup.config.api.rate = RateArgs {
-        rate_limit: Some(rate),
-        rate_burst: Some(burst),
-        trusted_proxies: vec!["127.0.0.1/32".parse().unwrap()],
-        forwarded_header: ForwardedHeader::default(),
-    };
+    let [units, burst] = [units, burst].map(|units| NonZeroU32::new(units).unwrap());
+    let rate = Rate { units, per: Duration::from_secs(3600), burst: Some(burst) };
+    setup.config.api.rate = Some(rate);
+    setup.config.api.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     setup
 }
 
@@ -238,7 +235,7 @@ async fn a_known_key_is_looked_up_again_for_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_of_strangers_are_not_believed() {
     let mut setup = limited(Setup::on(shared().await), 1, 1);
-    setup.config.api.rate.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
+    setup.config.api.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
     let service = setup.start().await;
     assert_eq!(get(&service.client, &TRADES.path(7), "192.0.2.1").await.status, 200);
     refused(&get(&service.client, &TRADES.path(7), "192.0.2.2").await, "reads", 0);
@@ -276,7 +273,7 @@ async fn an_address_that_a_client_makes_up_is_none() {
 async fn only_the_header_of_the_proxy_is_believed() {
     let service_reading = async |header| {
         let mut setup = limited(Setup::on(shared().await), 1, 1);
-        setup.config.api.rate.forwarded_header = header;
+        setup.config.api.forwarded_header = header;
         setup.start().await
     };
     let service = service_reading(ForwardedHeader::XForwardedFor).await;
@@ -449,7 +446,7 @@ async fn an_upload_pays_for_each_owner() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_waits_for_its_quota_is_not_too_slow() {
     let mut setup = limited(Setup::on(shared().await), 5 * 3600, 1);
-    setup.config.api.body_timeout = 1;
+    setup.config.api.body_timeout = Duration::from_secs(1);
     let service = setup.start().await;
     let uploaded = upload(&service.client, &TRADES.uploads(7), lines(1..=200)).await;
     assert_eq!(uploaded.expect(200)["stored"], 200);
@@ -531,7 +528,7 @@ async fn streams_cost_all_their_pages() {
 async fn an_export_waits_until_the_service_stops() {
     const PAGES: u64 = 400;
     let mut setup = limited(Setup::on(shared().await).of(READINGS), 1, 150);
-    setup.config.drain_delay = 1;
+    setup.config.server.drain_delay = Duration::from_secs(1);
     let service = setup.start().await;
     fill(&service.database, READINGS, 7, PAGES, READINGS.page_size).await;
     let export = spawn({

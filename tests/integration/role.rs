@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use pagebucket::config::OfHistory;
+use pagebucket_engine::internal::Retention;
 use reqwest::Method;
 use serde_json::json;
 
@@ -76,9 +76,9 @@ async fn the_documented_role_suffices_for_every_feature() {
     let limited = || Setup::at(&uri).of(SERIES).in_database(&database).aging(SHORT);
     let service = limited().start().await;
     let mut setup = limited();
-    setup.config.retain.retain_pages = vec![OfHistory { history: "trades".into(), most: NonZeroU64::MIN }];
-    setup.config.retain.keep_summaries = vec!["trades".into()];
-    setup.house_every = std::time::Duration::from_millis(100);
+    let retention = Retention { pages: Some(NonZeroU64::MIN), days: None, keep_summaries: true };
+    setup.config.retained = [("trades".into(), retention)].into();
+    setup.config.house_every = std::time::Duration::from_millis(100);
     let client = &service.client;
 
     // Appends, keys, reads, live streams, summaries, tiles, page views.

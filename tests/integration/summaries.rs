@@ -737,7 +737,8 @@ async fn tiles_answer_what_pages_cannot() {
         about_tiles.fetch_add(u64::from(is("summary_tiles")), Ordering::Relaxed);
     });
     // Housekeeping makes no tiles meanwhile.
-    let setup = Setup { house_every: Duration::from_secs(3_600), ..setup };
+    let mut setup = setup;
+    setup.config.house_every = Duration::from_secs(3_600);
     let service = setup.start().await;
     // The migration is not counted.
     tiles.store(0, Ordering::Relaxed);

@@ -30,7 +30,7 @@ fn setup(fixture: &Fixture, uri: &str, database: &Database) -> Setup {
     // The database holds more than generated items.
     let mut setup = Setup::at(uri).of(TRADES.holding_any()).in_database(database);
     setup.definitions = Some(fixture.definitions());
-    setup.house_every = Duration::from_secs(3_600);
+    setup.config.house_every = Duration::from_secs(3_600);
     setup.config.api.page_cache = 0;
     setup
 }

@@ -1,8 +1,6 @@
 //! `serve`: runs the server until a signal.
 
 mod gate_from_flags;
-mod housekeeping;
-mod service;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,11 +9,10 @@ use clap::Args;
 use pagebucket_embedded::Role;
 use pagebucket_engine::Deadline;
 use pagebucket_engine::internal::COMMAND;
-use pagebucket_model::domain::Clock;
+use pagebucket_model::domain::{Clock, Invalid};
+use pagebucket_service::{ServeError, Service, ServiceConfig};
 use tokio::net::TcpSocket;
 use tokio_util::sync::CancellationToken;
-
-pub use self::service::{ServeError, Service};
 
 use super::database::{self, Opened, Unready};
 use super::exit::{Failure, Signals};
@@ -68,19 +65,27 @@ pub(crate) async fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     // Signals come first, so that an early one also stops the private mongod in order.
     let mut signals = Signals::new()?;
     let definitions = database::definitions(&args.database.histories)?;
-    service::check(&args.server, &definitions).await?;
+    let retained = args.server.retain.retained(&definitions);
+    let config = ServiceConfig {
+        server: (&args.server).into(),
+        api: (&args.server.api).into(),
+        retained: retained.map_err(|Invalid(words)| Failure::Usage(words))?,
+        ..ServiceConfig::default()
+    };
     // Before a mongod is started or a migration is applied.
-    let socket = pagebucket_server::reserve(args.server.listen).map_err(ServeError::from)?;
+    pagebucket_server::check(&config.server).await.map_err(|error| ServeError::Bind(error.into()))?;
+    let socket = pagebucket_server::reserve(config.server.listen).map_err(ServeError::from)?;
     let opened = tokio::select! {
         opened = database::open(&args.database, &args.capacity, Role::Server, Unready::Refuse) => opened?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
-    opened.with(async |opened| serve(opened, &args, socket, &mut signals).await).await
+    opened.with(async |opened| serve(opened, &args, config, socket, &mut signals).await).await
 }
 
 async fn serve(
     opened: &Opened,
     args: &ServeArgs,
+    config: ServiceConfig,
     socket: TcpSocket,
     signals: &mut Signals,
 ) -> Result<ExitCode, Failure> {
@@ -104,7 +109,7 @@ async fn serve(
     }
     let store = opened.store.clone().preferring(args.reads.read_preference);
     let gate = gate_from_flags::open(&args.auth, &store).await?;
-    let service = Service::on(socket, &args.server, store, Clock::system(), gate).await?;
+    let service = Service::on(socket, config, store, Clock::system(), gate).await?;
     let (scheme, address) = (service.scheme(), service.address());
     print(format_args!("pagebucket listens on {scheme}://{address}"));
     tracing::info!(%address, "serving; Swagger UI is at /docs/");

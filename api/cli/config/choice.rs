@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pagebucket_model::domain::ReadPreference;
+use pagebucket_service::ForwardedHeader;
 use pagebucket_streams::format::Format;
 
 /// Which member serves reads.
@@ -14,6 +15,18 @@ pub fn read_preference() -> impl TypedValueParser<Value = ReadPreference> {
             ReadPreference::SecondaryPreferred,
         ),
         ("nearest", "The member with the lowest network latency", ReadPreference::Nearest),
+    ])
+}
+
+/// A header with the addresses of clients of proxies.
+pub(super) fn forwarded_header() -> impl TypedValueParser<Value = ForwardedHeader> {
+    one_of([
+        (
+            "x-forwarded-for",
+            "`X-Forwarded-For`, which nearly all proxies write",
+            ForwardedHeader::XForwardedFor,
+        ),
+        ("forwarded", "`Forwarded` (RFC 7239)", ForwardedHeader::Forwarded),
     ])
 }
 

@@ -4,14 +4,16 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ipnet::IpNet;
 use pagebucket_model::domain::Invalid;
+use pagebucket_service::{ForwardedHeader, Rate};
 
+use super::choice::forwarded_header;
 use super::heading;
 
 /// How much each client may ask for.
-#[derive(Args, Debug, Clone, Default)]
+#[derive(Args, Debug, Clone)]
 pub struct RateArgs {
     /// Units of work that each client may ask for: `100/s`, `600/m`, `5000/h`.
     ///
@@ -42,28 +44,10 @@ pub struct RateArgs {
         help_heading = heading::RATES,
         env = "PAGEBUCKET_FORWARDED_HEADER",
         value_name = "HEADER",
-        default_value = "x-forwarded-for"
+        default_value = "x-forwarded-for",
+        value_parser = forwarded_header()
     )]
     pub forwarded_header: ForwardedHeader,
-}
-
-/// A header with the addresses of clients of proxies.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ForwardedHeader {
-    /// `X-Forwarded-For`, which nearly all proxies write.
-    #[default]
-    XForwardedFor,
-    /// `Forwarded` (RFC 7239).
-    Forwarded,
-}
-
-/// Units in a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// How many.
-    pub units: NonZeroU32,
-    /// A second, a minute or an hour.
-    pub per: Duration,
 }
 
 /// `100/s`, `100/m` or `100/h`.
@@ -76,7 +60,8 @@ fn rate(text: &str) -> Result<Rate, Invalid> {
             "h" => 3600,
             _ => return None,
         });
-        Some(Rate { units: units.parse().ok().filter(|units: &NonZeroU32| units.get() <= 1_000_000)?, per })
+        let units = units.parse().ok().filter(|units: &NonZeroU32| units.get() <= 1_000_000)?;
+        Some(Rate { units, per, burst: None })
     };
     parse()
         .ok_or_else(|| Invalid::new("must be 1 to 1000000 units in a time, such as 100/s, 600/m or 5000/h"))

@@ -1,8 +1,11 @@
 //! Flags of retention: how much of each history is kept.
 
+use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 
 use clap::Args;
+use pagebucket_engine::internal::Retention;
+use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::Invalid;
 
 use super::heading;
@@ -42,6 +45,54 @@ pub struct OfHistory<N> {
     pub most: N,
 }
 
+impl RetainArgs {
+    /// What these flags say of the histories with these definitions.
+    ///
+    /// # Errors
+    /// A flag names a history that does not exist, or one that it has named before; or the summaries of one
+    /// that has none.
+    pub fn retained(&self, definitions: &Definitions) -> Result<BTreeMap<Box<str>, Retention>, Invalid> {
+        let mut retained = BTreeMap::new();
+        for OfHistory { history, most } in &self.retain_pages {
+            let retention = named("--retain-pages", history, definitions, &mut retained)?.0;
+            once("--retain-pages", history, retention.pages.replace(*most).is_none())?;
+        }
+        for OfHistory { history, most } in &self.retain_days {
+            let retention = named("--retain-days", history, definitions, &mut retained)?.0;
+            once("--retain-days", history, retention.days.replace(*most).is_none())?;
+        }
+        for history in &self.keep_summaries {
+            let (retention, definition) = named("--keep-summaries", history, definitions, &mut retained)?;
+            if definition.summaries.is_none() {
+                return Err(Invalid(format!("--keep-summaries {history}: its definition has no summaries")));
+            }
+            once("--keep-summaries", history, !std::mem::replace(&mut retention.keep_summaries, true))?;
+        }
+        // A history that keeps its pages has no retention.
+        retained.retain(|_, retention| retention.pages.is_some() || retention.days.is_some());
+        Ok(retained)
+    }
+}
+
+/// The retention of the history that a flag names, and its definition.
+fn named<'a>(
+    flag: &str,
+    history: &str,
+    definitions: &'a Definitions,
+    retained: &'a mut BTreeMap<Box<str>, Retention>,
+) -> Result<(&'a mut Retention, &'a Definition), Invalid> {
+    let Some(definition) = definitions.get(history) else {
+        let known: Vec<_> = definitions.iter().map(|definition| &*definition.name).collect();
+        let known = known.join(", ");
+        return Err(Invalid(format!("{flag} {history}: there is no such history (there are {known})")));
+    };
+    Ok((retained.entry(history.into()).or_default(), definition))
+}
+
+fn once(flag: &str, history: &str, is_first: bool) -> Result<(), Invalid> {
+    if is_first { Ok(()) } else { Err(Invalid(format!("{flag} {history}: is given more than once"))) }
+}
+
 /// `trades=100`.
 fn of_history<N: std::str::FromStr>(text: &str) -> Result<OfHistory<N>, Invalid> {
     let parse = || {
@@ -74,6 +125,39 @@ mod tests {
             "trades=1000000000",
         ] {
             assert!(of_history::<NonZeroU64>(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn flags_name_histories_that_exist_once() {
+        let pages = |history: &str| OfHistory { history: history.into(), most: NonZeroU64::MIN };
+        let days = |history: &str| OfHistory { history: history.into(), most: NonZeroU32::MIN };
+        let definitions = Definitions::built_in();
+        let with = |retain_pages, retain_days, keep_summaries| {
+            RetainArgs { retain_pages, retain_days, keep_summaries }.retained(&definitions)
+        };
+        let told = |pages, days| with(pages, days, vec![]);
+        assert_eq!(told(vec![], vec![]), Ok(BTreeMap::new()));
+        let both =
+            Retention { pages: Some(NonZeroU64::MIN), days: Some(NonZeroU32::MIN), keep_summaries: false };
+        assert_eq!(told(vec![pages("trades")], vec![days("trades")]), Ok([("trades".into(), both)].into()));
+        assert_eq!(
+            told(vec![], vec![days("trade")]).unwrap_err().0,
+            "--retain-days trade: there is no such history (there are trades)"
+        );
+        assert_eq!(
+            told(vec![pages("trades"), pages("trades")], vec![]).unwrap_err().0,
+            "--retain-pages trades: is given more than once"
+        );
+        let kept = Retention { pages: Some(NonZeroU64::MIN), days: None, keep_summaries: true };
+        let summaries = || vec!["trades".into()];
+        assert_eq!(with(vec![pages("trades")], vec![], summaries()), Ok([("trades".into(), kept)].into()));
+        assert_eq!(with(vec![], vec![], summaries()), Ok(BTreeMap::new()));
+        for (names, sentence) in [
+            (vec!["trade".into()], "--keep-summaries trade: there is no such history (there are trades)"),
+            (vec!["trades".into(), "trades".into()], "--keep-summaries trades: is given more than once"),
+        ] {
+            assert_eq!(with(vec![], vec![], names).unwrap_err().0, sentence);
         }
     }
 }

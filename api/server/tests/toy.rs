@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -23,15 +22,7 @@ pub const LONG: usize = 400 * 1024;
 
 /// The usual settings, on a free port.
 pub fn usual() -> ServerConfig {
-    ServerConfig {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        certificate: None,
-        max_connections: 4096,
-        max_connections_per_address: 1024,
-        header_timeout: Duration::from_secs(30),
-        write_timeout: Duration::from_secs(60),
-        drain_delay: Duration::ZERO,
-    }
+    ServerConfig { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..ServerConfig::default() }
 }
 
 /// The same with a certificate.

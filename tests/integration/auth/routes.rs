@@ -209,7 +209,7 @@ async fn documentation_and_metrics_may_be_open() {
     for (docs, metrics) in [(false, false), (true, false), (false, true)] {
         let mut setup = Setup::on(shared().await);
         setup.gate = issuer.gate(OpenParts { docs, metrics }).await;
-        setup.config.api.no_explorer = metrics;
+        setup.config.api.explorer = !metrics;
         let service = setup.start().await;
         let status = |open: bool| if open { 200 } else { 401 };
         for page in pages {

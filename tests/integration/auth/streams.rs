@@ -99,7 +99,7 @@ async fn an_upload_ends_after_its_key_is_withdrawn() {
     settings.pace.refresh = Duration::from_millis(200);
     let mut setup = Setup::on(shared().await);
     setup.gate = gate(settings, OpenParts::default()).await;
-    setup.config.api.body_timeout = 20;
+    setup.config.api.body_timeout = Duration::from_secs(20);
     let service = setup.start().await;
     let token = issuer.signer.sign(&claims("ann", "append", json!([7])));
     let authorization = format!("Bearer {token}");

@@ -31,7 +31,7 @@ async fn until_closed(stream: &mut TcpStream) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_body() {
     let mut setup = Setup::on(shared().await);
-    setup.config.api.body_timeout = 1;
+    setup.config.api.body_timeout = Duration::from_secs(1);
     let service = setup.start().await;
     let body = trade(1).to_string();
     let mut stream = TcpStream::connect(service.address()).await.expect("a connection");
@@ -69,7 +69,7 @@ async fn slow_body() {
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_head() {
     let mut setup = Setup::on(shared().await);
-    setup.config.header_timeout = 1;
+    setup.config.server.header_timeout = Duration::from_secs(1);
     let service = setup.start().await;
     for sent in ["", "GET /livez HTTP/1.1\r\nHost: localhost\r\n", "GET /li"] {
         let mut stream = TcpStream::connect(service.address()).await.expect("a connection");

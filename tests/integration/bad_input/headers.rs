@@ -330,7 +330,7 @@ async fn the_explorer_is_kept() {
         service.client.get(nowhere).await.problem(404, "not-found");
     }
     let mut setup = Setup::on(shared().await);
-    setup.config.api.no_explorer = true;
+    setup.config.api.explorer = false;
     let service = setup.start().await;
     service.client.get("/explorer/customers/7/trades").await.problem(404, "not-found");
     let page = String::from_utf8(service.client.get("/").await.body.to_vec()).expect("text");

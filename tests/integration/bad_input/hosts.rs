@@ -1,7 +1,5 @@
 //! A page whose name is made to lead to this machine (DNS rebinding): the request names another host.
 
-use pagebucket::config::allowed_host;
-
 use reqwest::Method;
 
 use super::{refused, total};
@@ -79,14 +77,14 @@ async fn the_target_names_the_host_before_the_header() {
 
 async fn on(listen: &str, allowed: &[&str]) -> Service {
     let mut setup = Setup::on(shared().await);
-    setup.config.listen = listen.parse().expect("an address");
-    setup.config.api.allowed_hosts = allowed.iter().map(|host| allowed_host(host).expect("a host")).collect();
+    setup.config.server.listen = listen.parse().expect("an address");
+    setup.config.api.allowed_hosts = allowed.iter().map(|&host| host.to_owned()).collect();
     setup.start().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn allowed_hosts_are_answered_for() {
-    let service = on("127.0.0.2:0", &["api.example", "2001:db8::1"]).await;
+    let service = on("127.0.0.2:0", &["api.example", "[2001:db8::1]"]).await;
     for (host, status) in [
         ("api.example", 200),
         ("API.example.:80", 200),

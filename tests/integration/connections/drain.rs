@@ -1,5 +1,7 @@
 //! A service that stops while clients of HTTP/2 are connected.
 
+use std::time::Duration;
+
 use axum::http::Method;
 use h2::client::Builder;
 use serde_json::json;
@@ -11,7 +13,7 @@ use crate::harness::{PATIENCE, Setup, TRADES, eventually, shared, spawn};
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_over_http2_end_before_the_service_does() {
     let mut setup = Setup::on(shared().await);
-    setup.config.drain_delay = 1;
+    setup.config.server.drain_delay = Duration::from_secs(1);
     // One client has a quarter: one request.
     setup.config.api.max_requests = 4;
     let service = setup.start().await;

@@ -56,8 +56,8 @@ async fn connections_of_an_address_are_limited() {
         return leave_out("connections of one address", "this machine has no address besides loopback");
     };
     let mut setup = Setup::on(shared().await);
-    setup.config.listen = SocketAddr::from(([0, 0, 0, 0], 0));
-    setup.config.max_connections_per_address = LIMIT as u32;
+    setup.config.server.listen = SocketAddr::from(([0, 0, 0, 0], 0));
+    setup.config.server.max_connections_per_address = LIMIT as u32;
     let service = setup.start().await;
     let address = SocketAddr::new(own, service.address().port());
     let mut open = Vec::new();

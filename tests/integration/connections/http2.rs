@@ -21,7 +21,7 @@ async fn appends_and_uploads_over_http2() {
     for tls in [true, false] {
         let mut setup = Setup::on(shared().await);
         if tls {
-            setup.config.tls = super::tls_args(&files);
+            setup.config.server.certificate = super::certificate(&files);
         }
         let service = setup.start().await;
         let client = if tls {
@@ -80,7 +80,7 @@ async fn appends_and_uploads_over_http2() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_over_http2_must_come_in_time() {
     let mut setup = Setup::on(shared().await);
-    setup.config.api.body_timeout = 1;
+    setup.config.api.body_timeout = Duration::from_secs(1);
     let service = setup.start().await;
     let client = Http2::over(plain(service.address()).await).await;
     let begun = client.begin(Method::POST, &TRADES.path(7), Some(JSON)).await;

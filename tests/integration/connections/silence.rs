@@ -1,5 +1,7 @@
 //! Clients that connect and do not go on.
 
+use std::time::Duration;
+
 use tokio::io::AsyncWriteExt;
 
 use super::certificates::{self, Files, trusting};
@@ -9,11 +11,11 @@ use crate::harness::{Service, Setup, shared};
 /// Services without and with TLS, on which a head has three seconds, as a handshake has.
 async fn hurried(files: &Files) -> (Service, Service) {
     let mut setup = Setup::on(shared().await);
-    setup.config.header_timeout = 3;
+    setup.config.server.header_timeout = Duration::from_secs(3);
     let plain = setup.start().await;
     let mut setup = Setup::on(shared().await);
-    setup.config.header_timeout = 3;
-    setup.config.tls = super::tls_args(files);
+    setup.config.server.header_timeout = Duration::from_secs(3);
+    setup.config.server.certificate = super::certificate(files);
     (plain, setup.start().await)
 }
 

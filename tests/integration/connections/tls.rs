@@ -20,7 +20,7 @@ async fn all_versions_serve_the_same_bytes() {
     let pair = certificates::new();
     let files = Files::of(&pair);
     let mut setup = Setup::on(shared().await);
-    setup.config.tls = super::tls_args(&files);
+    setup.config.server.certificate = super::certificate(&files);
     let service = setup.start().await;
     service.client.append_all(1, 1..=25).await;
     let page = service.client.get(PAGE).await;

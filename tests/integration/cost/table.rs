@@ -35,7 +35,7 @@ async fn each_statement_costs_what_the_table_says() {
     }
     let mut setup = Setup::on(shared().await).of(TRADES);
     setup.config.api.page_cache = 0;
-    setup.house_every = Duration::from_secs(3_600);
+    setup.config.house_every = Duration::from_secs(3_600);
     let service = setup.start().await;
     fill(&service.database, TRADES, 1, many_pages(), TRADES.page_size).await;
     let client = &service.client;

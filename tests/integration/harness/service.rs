@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pagebucket::commands::serve;
-use pagebucket::config::ServerArgs;
 use pagebucket_engine::internal::{Ages, CommandObserver};
 use pagebucket_engine::{Capacity, ConnectionSettings, Store, Topology};
 use pagebucket_http::Gate;
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{Clock, ReadPreference};
+use pagebucket_service::ServiceConfig;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -33,13 +32,11 @@ pub struct Setup {
     /// The directory of definitions; `None` for those that the binary embeds.
     pub definitions: Option<PathBuf>,
     pub connection: ConnectionSettings,
-    pub config: ServerArgs,
+    pub config: ServiceConfig,
     pub capacity: Capacity,
     pub clock: Clock,
     pub gate: Gate,
     pub read_preference: ReadPreference,
-    /// Pause before each round of housekeeping.
-    pub house_every: Duration,
 }
 
 /// Tests count commands, and break the first of a kind: only those about deleted pages ask for markers again
@@ -91,8 +88,8 @@ impl Setup {
         let database = format!("test_{:016x}", rand::random::<u64>());
         Dropped::at_the_end(uri, &database);
         let connection = ConnectionSettings { uri: uri.to_owned(), database, pool_size: 64, observer: None };
-        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let config = ServerArgs { listen, ..ServerArgs::default() };
+        let mut config = ServiceConfig::default();
+        config.server.listen.set_port(0);
         Self {
             history: TRADES,
             definitions: None,
@@ -103,7 +100,6 @@ impl Setup {
             // As with `--allow-erase`: what erases is tested without tokens.
             gate: Gate::unguarded().allowing_erasure(),
             read_preference: ReadPreference::Primary,
-            house_every: Duration::from_secs(60),
         }
     }
 
@@ -156,11 +152,11 @@ impl Setup {
     }
 
     pub async fn start(self) -> Service {
-        pagebucket::telemetry::measure();
+        pagebucket_service::measure();
         let store = self.store().await;
-        let server =
-            serve::Service::bind(&self.config, store, self.clock, self.gate).await.expect("a free port");
-        let server = server.keeping_house_every(self.house_every);
+        let certificate = self.config.server.certificate.clone();
+        let server = pagebucket_service::Service::bind(self.config, store, self.clock, self.gate).await;
+        let server = server.expect("a free port");
         let (scheme, address) = (server.scheme(), server.address());
         let (stop, stopped) = oneshot::channel();
         let serving = spawn(server.serve(async {
@@ -171,7 +167,7 @@ impl Setup {
             client: Client::trusting(
                 self.history,
                 format!("{scheme}://{address}"),
-                self.config.tls.tls_cert.as_deref(),
+                certificate.as_ref().map(|files| &*files.certificate),
             ),
             database: client.database(&self.connection.database),
             history: self.history,

@@ -55,7 +55,7 @@ async fn setup() -> Setup {
     let mut setup = Setup::on(shared().await).of(TRADES);
     let [poll, tail, command, marker, late] = [20, 100, 500, 800, 3_600_000].map(Duration::from_millis);
     setup.capacity.ages = Ages { poll, tail, command, marker, late };
-    setup.house_every = Duration::from_millis(100);
+    setup.config.house_every = Duration::from_millis(100);
     setup
 }
 
@@ -84,7 +84,7 @@ async fn an_erasure_covers_what_the_database_remembers() {
     let directory = Directory::new();
     // Nothing but a poll tells it of the erasure.
     let mut both = directory.setup().await;
-    both.house_every = PATIENCE;
+    both.config.house_every = PATIENCE;
     let both = both.start().await;
     append(&both).await;
     let without = setup().await.in_database(&both.database).start().await;
@@ -161,7 +161,7 @@ async fn a_command_erases_and_reopens_what_the_database_remembers() {
 async fn keys_stay_as_long_as_a_history_keeps_its_items() {
     let directory = Directory::new();
     let mut setup = directory.setup().await;
-    setup.house_every = PATIENCE;
+    setup.config.house_every = PATIENCE;
     let store = setup.store().await;
     let service = setup.start().await;
     append(&service).await;

@@ -1,5 +1,7 @@
 //! Why live streams end, and what their last event says.
 
+use std::time::Duration;
+
 use mongodb::bson::{Document, doc};
 use pagebucket_engine::Deadline;
 use pagebucket_engine::internal::COMMAND;
@@ -27,7 +29,7 @@ async fn last(mut events: Events, reason: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_at_its_greatest_age() {
     let mut setup = Setup::on(shared().await);
-    setup.config.api.live_max_age = 1;
+    setup.config.api.live_max_age = Duration::from_secs(1);
     let service = setup.start().await;
     service.client.append_all(1, 1..=12).await;
     let mut events = Events::of(&service.client, 1, "?after=0", &[]).await;

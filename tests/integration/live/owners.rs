@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use mongodb::bson::{doc, serialize_to_bson};
-use pagebucket::config::Rate;
+use pagebucket_service::Rate;
 use reqwest::Method;
 use serde_json::json;
 
@@ -131,8 +131,8 @@ async fn many_changes_come_in_few_events() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_told_is_charged() {
     let mut setup = Setup::on(shared().await);
-    let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600) };
-    (setup.config.api.rate.rate_limit, setup.config.api.rate.rate_burst) = (Some(rate), Some(4));
+    let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600), burst: NonZeroU32::new(4) };
+    setup.config.api.rate = Some(rate);
     let service = setup.start().await;
     let (mut events, _) = begin(&service.client).await;
     for owner in 1..=3 {

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use pagebucket::config::Rate;
+use pagebucket_service::Rate;
 use reqwest::Method;
 use tokio::task::JoinHandle;
 
@@ -33,7 +33,7 @@ async fn until_it_waits(client: &Client) {
 }
 
 /// A service with `places` for the polls of one client.
-async fn with_places(history: &'static History, places: u32) -> Service {
+async fn with_places(history: &'static History, places: usize) -> Service {
     let mut setup = Setup::on(shared().await).of(history);
     // One client has a quarter.
     (setup.config.api.max_live, setup.config.api.max_requests) = (4 * places, 4);
@@ -146,8 +146,8 @@ async fn a_wait_ends_when_the_database_gets_another_epoch() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_poll_shows_is_charged() {
     let mut setup = Setup::on(shared().await);
-    let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600) };
-    (setup.config.api.rate.rate_limit, setup.config.api.rate.rate_burst) = (Some(rate), Some(5));
+    let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600), burst: NonZeroU32::new(5) };
+    setup.config.api.rate = Some(rate);
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 5, 10).await;
     let listing = service.client.get(&TRADES.at(7, "?after=0&limit=50&wait=60")).await.expect(200);

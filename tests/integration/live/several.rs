@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pagebucket::config::Rate;
 use pagebucket_http::OpenParts;
+use pagebucket_service::Rate;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -277,8 +277,8 @@ async fn a_malformed_list_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_further_history_is_charged() {
     let mut setup = Setup::on(shared().await);
-    let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600) };
-    (setup.config.api.rate.rate_limit, setup.config.api.rate.rate_burst) = (Some(rate), Some(6));
+    let rate = Rate { units: NonZeroU32::MIN, per: Duration::from_secs(3600), burst: NonZeroU32::new(6) };
+    setup.config.api.rate = Some(rate);
     let service = setup.start().await;
     let list: Vec<_> = (1..=6).map(|owner| (TRADES, owner, Some(0))).collect();
     let _events = watch(&service.client, &list, None).await;

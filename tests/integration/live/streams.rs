@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use pagebucket::config::Rate;
+use pagebucket_service::Rate;
 use reqwest::Method;
 use serde_json::json;
 
@@ -146,7 +146,7 @@ async fn what_is_malformed_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_http_1_0_reads_until_the_connection_ends() {
     let mut setup = Setup::on(shared().await);
-    setup.config.api.live_max_age = 2;
+    setup.config.api.live_max_age = Duration::from_secs(2);
     let service = setup.start().await;
     service.client.append_all(1, 1..=2).await;
     let mut connection = Raw::connect(service.address()).await;
@@ -235,7 +235,7 @@ async fn live_streams_are_measured() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_cut_off() {
     let mut setup = Setup::on(shared().await);
-    (setup.config.api.max_live, setup.config.write_timeout) = (1, 3);
+    (setup.config.api.max_live, setup.config.server.write_timeout) = (1, Duration::from_secs(3));
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 40_000, 10).await;
     let unread = begin(&service.client, 7, "?after=0", &[]).await.expect("an answer");
@@ -251,8 +251,12 @@ async fn a_client_that_does_not_read_is_cut_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_delivered_is_charged() {
     let mut setup = Setup::on(shared().await);
-    let rate = Rate { units: NonZeroU32::new(1).unwrap(), per: Duration::from_secs(3600) };
-    (setup.config.api.rate.rate_limit, setup.config.api.rate.rate_burst) = (Some(rate), Some(5));
+    let rate = Rate {
+        units: NonZeroU32::new(1).unwrap(),
+        per: Duration::from_secs(3600),
+        burst: NonZeroU32::new(5),
+    };
+    setup.config.api.rate = Some(rate);
     let service = setup.start().await;
     fill(&service.database, TRADES, 7, 25, 10).await;
     let mut events = Events::of(&service.client, 7, "?after=0", &[]).await;

@@ -1,6 +1,7 @@
 //! One client takes at most a quarter of the places of each kind, and others are served.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use pagebucket_http::OpenParts;
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use crate::harness::{
 use crate::uploads::{lines, upload};
 
 /// Places of each kind, and how many of them one client may take.
-const PLACES: u32 = 8;
+const PLACES: usize = 8;
 const SHARE: usize = 2;
 
 /// Requests that keep their place for as long as their clients want, and what they are called.
@@ -41,7 +42,7 @@ fn setup(setup: Setup) -> Setup {
     (setup.config.api.max_uploads, setup.config.api.max_exports, setup.config.api.max_live) =
         (PLACES, PLACES, PLACES);
     // What has begun is slow for longer than the test lasts.
-    setup.config.api.body_timeout = 20;
+    setup.config.api.body_timeout = Duration::from_secs(20);
     setup
 }
 
@@ -124,7 +125,7 @@ async fn of_a_principal() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_the_client_of_a_proxy() {
     let mut setup = setup(Setup::on(shared().await));
-    setup.config.api.rate.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
+    setup.config.api.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
     let service = setup.start().await;
     let who = |address: &str| Who(Ipv4Addr::LOCALHOST, format!("X-Forwarded-For: {address}\r\n"));
     // A network of IPv6 is one client.

@@ -41,7 +41,7 @@ impl NoteDefinition {
         setup.definitions = Some(self.0.0.clone());
         let [poll, tail, command, marker, late] = [20, 100, 500, 800, 200].map(Duration::from_millis);
         setup = setup.aging(Ages { poll, tail, command, marker, late });
-        setup.house_every = Duration::from_millis(100);
+        setup.config.house_every = Duration::from_millis(100);
         if let Some(database) = database {
             setup = setup.in_database(database);
         }

@@ -4,7 +4,6 @@ use std::num::NonZeroU64;
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
-use pagebucket::config::OfHistory;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use reqwest::Method;
@@ -22,7 +21,7 @@ const OLD: i64 = -2_509_923_300_000;
 const AFTER_OLD: &str = "2024-01-01T00:00:00Z";
 
 fn keeping_summaries(mut setup: Setup) -> Setup {
-    setup.config.retain.keep_summaries = vec![setup.history.name.into()];
+    setup.config.retained.entry(setup.history.name.into()).or_default().keep_summaries = true;
     setup
 }
 
@@ -141,8 +140,7 @@ async fn kept_summaries_are_of_their_definition() {
     let [by_author, in_all] = [NoteDefinition::by_author(), NoteDefinition::in_all()];
     let retiring = |setup: Setup| {
         let mut setup = keeping_summaries(setup);
-        let most = NonZeroU64::new(20).expect("pages");
-        setup.config.retain.retain_pages = vec![OfHistory { history: NOTES.name.into(), most }];
+        setup.config.retained.entry(NOTES.name.into()).or_default().pages = NonZeroU64::new(20);
         setup
     };
     let retires = by_author.start(None, retiring).await;

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{DateTime, Document, doc};
-use pagebucket::config::OfHistory;
 use pagebucket_engine::Deadline;
 use pagebucket_engine::erasures::Reopening;
-use pagebucket_engine::internal::Ages;
+use pagebucket_engine::internal::{Ages, Retention};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -161,10 +160,10 @@ async fn fill(fixture: &Fixture, uri: &str, database: &Database) {
     let mut retiring = setup(fixture, uri, database);
     let [poll, tail, command, marker, late] = [20, 100, 500, 800, 3_600_000].map(Duration::from_millis);
     retiring = retiring.aging(Ages { poll, tail, command, marker, late });
-    retiring.house_every = Duration::from_millis(100);
+    retiring.config.house_every = Duration::from_millis(100);
     let most = NonZeroU64::new(20).expect("pages");
-    retiring.config.retain.retain_pages = vec![OfHistory { history: "notes".into(), most }];
-    retiring.config.retain.keep_summaries = vec!["notes".into()];
+    let kept = Retention { pages: Some(most), days: None, keep_summaries: true };
+    retiring.config.retained = [("notes".into(), kept)].into();
     let store = retiring.store().await;
     let service = retiring.start().await;
     let client = &service.client;

@@ -64,9 +64,9 @@ async fn slow_uploads_end_and_keep_nobody_out() {
     let mut setup = Setup::on(shared().await);
     // One client has a quarter.
     setup.config.api.max_requests = 4;
-    setup.config.api.max_uploads = 4 * (count as u32 + 1);
+    setup.config.api.max_uploads = 4 * (count + 1);
     // Long enough for all of them to have their places at once, on a busy machine too.
-    setup.config.api.body_timeout = 10;
+    setup.config.api.body_timeout = Duration::from_secs(10);
     let service = setup.start().await;
     let client = &service.client;
     // Slow, but fair: a line now and then, for longer than the others last.
@@ -149,7 +149,7 @@ async fn who_waits_for_the_server_is_not_slow() {
     let proxy = Proxy::before(shared().await).await;
     let mut setup = Setup::on(shared().await);
     setup.connection.uri = proxy.uri();
-    setup.config.api.body_timeout = 1;
+    setup.config.api.body_timeout = Duration::from_secs(1);
     let service = setup.start().await;
     proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
     let all = 1..=10_000_u64;

@@ -64,8 +64,8 @@ async fn cut_in_the_middle(history: &'static History) {
 test_over!(a_client_that_sends_nothing_more, TRADES);
 async fn a_client_that_sends_nothing_more(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history);
-    setup.config.api.body_timeout = 2;
-    setup.config.write_timeout = 2;
+    setup.config.api.body_timeout = Duration::from_secs(2);
+    setup.config.server.write_timeout = Duration::from_secs(2);
     let service = setup.start().await;
     for (owner, answer) in (1..).zip(ANSWERS) {
         let path = history.at(owner, answer);
@@ -94,7 +94,7 @@ test_over!(a_database_that_is_away_makes_no_client_slow, TRADES);
 async fn a_database_that_is_away_makes_no_client_slow(history: &'static History) {
     let mongod = Mongod::own().await;
     let mut setup = Setup::on(&mongod).of(history);
-    setup.config.api.body_timeout = 1;
+    setup.config.api.body_timeout = Duration::from_secs(1);
     let service = setup.start().await;
     mongod.stop().await;
     let upload = Upload::begin(service.address(), &history.at(7, BY_LINE), &[]).await;
@@ -120,8 +120,8 @@ async fn a_database_that_is_away_makes_no_client_slow(history: &'static History)
 test_over!(a_client_that_takes_no_outcomes, TRADES);
 async fn a_client_that_takes_no_outcomes(history: &'static History) {
     let mut setup = Setup::on(shared().await).of(history);
-    setup.config.api.body_timeout = 1;
-    setup.config.write_timeout = 1;
+    setup.config.api.body_timeout = Duration::from_secs(1);
+    setup.config.server.write_timeout = Duration::from_secs(1);
     let service = setup.start().await;
     let (read, mut write) = Upload::begin(service.address(), &history.outcomes(7), &[]).await.split();
     let piece = history.lines(1..=1_000);

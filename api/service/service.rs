@@ -1,19 +1,18 @@
-//! One running service: the API of a store, its server, and what it does beside its requests.
+//! The API of a store and its server, bound and served.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Extensions, HeaderName, Request};
-use pagebucket_engine::internal::{COMMAND, NUMBERED};
+use pagebucket_engine::internal::{COMMAND, NUMBERED, Retention};
 use pagebucket_engine::{Deadline, Store};
 use pagebucket_http::{
-    Api, Clients, Gate, Hosts, KeptBy, Limits, Pages, Permits, Proxies, RateLimits, ReadTerms,
-    RequestConnection, Unsent, Uploads, decode_unreserved, patience_for,
+    Api, Clients, Gate, Hosts, Limits, Pages, Permits, Proxies, RateLimits, ReadTerms, RequestConnection,
+    Unsent, Uploads, decode_unreserved, patience_for,
 };
-use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::Clock;
 use pagebucket_model::metric::{self, Collections};
 use pagebucket_page_views::PageViews;
@@ -21,9 +20,8 @@ use pagebucket_server::{BindError, ConnectionService, DRAIN, Server, Stopping, r
 use tokio::net::TcpSocket;
 use tower_service::Service as _;
 
-use super::housekeeping::{self, RetentionError, Retentions};
-use crate::config::{ForwardedHeader, Rate, RateArgs, ServerArgs};
-use crate::telemetry;
+use crate::config::{ApiConfig, ForwardedHeader, Rate, ServiceConfig};
+use crate::{exposition, housekeeping};
 
 // A request that begins right before the signal may end.
 const _: () = assert!(pagebucket_http::REQUEST.as_secs() < DRAIN.as_secs());
@@ -34,7 +32,7 @@ pub struct Service {
     router: Router,
     store: Store,
     page_views: PageViews,
-    retentions: Retentions,
+    retained: BTreeMap<Box<str>, Retention>,
     house_every: Duration,
 }
 
@@ -44,23 +42,9 @@ pub enum ServeError {
     /// Its address or its certificate cannot be used.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// Flags of retention make no sense.
-    #[error(transparent)]
-    Retention(#[from] RetentionError),
     /// The database does not answer, or is not migrated.
     #[error(transparent)]
     Database(#[from] pagebucket_engine::Error),
-}
-
-/// Reads the certificate and its key once, and the flags of retention, of which each names one of these
-/// histories, to find mistakes before the database is opened.
-///
-/// # Errors
-/// They cannot be used.
-pub(crate) async fn check(args: &ServerArgs, definitions: &Definitions) -> Result<(), ServeError> {
-    housekeeping::retentions(&args.retain, definitions)?;
-    pagebucket_server::check(&args.into()).await.map_err(BindError::from)?;
-    Ok(())
 }
 
 impl Service {
@@ -68,8 +52,13 @@ impl Service {
     ///
     /// # Errors
     /// The address cannot be bound, the certificate cannot be used, or the database is not migrated.
-    pub async fn bind(args: &ServerArgs, store: Store, clock: Clock, gate: Gate) -> Result<Self, ServeError> {
-        Self::on(reserve(args.listen)?, args, store, clock, gate).await
+    pub async fn bind(
+        config: ServiceConfig,
+        store: Store,
+        clock: Clock,
+        gate: Gate,
+    ) -> Result<Self, ServeError> {
+        Self::on(reserve(config.server.listen)?, config, store, clock, gate).await
     }
 
     /// The same on an address that is [reserved](reserve).
@@ -78,55 +67,46 @@ impl Service {
     /// Another process listens there by now, the certificate cannot be used, or the database is not migrated.
     pub async fn on(
         socket: TcpSocket,
-        args: &ServerArgs,
+        config: ServiceConfig,
         store: Store,
         clock: Clock,
         gate: Gate,
     ) -> Result<Self, ServeError> {
+        let ServiceConfig { server, api, retained, house_every } = config;
         let histories: Vec<_> = store.definitions().iter().map(|definition| &*definition.name).collect();
-        let retentions = housekeeping::retentions(&args.retain, store.definitions())?;
         metric::begin(Collections { histories: &histories, others: &NUMBERED });
         // Once for all requests that read: none has to wait for it while the database is away.
         let epoch = store.epoch(Deadline::within(COMMAND)).await?;
-        let server = Server::on(socket, args.into()).await?;
+        let server = Server::on(socket, server).await?;
         let Stopping { leaving, stop } = server.stopping();
         let page_views = PageViews::of(&store);
         let router = pagebucket_http::router(Api {
             store: store.clone(),
             page_views: page_views.clone(),
-            reads: ReadTerms {
-                epoch,
-                kept_by: if args.api.cache_public { KeptBy::Anybody } else { KeptBy::Client },
-            },
-            pages: Pages::new(args.api.page_cache, &store),
-            exports: Permits::new(args.api.max_exports as usize, "exports"),
-            scans: Permits::new(args.api.max_scans as usize, "long reads"),
-            uploads: Uploads::new(args.api.max_uploads as usize),
+            reads: ReadTerms { epoch, kept_by: api.kept_by },
+            pages: Pages::new(api.page_cache, &store),
+            exports: Permits::new(api.max_exports, "exports"),
+            scans: Permits::new(api.max_scans, "long reads"),
+            uploads: Uploads::new(api.max_uploads),
             gate,
-            clients: Clients::new(proxies(&args.api.rate), rates(&args.api.rate)),
+            clients: clients(&api),
             clock,
             limits: Limits {
-                requests: args.api.max_requests as usize,
-                live: args.api.max_live as usize,
-                live_age: Duration::from_secs(args.api.live_max_age),
-                body: args.api.max_body as usize,
+                requests: api.max_requests,
+                live: api.max_live,
+                live_age: api.live_max_age,
+                body: api.max_body,
                 tls: server.scheme() == "https",
-                body_timeout: Duration::from_secs(args.api.body_timeout),
+                body_timeout: api.body_timeout,
             },
-            origins: args.api.cors_origins.clone(),
-            hosts: hosts(&args.api.allowed_hosts, server.address()),
-            explorer: !args.api.no_explorer,
+            origins: api.cors_origins,
+            hosts: hosts(api.allowed_hosts, server.address()),
+            explorer: api.explorer,
             leaving,
             stop,
-            metrics: telemetry::exposition,
+            metrics: exposition::render,
         });
-        Ok(Self { server, router, store, page_views, retentions, house_every: housekeeping::EVERY })
-    }
-
-    /// The same, keeping house at this pace. For tests.
-    #[must_use]
-    pub fn keeping_house_every(self, house_every: Duration) -> Self {
-        Self { house_every, ..self }
+        Ok(Self { server, router, store, page_views, retained, house_every })
     }
 
     /// Where it listens.
@@ -142,7 +122,7 @@ impl Service {
     /// Serves until `stop` completes, and for the drain delay after it, in which it is not ready; then it
     /// drains. Returns whether all requests have ended, and all that they have appended is stored.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
-        let Self { server, router, store, page_views, retentions, house_every } = self;
+        let Self { server, router, store, page_views, retained, house_every } = self;
         let unsent = Unsent::default();
         let connect = move |peer| Connection {
             router: router.clone(),
@@ -154,7 +134,7 @@ impl Service {
         };
         let _series = store.feed_series();
         tokio::select! {
-            never = housekeeping::keep(&store, &retentions, house_every) => match never {},
+            never = housekeeping::keep(&store, &retained, house_every) => match never {},
             drained = server.serve(connect, stop, drain_queues) => drained,
         }
     }
@@ -185,29 +165,23 @@ impl ConnectionService for Connection {
     }
 }
 
-/// The rate limits, if there are any.
-fn rates(args: &RateArgs) -> Option<RateLimits> {
-    let Rate { units, per } = args.rate_limit?;
-    let burst = args.rate_burst.and_then(NonZeroU32::new);
-    Some(RateLimits::new(units, per, burst))
-}
-
-/// The proxies that are trusted.
-fn proxies(args: &RateArgs) -> Proxies {
-    let header = HeaderName::from_static(match args.forwarded_header {
+/// Tells clients apart, and limits each.
+fn clients(api: &ApiConfig) -> Clients {
+    let header = HeaderName::from_static(match api.forwarded_header {
         ForwardedHeader::XForwardedFor => "x-forwarded-for",
         ForwardedHeader::Forwarded => "forwarded",
     });
-    Proxies::new(args.trusted_proxies.clone(), header)
+    let rates = api.rate.map(|Rate { units, per, burst }| RateLimits::new(units, per, burst));
+    Clients::new(Proxies::new(api.trusted_proxies.clone(), header), rates)
 }
 
 /// Only a loopback listener refuses unknown hosts by default: it is the target of DNS rebinding.
-fn hosts(given: &[String], address: SocketAddr) -> Hosts {
+fn hosts(given: Vec<String>, address: SocketAddr) -> Hosts {
     let ip = address.ip().to_canonical();
     if given.is_empty() && !ip.is_loopback() {
         return Hosts::any();
     }
     // A loopback address need not be 127.0.0.1.
     let own = ip.is_loopback().then(|| ip.to_string());
-    Hosts::only(given.iter().cloned().chain(own))
+    Hosts::only(given.into_iter().chain(own))
 }
