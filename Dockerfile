@@ -41,11 +41,13 @@ COPY api/streams/Cargo.toml api/streams/
 COPY api/http/Cargo.toml api/http/
 COPY api/server/Cargo.toml api/server/
 COPY api/service/Cargo.toml api/service/
+COPY api/engine/tests/Cargo.toml api/engine/tests/
+COPY api/service/tests/Cargo.toml api/service/tests/
 RUN mkdir api/cli \
  && touch api/model/lib.rs api/embedded/lib.rs api/engine/lib.rs api/page_views/lib.rs api/streams/lib.rs api/http/lib.rs \
     api/server/lib.rs api/service/lib.rs api/cli/lib.rs \
  && echo 'fn main() {}' > api/cli/main.rs \
- && cargo build --release --locked --bin pagebucket \
+ && cargo build --release --locked --package pagebucket --bin pagebucket \
  && rm -r api
 
 # cargo compares times, and the real sources may be older than the build from the empty ones.
@@ -54,7 +56,7 @@ COPY migrations migrations
 COPY openapi openapi
 COPY web web
 RUN touch api/*/*.rs \
- && cargo build --release --locked --bin pagebucket \
+ && cargo build --release --locked --package pagebucket --bin pagebucket \
  && cp target/*-linux-gnu/release/pagebucket /pagebucket
 
 # The image's files. TLS is rustls, with its own root certificates: the program needs the C library alone, where it looks for it.

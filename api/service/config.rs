@@ -27,8 +27,8 @@ pub struct ServiceConfig {
 pub struct ApiConfig {
     /// Origins whose pages may call the API: `*`, `localhost`, or origins as a browser sends them.
     pub cors_origins: Vec<String>,
-    /// Hosts that requests may name, without ports, addresses of IPv6 in brackets; without any, all hosts, unless
-    /// the service listens on a loopback address.
+    /// Hosts that requests may name, without ports, addresses of IPv6 in brackets; without any, all hosts,
+    /// unless the service listens on a loopback address.
     pub allowed_hosts: Vec<String>,
     /// Whether the explorer is served.
     pub explorer: bool,

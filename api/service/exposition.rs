@@ -19,7 +19,8 @@ const UPKEEP: Duration = Duration::from_secs(5);
 
 static EXPOSITION: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 
-/// Starts the metrics of this process. Measurements before the first call are lost; later calls change nothing.
+/// Starts the metrics of this process. Measurements before the first call are lost; later calls change
+/// nothing.
 pub fn measure() {
     EXPOSITION.get_or_init(|| {
         let recorder = PrometheusBuilder::new()

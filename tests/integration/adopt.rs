@@ -2,7 +2,6 @@
 
 mod conversion;
 mod followed;
-mod groups;
 mod identified;
 mod killed;
 mod refused;
@@ -32,7 +31,7 @@ impl Moving {
 
     /// On a mongod of the test's own.
     async fn on(mongod: &Mongod) -> Self {
-        let connection = Setup::on(mongod).connection;
+        let connection = Setup::on(mongod).store.connection;
         Self::at(Place { history: TRADES, uri: connection.uri, name: connection.database }).await
     }
 

@@ -1,15 +1,12 @@
-//! What requests come over: TLS, HTTP/2, and clients that are slow, silent or hostile. Whatever they do,
-//! others are answered. What needs neither the API nor a database is tested in `api/server/tests`.
+//! What requests come over: TLS, and clients that are slow or hostile, by the program.
 
 #[path = "../../api/server/tests/certificates.rs"]
 mod certificates;
-mod drain;
 mod floods;
-mod http2;
-mod silence;
 mod tls;
 mod unread;
 #[path = "../../api/server/tests/wire.rs"]
+#[allow(dead_code, reason = "tests of the service use the rest")]
 pub mod wire;
 
 use pagebucket_server::CertificateFiles;

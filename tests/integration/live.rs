@@ -1,14 +1,7 @@
-//! Live readers: what is appended, in order, without a gap, whichever process took it.
+//! Live readers, by the program.
 
-pub mod client;
 mod crowd;
-mod ends;
-mod engine;
 mod faults;
-mod multiplexed;
-mod owners;
-mod polls;
 mod privileges;
-mod several;
-pub mod silence;
+mod silence;
 mod streams;

@@ -6,9 +6,9 @@ use pagebucket_engine::internal::NUMBERED;
 use pagebucket_model::metric::{ALL, Collections, MetricKind};
 
 use crate::commands::program::Place;
+use crate::harness::uploads::wire::Upload;
+use crate::harness::uploads::{lines, upload};
 use crate::harness::{PATIENCE, Service, eventually, trade};
-use crate::uploads::wire::Upload;
-use crate::uploads::{lines, upload};
 
 /// Of the process, as Prometheus' client libraries name them.
 const OF_PROCESS: [&str; 8] = [

@@ -13,10 +13,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::commands::program::Place;
+use crate::harness::uploads::{lines, of, upload};
 use crate::harness::{
     Answer, Client, Harm, PATIENCE, Proxy, Setup, TRADES, Way, eventually, shared, spawn, trade,
 };
-use crate::uploads::{lines, of, upload};
 
 /// The memory of a trade of these tests in the queue, in bytes: 62 of BSON, and a constant part.
 const TRADE: usize = 62 + 64;

@@ -10,9 +10,9 @@ use serde_json::json;
 
 use crate::commands::program::{Place, Serving, pagebucket, run};
 use crate::embedded;
+use crate::harness::events::Events;
+use crate::harness::series::SHORT;
 use crate::harness::{PATIENCE, SERIES, Setup, TRADES, eventually};
-use crate::live::client::Events;
-use crate::series::SHORT;
 
 const PAGE: &str = include_str!("../../docs/how-to/mongodb.md");
 

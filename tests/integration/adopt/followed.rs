@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use super::{Moving, trade};
-use crate::commands::program::signal;
+use crate::harness::signal;
 use crate::harness::{Mongod, PATIENCE, eventually, spawn};
 
 /// A follower, and what it says.

@@ -9,8 +9,9 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::process::Command;
 
-use super::program::{Raw, Serving, all_migrations, pagebucket, run, signal};
+use super::program::{Serving, all_migrations, pagebucket, run};
 use crate::harness::{PATIENCE, TOTAL, TRADES, eventually, mongod_on, skip, trade};
+use crate::harness::{Raw, signal};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/trades.csv");
 

@@ -4,7 +4,8 @@ use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
 
 use super::keys::keys;
-use super::program::{Place, Serving, run, signal};
+use super::program::{Place, Serving, run};
+use crate::harness::signal;
 use crate::harness::{NOTES, PATIENCE, eventually, trade};
 
 /// Makes the tombstone of customer 7 so old that it may be swept.

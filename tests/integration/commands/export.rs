@@ -8,7 +8,8 @@ use mongodb::bson::doc;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
-use super::program::{Place, run, signal};
+use super::program::{Place, run};
+use crate::harness::signal;
 use crate::harness::{Mongod, PATIENCE, Service, Setup, TRADES, fill, shared, trade, trade_at};
 
 /// A file name that nobody else has; the file is removed with this value.

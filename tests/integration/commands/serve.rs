@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::program::{Place, Raw, Serving, pagebucket, run};
+use super::program::{Place, Serving, pagebucket, run};
+use crate::harness::Raw;
+use crate::harness::uploads::lines;
+use crate::harness::uploads::wire::Upload;
 use crate::harness::{Mongod, PATIENCE, TOTAL, TRADES, eventually, migrations, trade};
-use crate::uploads::lines;
-use crate::uploads::wire::Upload;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_prints_the_address_it_bound() {

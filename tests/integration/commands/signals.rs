@@ -7,9 +7,10 @@ use mongodb::bson::{DateTime, Document, doc};
 use serde_json::json;
 use tokio::process::Command;
 
-use super::program::{Place, Raw, Serving, signal};
+use super::program::{Place, Serving};
 use super::terminal::on_terminal;
 use crate::harness::{PATIENCE, TOTAL, TRADES, eventually, skip, stored, trade};
+use crate::harness::{Raw, signal};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_lets_a_request_under_way_end() {

@@ -6,7 +6,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::program::{Place, pagebucket, run, signal};
+use super::program::{Place, pagebucket, run};
+use crate::harness::signal;
 use crate::harness::{History, PATIENCE, Service, Setup, TRADES, shared, test_over};
 
 /// `tail` of an owner, which says nothing but what is wrong.

@@ -17,7 +17,7 @@ test_over!(everything_at_random, ALL);
 async fn everything_at_random(history: &'static History) {
     const NAME: &str = "everything at random";
     let set = ReplicaSet::start(Wires::Harmable).await;
-    let name = Setup::at(set.uri()).connection.database;
+    let name = Setup::at(set.uri()).store.connection.database;
     let mut instances = [
         ApiProcess::start(history, set.uri(), &name).await,
         ApiProcess::start(history, set.uri(), &name).await,

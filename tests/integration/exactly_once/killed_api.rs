@@ -30,7 +30,7 @@ pub async fn without_keys() -> Vec<Finding> {
 }
 
 async fn run(name: &'static str, load: Load) -> (Log, mongodb::Database) {
-    let connection = Setup::on(shared().await).connection;
+    let connection = Setup::on(shared().await).store.connection;
     let mut api = ApiProcess::start(load.history, &connection.uri, &connection.database).await;
     let run = Run::start(name, load, vec![api.client()]);
     let mut rng = run.rng();

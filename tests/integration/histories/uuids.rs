@@ -7,11 +7,11 @@ use pagebucket_http::auth::jwt::Settings;
 use pagebucket_model::domain::OwnerType;
 use serde_json::{Value, json};
 
-use super::differing::Directory;
 use crate::commands::program::{Place, pagebucket, run};
+use crate::harness::differing::Directory;
 use crate::harness::tokens::{Issuer, claims, gate, owners_claim};
+use crate::harness::uploads::upload;
 use crate::harness::{History, Setup, shared, test_over};
-use crate::uploads::upload;
 
 const LOWER: &str = "018f3c6e-7b1a-7c3d-9e2f-0123456789ab";
 const UPPER: &str = "018F3C6E-7B1A-7C3D-9E2F-0123456789AB";

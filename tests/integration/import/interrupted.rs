@@ -9,7 +9,7 @@ use tokio::process::Child;
 use tokio::time::timeout;
 
 use super::{command, start_on, summary};
-use crate::commands::program::signal;
+use crate::harness::signal;
 use crate::harness::{Mongod, PATIENCE, Service, Setup, spawn};
 
 /// More than are under way at once, directly or through a server.

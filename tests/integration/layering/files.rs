@@ -48,7 +48,7 @@ struct Names {
 }
 
 impl Files {
-    /// Reads all below this directory.
+    /// Reads all below this directory, apart from its tests.
     pub fn read(root: &Path) -> Self {
         let mut files = BTreeMap::new();
         let mut directories = vec![root.to_owned()];
@@ -56,7 +56,9 @@ impl Files {
             for entry in std::fs::read_dir(directory).expect("a directory") {
                 let path = entry.expect("an entry").path();
                 if path.is_dir() {
-                    directories.push(path);
+                    if path != root.join("tests") {
+                        directories.push(path);
+                    }
                     continue;
                 }
                 if path.extension().is_none_or(|extension| extension != "rs") {

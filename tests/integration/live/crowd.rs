@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::client::{Event, Events};
+use crate::harness::events::{Event, Events};
 use crate::harness::{Client, PATIENCE, TRADES, eventually, spawn, stored};
 
 /// Histories, each of which has four writers and four readers.

@@ -1,6 +1,6 @@
 //! Live streams under faults: 64 writers to 16 owners over two instances, and 64 readers that are
 //! disconnected at random ([`crowd`](mod@super::crowd)); beside them clients that append on a condition
-//! ([`race`](mod@crate::expected_seq::race)).
+//! ([`race`](mod@crate::harness::race)).
 
 use std::num::NonZero;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use reqwest::Method;
 
 use super::crowd::{self, Crowd, OWNERS};
 use crate::exactly_once::ApiProcess;
-use crate::expected_seq::race::Race;
-use crate::faults::{fail, heal};
+use crate::harness::race::Race;
+use crate::harness::rig::{fail, heal};
 use crate::harness::{
     Mongod, PATIENCE, ReplicaSet, Service, Setup, TRADES, Wires, amount, engine, eventually, shared,
 };
@@ -122,7 +122,7 @@ async fn readers_lose_nothing_when_the_change_stream_is_cut() {
 async fn readers_lose_nothing_when_the_oplog_rolls() {
     let mongod = Mongod::with_small_oplog().await;
     let [one, other] = two(mongod.uri()).await;
-    let (_followed, place) = super::owners::begin(&one.client).await;
+    let (_followed, place) = crate::harness::events::begin_owners(&one.client).await;
     let reading = crowd::begin([&one.client, &other.client], &one.database);
     let race = Race::start([&one.client, &other.client], OWNERS + 1);
     let harm = async |crowd: &Crowd| {

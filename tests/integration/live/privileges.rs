@@ -3,8 +3,8 @@
 use mongodb::bson::doc;
 use reqwest::Method;
 
-use super::client::Events;
 use crate::embedded::Place;
+use crate::harness::events::Events;
 use crate::harness::{Setup, TRADES};
 
 /// What `serve` needs of a database, without `changeStream`.

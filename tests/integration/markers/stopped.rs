@@ -10,7 +10,8 @@ use mongodb::bson::{Document, doc};
 use reqwest::Method;
 use tokio::time::sleep;
 
-use crate::commands::program::{Place, Serving, run, signal};
+use crate::commands::program::{Place, Serving, run};
+use crate::harness::signal;
 use crate::harness::{Client, Harm, Proxy, TRADES, Way, amount, eventually, fill, leave_out, shared, stored};
 
 /// An instance is stopped for longer than the two minutes after which a marker is aged.

@@ -12,10 +12,10 @@ use tokio::time::timeout;
 
 use super::{TRADE, overloaded, trades};
 use crate::harness::tokens::{Issuer, claims};
+use crate::harness::uploads::{lines, upload};
 use crate::harness::{
     Harm, PATIENCE, Proxy, Service, Setup, TRADES, Way, eventually, fill, shared, spawn, trade,
 };
-use crate::uploads::{lines, upload};
 
 /// Places of each kind, and how many of them one client may take.
 const PLACES: usize = 8;

@@ -9,14 +9,14 @@ use pagebucket_model::domain::Clock;
 use tokio::task::JoinSet;
 
 use super::{SHORT, append, change_build, count, each_once, generations, measurements, raw, term, up_to};
-use crate::commands::program::signal;
 use crate::exactly_once::ApiProcess;
-use crate::faults::{fail, heal};
+use crate::harness::rig::of_streams;
+use crate::harness::rig::{fail, heal};
+use crate::harness::signal;
 use crate::harness::{
     Client, Mongod, PATIENCE, ReplicaSet, SERIES, Service, Setup, Wires, amount, engine, eventually, shared,
     trade_at,
 };
-use crate::live::silence::of_streams;
 
 const OWNERS: u64 = 12;
 

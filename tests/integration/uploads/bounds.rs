@@ -9,8 +9,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::faults::{ANSWERS, BY_LINE, ending};
+use super::faults::ending;
 use super::wire::{Upload, Writing};
+use super::{ANSWERS, BY_LINE};
 use super::{lines, upload};
 use crate::commands::program::{Place, Serving};
 use crate::harness::{Harm, PATIENCE, Proxy, Setup, TRADES, Way, eventually, shared, spawn, trade};

@@ -6,17 +6,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::wire::Upload;
 use crate::commands::program::Place;
+use crate::harness::uploads::wire::Upload;
+use crate::harness::uploads::{ANSWERS, BY_LINE};
 use crate::harness::{
     History, Mongod, PATIENCE, Service, Setup, eventually, shared, spawn, stored, test_over,
 };
-
-/// Where an upload is answered line by line.
-pub const BY_LINE: &str = "/upload.ndjson";
-
-/// Where an upload to one history is answered line by line, and not.
-pub const ANSWERS: [&str; 2] = ["/upload", BY_LINE];
 
 /// The last line of an answer by lines, or the only one; and the outcomes before it.
 pub async fn ending(mut read: super::wire::Reading) -> (Value, Vec<Value>) {

@@ -1,0 +1,3 @@
+//! Adoptions, as the engine stores them.
+
+mod groups;

@@ -1,0 +1,3 @@
+//! Histories of other definitions than that of trades.
+
+mod descriptors;

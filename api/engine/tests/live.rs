@@ -1,0 +1,4 @@
+//! Live readers of the engine.
+
+mod engine;
+mod silence;

@@ -1,0 +1,3 @@
+//! Faults of appends, as clients see them.
+
+mod standalone;
