@@ -34,7 +34,7 @@ test-long: ## run all tests with ten times the faults, random appends and items 
 test-clients: ## test the clients for TypeScript and Python, the explorer, alerts, and clients that generators make (needs Node.js; PAGEBUCKET: test this program)
 	scripts/test-clients
 
-test-deploy: ## rehearse a deployment: image, checkov (needs root on Debian; PAGEBUCKET: deploy this program; ARGS: more arguments for pytest)
+test-deploy: ## rehearse a deployment: docs/how-to/deploy.md block by block, the image, checkov (needs root on Debian; DEB, PAGEBUCKET: deploy this package, this program; ARGS: more arguments for pytest)
 	scripts/test-deploy $(ARGS)
 
 bench: ## compare appends, reads, streams, page views, summaries, time series and live streams with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see benches/README.md)

@@ -17,7 +17,7 @@ const PATIENCE = 300_000;
 /** The lines that the documentation has, for these upstreams. */
 export function documented(...upstreams: [string, string]): string {
   const [, lines] = /```nginx\n(.*?)```/s.exec(readFileSync(join(root, "docs/how-to/deploy.md"), "utf8"))!;
-  return ["127.0.0.1:8080", "127.0.0.1:8081"].reduce((lines, address, index) => lines.replace(address, new URL(upstreams[index]!).host), lines!);
+  return ["one:8080", "two:8080"].reduce((lines, address, index) => lines.replace(address, new URL(upstreams[index]!).host), lines!);
 }
 
 export class Nginx {
