@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
 use pagebucket_engine::ConnectionSettings;
-use testcontainers_modules::testcontainers::core::IntoContainerPort;
 use testcontainers_modules::testcontainers::runners::AsyncRunner;
 use testcontainers_modules::testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt};
 use tokio::process::Command;
@@ -202,8 +201,7 @@ impl Mongod {
 
     /// One of a set of several, not initiated, perhaps still starting. It has to be removed.
     ///
-    /// A process where a binary is to be had. Containers reach each other under the names that clients
-    /// know only on the host's own network.
+    /// A process where a binary is to be had.
     pub(super) async fn member_of_several(failing: bool) -> Self {
         let arguments = if failing { MEMBER_AND_TEST_COMMANDS } else { MEMBER };
         let port = free_port();
@@ -211,7 +209,7 @@ impl Mongod {
             pagebucket_embedded::find_mongod(std::env::var_os("MONGOD").map(PathBuf::from).as_deref());
         let backend = match (binary, Source::choose()) {
             (Err(_), Source::Image(image)) => {
-                let container = container(&image, port, arguments).with_network("host");
+                let container = container(&image, port, arguments);
                 Backend::Container(Box::new(container.start().await.expect("a container of MONGO_IMAGE")))
             }
             (binary, _) => {
@@ -233,9 +231,7 @@ impl Mongod {
         let port = free_port();
         let backend = match Source::choose() {
             Source::Image(image) => {
-                // The same port inside and outside, so that the member finds itself under the name that
-                // it is known by, and so that it is found again after a restart.
-                let container = container(&image, port, arguments).with_mapped_port(port, port.tcp());
+                let container = container(&image, port, arguments);
                 Backend::Container(Box::new(container.start().await.expect("a container of MONGO_IMAGE")))
             }
             Source::Binary(binary) => Backend::Process(Box::new(Process::new(binary, port, arguments))),
@@ -349,11 +345,13 @@ impl Mongod {
     }
 }
 
+/// On the host's network: members find themselves and each other under the names that clients know, also after
+/// a restart, and no proxy stands between.
 fn container(image: &str, port: u16, arguments: &[&'static str]) -> ContainerRequest<GenericImage> {
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     let run = std::env::var("PAGEBUCKET_TEST_RUN").unwrap_or_else(|_| "none".to_owned());
     let port = port.to_string();
-    let own = ["--bind_ip_all", "--port", &port, "--wiredTigerCacheSizeGB", CACHE];
+    let own = ["--bind_ip", "127.0.0.1", "--port", &port, "--wiredTigerCacheSizeGB", CACHE];
     GenericImage::new(name, tag)
         .with_cmd(
             [
@@ -363,6 +361,7 @@ fn container(image: &str, port: u16, arguments: &[&'static str]) -> ContainerReq
             ]
             .concat(),
         )
+        .with_network("host")
         .with_label("pagebucket.test-run", run)
         .with_startup_timeout(Duration::from_secs(60))
 }
