@@ -151,7 +151,11 @@ impl Cli {
 
     /// Runs the command, and returns its exit status.
     pub async fn run(self) -> ExitCode {
-        if let Err(Invalid(rule)) = telemetry::start(&self.log) {
+        let traces = match &self.command {
+            Command::Serve(args) => Some(&args.traces),
+            _ => None,
+        };
+        if let Err(Invalid(rule)) = telemetry::start(&self.log, traces) {
             return Failure::Usage(rule).report();
         }
         let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -180,6 +184,7 @@ impl Cli {
                 .and_then(print_text),
             Command::Reference { page } => print_text(reference::page(Self::command(), page)),
         };
+        telemetry::traces::end().await;
         result.unwrap_or_else(exit::Failure::report)
     }
 }

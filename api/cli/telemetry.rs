@@ -1,48 +1,69 @@
-//! The log, on standard error.
+//! The log, on standard error, and traces.
+
+#[cfg(feature = "otlp")]
+pub(crate) mod traces;
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use pagebucket_engine::internal::ErasureLine;
 use pagebucket_model::domain::Invalid;
+use pagebucket_model::trace;
 use tracing::{Event, Subscriber};
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::{Format, FormatEvent, FormatFields, Json, JsonFields, Writer};
 use tracing_subscriber::fmt::{self as log, FmtContext};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, registry};
 
-use crate::config::{LogArgs, LogFormat};
+use crate::config::{LogArgs, LogFormat, TraceArgs};
 
-/// Starts the log and the metrics of this process. Later calls change nothing, so that tests may share a
-/// process.
+/// Starts the log and the metrics of this process, and its traces. Later calls change nothing, so that tests
+/// may share a process.
 ///
 /// # Errors
-/// The filter is invalid.
-pub fn start(args: &LogArgs) -> Result<(), Invalid> {
+/// The filter or the address of the collector is invalid.
+pub fn start(args: &LogArgs, traces: Option<&TraceArgs>) -> Result<(), Invalid> {
     let filter = EnvFilter::try_new(&args.log);
     let filter = filter.map_err(|error| Invalid(format!("--log is not a filter: {error}")))?;
     // What the log does not have cannot be erased again after a restore.
     let erasures = format!("{}=warn", ErasureLine::TARGET).parse().expect("a directive");
-    let filter = filter.add_directive(erasures);
-    // A line that cannot be written is lost. By default the log would report that on standard error, and
-    // panic if that is closed.
-    let log = tracing_subscriber::fmt().log_internal_errors(false);
-    let log = log.with_env_filter(filter).with_ansi(io::stderr().is_terminal());
-    let started = match args.log_format {
-        LogFormat::Pretty => log
-            .event_format(WithErasures::beside(log::format()))
-            .with_writer(|| OneLine(io::stderr()))
-            .try_init(),
-        LogFormat::Json => log
-            .event_format(WithErasures::beside(log::format().json().flatten_event(true)))
-            .fmt_fields(JsonFields::new())
-            .with_writer(|| Ascii(io::stderr()))
-            .try_init(),
+    let untraced = format!("{}=off", trace::TARGET).parse().expect("a directive");
+    let filter = filter.add_directive(erasures).add_directive(untraced);
+    let traces = traces.map(traces::layer).transpose()?.flatten();
+    let started = match traces {
+        None => registry().with(filter).with(log_layer(args.log_format)).try_init(),
+        // Each of them sees spans that the other leaves out.
+        Some(traces) => {
+            registry().with(traces).with(log_layer(args.log_format).with_filter(filter)).try_init()
+        }
     };
     // An error says that there is a log already.
     drop(started);
     pagebucket_service::measure();
     Ok(())
+}
+
+/// Writes the log.
+fn log_layer<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    // A line that cannot be written is lost. By default the log would report that on standard error, and
+    // panic if that is closed.
+    let log = log::layer().log_internal_errors(false).with_ansi(io::stderr().is_terminal());
+    match format {
+        LogFormat::Pretty => log
+            .event_format(WithErasures::beside(log::format()))
+            .with_writer(|| OneLine(io::stderr()))
+            .boxed(),
+        LogFormat::Json => log
+            .event_format(WithErasures::beside(log::format().json().flatten_event(true)))
+            .fmt_fields(JsonFields::new())
+            .with_writer(|| Ascii(io::stderr()))
+            .boxed(),
+    }
 }
 
 /// A format of the log, and that of erasures, which is one: it is read again after a restore.

@@ -60,7 +60,7 @@ pub use pages::cache::Pages;
 pub use problem::{MEDIA_TYPE as PROBLEM_JSON, ProblemKind};
 pub use request::unreserved::decode_unreserved;
 pub use site::origin_of;
-pub use state::Api;
+pub use state::{Api, Traces};
 
 use admission::deadline::Times;
 use admission::gate::Access;
@@ -97,7 +97,7 @@ pub fn router(api: Api) -> Router {
         .fallback(site::nothing_here);
     let (origins, hosts, proxies) =
         (api.origins.clone(), api.hosts.clone(), Arc::clone(&api.clients.proxies));
-    middleware::surround(all, api.limits, origins, hosts, proxies).with_state(Arc::new(api))
+    middleware::surround(all, api.limits, origins, hosts, proxies, api.traces).with_state(Arc::new(api))
 }
 
 /// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is
@@ -122,5 +122,6 @@ pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
         origins,
         Hosts::only([]),
         proxies,
+        None,
     )
 }

@@ -17,6 +17,7 @@ use crate::answer::compression;
 use crate::answer::log::RefusalCounts;
 use crate::answer::measures::Meters;
 use crate::service::MiddlewareLayer;
+use crate::state::Traces;
 use hosts::Hosts;
 use observe::Observe;
 use render::Render;
@@ -28,6 +29,7 @@ pub(crate) fn surround<S: Clone + Send + Sync + 'static>(
     origins: Vec<String>,
     hosts: Hosts,
     proxies: Arc<Proxies>,
+    traces: Option<Traces>,
 ) -> Router<S> {
     // In one call, because each call of `layer` makes every request copy what is inside it.
     routes.layer((
@@ -37,6 +39,7 @@ pub(crate) fn surround<S: Clone + Send + Sync + 'static>(
             meters: Meters::default(),
             proxies,
             refusals: RefusalCounts::default(),
+            traces,
         }),
         cors::layer(origins),
         compression::layer(),

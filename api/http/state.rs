@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use axum::extract::{FromRef, FromRequestParts};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use pagebucket_engine::Store;
 use pagebucket_model::domain::Clock;
 use pagebucket_page_views::PageViews;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use super::admission::client::Client;
 use super::admission::clients::Clients;
@@ -58,6 +60,19 @@ pub struct Api {
     pub stop: CancellationToken,
     /// Renders all that this process has measured, in Prometheus' text format, for every `GET /metrics`.
     pub metrics: fn() -> String,
+    /// Which requests are traced. `None`: none.
+    pub traces: Option<Traces>,
+}
+
+/// Which requests are traced, as the program says, which exports their spans.
+#[derive(Debug, Clone, Copy)]
+pub struct Traces {
+    /// The share of those that do not say it themselves, from 0 to 1.
+    pub share: f64,
+    /// What a request with these headers says of it, if it says something.
+    pub told: fn(&HeaderMap) -> Option<bool>,
+    /// Makes this span, of a request with these headers, one of the trace that they name, if they name one.
+    pub join: fn(&Span, &HeaderMap),
 }
 
 impl FromRef<Arc<Api>> for ReadTerms {

@@ -6,6 +6,7 @@
 //! | [`item`] | items: JSON to BSON by a schema, and back by the stored types |
 //! | [`summary`] | what items add up to, by spans of time and groups |
 //! | [`metric`] | what is measured: names, kinds, meanings |
+//! | [`trace`] | what a traced request waits for |
 //! | [`domain`] | what an owner, a page, a sequence number and an instant are |
 
 pub mod definition;
@@ -13,3 +14,4 @@ pub mod domain;
 pub mod item;
 pub mod metric;
 pub mod summary;
+pub mod trace;

@@ -11,7 +11,7 @@ use pagebucket_engine::internal::{COMMAND, NUMBERED, Retention};
 use pagebucket_engine::{Deadline, Store};
 use pagebucket_http::{
     Api, Clients, Gate, Hosts, Limits, Pages, Permits, Proxies, RateLimits, ReadTerms, RequestConnection,
-    Unsent, Uploads, decode_unreserved, patience_for,
+    Traces, Unsent, Uploads, decode_unreserved, patience_for,
 };
 use pagebucket_model::domain::Clock;
 use pagebucket_model::metric::{self, Collections};
@@ -58,7 +58,7 @@ impl Service {
         clock: Clock,
         gate: Gate,
     ) -> Result<Self, ServeError> {
-        Self::on(reserve(config.server.listen)?, config, store, clock, gate).await
+        Self::on(reserve(config.server.listen)?, config, store, clock, gate, None).await
     }
 
     /// The same on an address that is [reserved](reserve).
@@ -71,6 +71,7 @@ impl Service {
         store: Store,
         clock: Clock,
         gate: Gate,
+        traces: Option<Traces>,
     ) -> Result<Self, ServeError> {
         let ServiceConfig { server, api, retained, house_every } = config;
         let histories: Vec<_> = store.definitions().iter().map(|definition| &*definition.name).collect();
@@ -105,6 +106,7 @@ impl Service {
             leaving,
             stop,
             metrics: exposition::render,
+            traces,
         });
         Ok(Self { server, router, store, page_views, retained, house_every })
     }

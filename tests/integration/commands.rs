@@ -19,4 +19,5 @@ mod settings;
 mod signals;
 mod tail;
 mod terminal;
+mod traces;
 mod verify;

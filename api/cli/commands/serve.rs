@@ -17,7 +17,10 @@ use tokio_util::sync::CancellationToken;
 use super::database::{self, Opened, Unready};
 use super::exit::{Failure, Signals};
 use super::terminal::{print, write};
-use crate::config::{AuthArgs, CapacityArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs, heading};
+use crate::config::{
+    AuthArgs, CapacityArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs, TraceArgs, heading,
+};
+use crate::telemetry::traces;
 
 /// Flags of `serve`.
 #[derive(Args, Debug)]
@@ -34,6 +37,8 @@ pub(crate) struct ServeArgs {
     reads: ReadArgs,
     #[command(flatten)]
     retention: RetentionArgs,
+    #[command(flatten)]
+    pub(crate) traces: TraceArgs,
     /// Do not apply migrations.
     ///
     /// The server refuses to start while any is pending.
@@ -109,7 +114,8 @@ async fn serve(
     }
     let store = opened.store.clone().preferring(args.reads.read_preference);
     let gate = gate_from_flags::open(&args.auth, &store).await?;
-    let service = Service::on(socket, config, store, Clock::system(), gate).await?;
+    let traces = traces::of_requests(&args.traces);
+    let service = Service::on(socket, config, store, Clock::system(), gate, traces).await?;
     let (scheme, address) = (service.scheme(), service.address());
     print(format_args!("pagebucket listens on {scheme}://{address}"));
     tracing::info!(%address, "serving; Swagger UI is at /docs/");

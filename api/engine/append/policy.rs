@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use pagebucket_model::domain::OwnerId;
 use pagebucket_model::metric::{CATALOG_LOOKUPS, CATALOG_OWNERS};
+use pagebucket_model::trace;
+use tracing::Instrument;
 
 use super::batch::{Appends, Batch, MOST_BYTES, Settled, are_expected};
 use super::commit;
@@ -107,10 +109,13 @@ impl BatchPolicy<Appends> for AppendPolicy {
 
     fn commit(
         &self,
-        batches: Vec<Batch>,
+        mut batches: Vec<Batch>,
         committer: Handle<Appends>,
     ) -> impl Future<Output = ()> + Send + 'static {
-        commit::run(Arc::clone(&self.source), batches, committer)
+        let requests = batches.iter_mut().flat_map(|batch| &mut batch.requests);
+        let requests = requests.map(|request| &mut request.waiting);
+        let span = trace::together("commit", self.source.collection(), requests);
+        commit::run(Arc::clone(&self.source), batches, committer).instrument(span)
     }
 
     fn settle(&mut self, settled: Settled) -> (OwnerId, Vec<Request>) {
@@ -195,6 +200,7 @@ mod tests {
             search: KeySearch::of_nothing(),
             keyed: None,
             ticket,
+            waiting: None,
         };
         (request, pending)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mongodb::bson::Timestamp;
 use pagebucket_model::domain::{Instant, OwnerId, Seq, SeqRange};
 use pagebucket_model::item::Item;
+use pagebucket_model::trace::Waiting;
 
 use super::statement::SecondsExhausted;
 use crate::append::expectation::{Expectation, Judgement, PlannedPlace};
@@ -35,6 +36,8 @@ pub(crate) struct Request {
     /// none.
     pub(crate) keyed: Option<Box<Keyed>>,
     pub(crate) ticket: Ticket<Appended>,
+    /// If the request is traced.
+    pub(crate) waiting: Option<Box<Waiting>>,
 }
 
 /// The part of a request that only requests with an `Idempotency-Key` have.

@@ -8,6 +8,7 @@ use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, Document, Timestamp, doc};
 use mongodb::options::SelectionCriteria;
 use mongodb::raw_batch_cursor::RawBatchCursor;
+use pagebucket_model::trace;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -151,7 +152,8 @@ impl MonotonicReads {
     ) -> impl Future<Output = Result<Vec<T>>> + Send {
         let Query { command, deadline, level, after, server } = query;
         let reads = self.clone();
-        deadline.read(async move {
+        let span = trace::command(|| named(&command));
+        let found = deadline.read(async move {
             let mut patient = Patient::new(after, deadline);
             loop {
                 let newest = reads.time.newest().filter(|_| server.is_none() && level == Level::Majority);
@@ -181,13 +183,15 @@ impl MonotonicReads {
                 };
                 patient.after(error).await?;
             }
-        })
+        });
+        trace::within(span, found)
     }
 
     /// Runs a command once.
     pub(crate) async fn run(&self, command: Document, deadline: Deadline) -> Result<Document> {
         let database = self.database.clone();
-        deadline.read(async move { Ok(database.run_command(command).await?) }).await
+        let span = trace::command(|| named(&command));
+        trace::within(span, deadline.read(async move { Ok(database.run_command(command).await?) })).await
     }
 
     /// Runs a write that may be repeated without harm, durably, and returns its reply. After an error it may
@@ -244,6 +248,12 @@ impl MonotonicReads {
         }
         Ok(found)
     }
+}
+
+/// The name of a command and its collection, if it is of one.
+fn named(command: &Document) -> (&str, &str) {
+    let first = command.iter().next();
+    first.map_or(("", ""), |(name, collection)| (name, collection.as_str().unwrap_or_default()))
 }
 
 /// A `find` command for at most `most` documents, in the order of the index that is its hint. All of them

@@ -17,6 +17,7 @@ use mongodb::bson::{Bson, Document, RawArrayBuf, RawBson, RawDocumentBuf, doc};
 use mongodb::error::ErrorKind;
 use mongodb::{Client, ClientSession, Database};
 use pagebucket_model::metric::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES, SESSIONS_ABANDONED};
+use pagebucket_model::trace;
 use parking_lot::Mutex;
 
 use super::connection::Topology;
@@ -121,6 +122,12 @@ impl WriteCommand {
         Self { collection: collection.to_owned(), bytes, count, ordered }
     }
 
+    /// `update` or `insert`.
+    fn name(&self) -> &str {
+        let first = self.bytes.as_ref().ok().and_then(|bytes| bytes.iter().next()?.ok());
+        first.map_or("write", |(name, _)| name.as_str())
+    }
+
     /// The same command, which the server ends after `limit`. Each replay has this limit.
     #[must_use]
     pub(crate) fn running_at_most(mut self, limit: Duration) -> Self {
@@ -176,9 +183,12 @@ impl Sessions {
         metrics::histogram!(COMMIT_STATEMENTS, "collection" => collection.clone())
             .record(command.count as f64);
         let started = Instant::now();
+        let span = trace::command(|| (command.name(), &collection));
         let replay = async move { sessions.replay(&database, command, deadline).await };
         // A frozen server never answers: the spawned task waits for it, this one does not.
-        let outcome = deadline.spawn(replay).await.unwrap_or(Err(Unanswered::Unknown));
+        let answered = deadline.spawn(replay);
+        let answered = async move { answered.await.unwrap_or(Err(Unanswered::Unknown)) };
+        let outcome = trace::within(span, answered).await;
         metrics::histogram!(COMMIT_SECONDS, "collection" => collection)
             .record(started.elapsed().as_secs_f64());
         if let Ok(Answer { verdicts, at, .. }) = &outcome {

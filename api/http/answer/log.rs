@@ -16,12 +16,15 @@ use axum::http::{Method, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
 use hyper::body::Frame;
 use pagebucket_model::domain::Principal;
-use tracing::Level;
+use pagebucket_model::trace;
+use tracing::field::Empty;
+use tracing::{Level, Span, info_span};
 
 use super::logged;
 use super::notes::{AnswerNotes, ItemCount, RefusedFor};
 use super::request_id::RequestId;
 use crate::problem::ProblemKind;
+use crate::state::Traces;
 pub(crate) use refusals::RefusalCounts;
 
 /// Most bytes of a method: those that are standard are shorter.
@@ -46,6 +49,8 @@ pub(crate) struct AccessLine {
     refusals: RefusalCounts,
     /// `None`: its client has disconnected before there was one.
     answer: Option<LoggedAnswer>,
+    /// The span of the request, which ends with its line. None if it is not traced.
+    trace: Span,
 }
 
 /// What the line says of the answer.
@@ -67,6 +72,7 @@ impl AccessLine {
         id: RequestId,
         peer: IpAddr,
         refusals: &RefusalCounts,
+        traces: Option<Traces>,
     ) -> Self {
         let received = (!request.body().is_end_stream()).then(|| {
             let received = Arc::new(AtomicU64::new(0));
@@ -80,7 +86,32 @@ impl AccessLine {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let route = request.extensions().get().cloned();
         let refusals = refusals.clone();
-        Self { started: Instant::now(), id, peer, method, uri, route, received, refusals, answer: None }
+        let is_traced = |traces: &Traces| {
+            (traces.told)(request.headers()).unwrap_or_else(|| rand::random::<f64>() < traces.share)
+        };
+        let traces = traces.filter(is_traced);
+        let trace = traces.map_or_else(Span::none, |traces| {
+            let span = span(&id, peer, &method, &uri, route.as_ref());
+            (traces.join)(&span, request.headers());
+            span
+        });
+        Self {
+            started: Instant::now(),
+            id,
+            peer,
+            method,
+            uri,
+            route,
+            received,
+            refusals,
+            answer: None,
+            trace,
+        }
+    }
+
+    /// The span of the request.
+    pub(crate) fn trace(&self) -> Span {
+        self.trace.clone()
     }
 
     /// Since the request began.
@@ -155,6 +186,12 @@ impl LoggedAnswer {
 impl Drop for AccessLine {
     fn drop(&mut self) {
         let answer = self.answer.as_ref();
+        if let Some(LoggedAnswer { status, .. }) = answer {
+            self.trace.record("http.response.status_code", status.as_u16());
+            if status.is_server_error() {
+                self.trace.record(trace::FAILED.0, trace::FAILED.1);
+            }
+        }
         if answer.is_some_and(|answer| answer.is_refusal(self.route.as_ref()))
             && !self.refusals.count(self.peer)
         {
@@ -196,6 +233,18 @@ impl Drop for AccessLine {
             write_line!("pagebucket::access", Level::INFO, "a request ended");
         }
     }
+}
+
+/// The span of a request, as it arrives.
+fn span(id: &RequestId, peer: IpAddr, method: &Method, uri: &Uri, route: Option<&MatchedPath>) -> Span {
+    let method = logged::beginning(method.as_str(), MOST_OF_METHOD);
+    let route = route.map(MatchedPath::as_str);
+    info_span!(
+        target: trace::TARGET, parent: None, "request", otel.kind = "server", otel.status_code = Empty,
+        otel.name = format_args!("{method} {}", route.unwrap_or_default()).to_string().trim_end(),
+        http.request.method = method, http.route = route, http.response.status_code = Empty,
+        url.path = logged::path(uri.path()), client.address = %peer, pagebucket.request.id = id.as_str(),
+    )
 }
 
 /// The bytes of a frame of a body; none of trailers.

@@ -22,6 +22,7 @@ use crate::answer::notes::AnswerNotes;
 use crate::answer::request_id::{self, RequestId};
 use crate::caching::etag;
 use crate::service::{Middleware, ResponseFuture};
+use crate::state::Traces;
 
 /// For a year from each answer browsers reach this host over TLS alone (RFC 6797).
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
@@ -34,6 +35,8 @@ pub(crate) struct Observe {
     /// Of whose clients the log has the addresses.
     pub proxies: Arc<Proxies>,
     pub refusals: RefusalCounts,
+    /// Which requests are traced.
+    pub traces: Option<Traces>,
 }
 
 impl<S, B> Middleware<S> for Observe
@@ -54,12 +57,13 @@ where
         let span = tracing::info_span!("request", id = id.as_str());
         let connection: RequestConnection = request.extensions_mut().remove().unwrap_or_default();
         let peer = self.proxies.address(connection.peer, request.headers());
-        let line = AccessLine::begin(&mut request, id.clone(), peer, &self.refusals);
+        let line = AccessLine::begin(&mut request, id.clone(), peer, &self.refusals, self.traces);
+        let trace = line.trace();
         request.extensions_mut().insert(RequestContext::new(id.clone(), connection));
         let measured = Measured::of(&request);
         let (meters, tls) = (self.meters.clone(), self.limits.tls);
         let (request, rest) = drain_body::rest(request, self.limits);
-        let answer = span.in_scope(|| inner.call(request));
+        let answer = span.in_scope(|| trace.in_scope(|| inner.call(request)));
         let answer = async move {
             let Ok(response) = answer.await;
             if let Some(rest) = rest
@@ -69,7 +73,7 @@ where
             }
             response
         };
-        let answer = answer.instrument(span);
+        let answer = answer.instrument(trace).instrument(span);
         Box::pin(async move {
             let mut response = compression::finish(answer.await, needs_length).await;
             let status = response.status();

@@ -19,10 +19,12 @@ use futures_util::{StreamExt, stream};
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, Document, doc};
 use pagebucket_model::domain::{OwnerId, PageNumber};
+use pagebucket_model::trace::{self, Waiting};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+use tracing::Instrument;
 
 use super::find::{self, find, find_page};
 use crate::mongo::majority::at_most;
@@ -67,6 +69,8 @@ struct WaitingRead {
     wanted: WantedBucket,
     deadline: Deadline,
     answer: oneshot::Sender<Result<Option<Bucket>>>,
+    /// If the request is traced.
+    waiting: Option<Box<Waiting>>,
 }
 
 /// The field in which a last bucket is found.
@@ -119,7 +123,7 @@ impl GroupReads {
         alone: impl Future<Output = Result<Option<Bucket>>>,
     ) -> Result<Option<Bucket>> {
         let (answer, answered) = oneshot::channel();
-        if let Some(turn) = self.turn_or_wait(WaitingRead { wanted, deadline, answer }) {
+        if let Some(turn) = self.turn_or_wait(WaitingRead { wanted, deadline, answer, waiting: None }) {
             return turn.during(alone).await;
         }
         let answered = deadline.wait_for(answered).await;
@@ -127,13 +131,14 @@ impl GroupReads {
     }
 
     /// A turn to read at once. Without one, `read` waits.
-    fn turn_or_wait(&self, read: WaitingRead) -> Option<Turn> {
+    fn turn_or_wait(&self, mut read: WaitingRead) -> Option<Turn> {
         let most = MOST_UNDER_WAY.max(LEAST_READ / self.source.most_buckets());
         let mut queue = self.queue.lock();
         if queue.under_way < most {
             queue.under_way += 1;
             return Some(Turn(self.clone()));
         }
+        read.waiting = Waiting::begin(self.source.collection());
         queue.waiting.push(read);
         None
     }
@@ -161,7 +166,7 @@ impl GroupReads {
             }),
             // It is not known whose bucket is corrupt.
             Err(Error::Corrupt(_)) => {
-                let alone = |WaitingRead { wanted, deadline, answer }| async move {
+                let alone = |WaitingRead { wanted, deadline, answer, .. }| async move {
                     drop(answer.send(self.alone(&wanted, deadline).await));
                 };
                 stream::iter(waiting).for_each_concurrent(MOST_UNDER_WAY, alone).await;
@@ -230,13 +235,15 @@ impl Drop for Turn {
         let mut queue = self.0.queue.lock();
         queue.waiting.retain(|read| !read.answer.is_closed());
         let most = MOST_READ.min(self.0.source.most_buckets()).min(queue.waiting.len());
-        let next: Vec<_> = queue.waiting.drain(..most).collect();
+        let mut next: Vec<_> = queue.waiting.drain(..most).collect();
         match Handle::try_current() {
             Ok(runtime) if most > 0 => {
                 // A runtime that ends drops the task, and with it the turn, at once.
                 drop(queue);
                 let (turn, reads) = (Turn(self.0.clone()), self.0.clone());
-                runtime.spawn(turn.during(async move { reads.answer(next).await }));
+                let requests = next.iter_mut().map(|read| &mut read.waiting);
+                let span = trace::together("group read", self.0.source.collection(), requests);
+                runtime.spawn(turn.during(async move { reads.answer(next).await }).instrument(span));
             }
             _ => queue.under_way -= 1,
         }
