@@ -187,7 +187,7 @@ impl Drop for AccessLine {
     fn drop(&mut self) {
         let answer = self.answer.as_ref();
         if let Some(LoggedAnswer { status, .. }) = answer {
-            self.trace.record("http.response.status_code", status.as_u16());
+            self.trace.record("http.response.status_code", i64::from(status.as_u16()));
             if status.is_server_error() {
                 self.trace.record(trace::FAILED.0, trace::FAILED.1);
             }
