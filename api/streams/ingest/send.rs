@@ -122,7 +122,7 @@ fn part(rows: &[Row], most: usize) -> usize {
 }
 
 /// The constant part: the future that sends the batch, and its request in a queue. A test compares it.
-const UNKEYED: usize = 4 * 1024;
+const UNKEYED: usize = 4 * 1024 + 256;
 const KEYED: usize = UNKEYED + APPEND_ONCE;
 
 /// Appends a batch. If that fails for a passing reason and no outcome is unknown, it sends the rest again,
