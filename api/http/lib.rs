@@ -49,6 +49,7 @@ pub use admission::limits::Limits;
 pub use admission::permits::Permits;
 pub use admission::rate::RateLimits;
 pub use admission::uploads::Uploads;
+pub use answer::log::Traces;
 pub use answer::memory::{Account, Unsent};
 pub use answer::notes::patience_for;
 pub use auth::http_client;
@@ -60,7 +61,7 @@ pub use pages::cache::Pages;
 pub use problem::{MEDIA_TYPE as PROBLEM_JSON, ProblemKind};
 pub use request::unreserved::decode_unreserved;
 pub use site::origin_of;
-pub use state::{Api, Traces};
+pub use state::Api;
 
 use admission::deadline::Times;
 use admission::gate::Access;

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use axum::extract::{FromRef, FromRequestParts};
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use pagebucket_engine::Store;
 use pagebucket_model::domain::Clock;
 use pagebucket_page_views::PageViews;
 use tokio_util::sync::CancellationToken;
-use tracing::Span;
 
 use super::admission::client::Client;
 use super::admission::clients::Clients;
@@ -19,6 +17,7 @@ use super::admission::gate::Gate;
 use super::admission::limits::Limits;
 use super::admission::permits::Permits;
 use super::admission::uploads::Uploads;
+use super::answer::log::Traces;
 use super::caching::reading::ReadTerms;
 use super::middleware::hosts::Hosts;
 use super::pages::cache::Pages;
@@ -62,17 +61,6 @@ pub struct Api {
     pub metrics: fn() -> String,
     /// Which requests are traced. `None`: none.
     pub traces: Option<Traces>,
-}
-
-/// Which requests are traced, as the program says, which exports their spans.
-#[derive(Debug, Clone, Copy)]
-pub struct Traces {
-    /// The share of those that do not say it themselves, from 0 to 1.
-    pub share: f64,
-    /// What a request with these headers says of it, if it says something.
-    pub told: fn(&HeaderMap) -> Option<bool>,
-    /// Makes this span, of a request with these headers, one of the trace that they name, if they name one.
-    pub join: fn(&Span, &HeaderMap),
 }
 
 impl FromRef<Arc<Api>> for ReadTerms {

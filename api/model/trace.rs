@@ -45,12 +45,12 @@ pub async fn within<T, E>(span: Span, work: impl Future<Output = Result<T, E>>) 
 
 /// A traced request that waits to be served together with others.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct TracedWait {
     request: Span,
     queue: Span,
 }
 
-impl Waiting {
+impl TracedWait {
     /// The request that is followed here, if it is traced, begins to wait.
     pub fn begin(collection: &str) -> Option<Box<Self>> {
         let request = current()?;
@@ -64,14 +64,14 @@ impl Waiting {
 pub fn together<'a>(
     work: &str,
     collection: &str,
-    requests: impl Iterator<Item = &'a mut Option<Box<Waiting>>>,
+    requests: impl Iterator<Item = &'a mut Option<Box<TracedWait>>>,
 ) -> Span {
     let mut requests = requests.filter_map(Option::as_deref_mut).peekable();
     let Some(first) = requests.peek() else { return Span::none() };
     let span = info_span!(
         target: TARGET, parent: &first.request, "together", otel.name = work, db.collection.name = collection
     );
-    for Waiting { request, queue } in requests {
+    for TracedWait { request, queue } in requests {
         span.follows_from(&*request);
         *queue = Span::none();
     }

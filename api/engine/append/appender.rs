@@ -9,7 +9,7 @@ use mongodb::bson::Bson;
 use pagebucket_model::domain::{IdempotencyKey, OwnerId, SeqRange};
 use pagebucket_model::item::{Draft, Item};
 use pagebucket_model::metric::KEYED_APPENDS;
-use pagebucket_model::trace::Waiting;
+use pagebucket_model::trace::TracedWait;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
@@ -158,7 +158,7 @@ impl Appender {
             search,
             keyed: keyed.map(Box::new),
             ticket,
-            waiting: Waiting::begin(self.parts.source.collection()),
+            waiting: TracedWait::begin(self.parts.source.collection()),
         };
         let (placed, rest) = (request.search.placed.clone(), request.rest().len());
         let committer = self.parts.committers.by_hash(request.owner.spread());

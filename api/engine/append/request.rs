@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mongodb::bson::Timestamp;
 use pagebucket_model::domain::{Instant, OwnerId, Seq, SeqRange};
 use pagebucket_model::item::Item;
-use pagebucket_model::trace::Waiting;
+use pagebucket_model::trace::TracedWait;
 
 use super::statement::SecondsExhausted;
 use crate::append::expectation::{Expectation, Judgement, PlannedPlace};
@@ -37,7 +37,7 @@ pub(crate) struct Request {
     pub(crate) keyed: Option<Box<Keyed>>,
     pub(crate) ticket: Ticket<Appended>,
     /// If the request is traced.
-    pub(crate) waiting: Option<Box<Waiting>>,
+    pub(crate) waiting: Option<Box<TracedWait>>,
 }
 
 /// The part of a request that only requests with an `Idempotency-Key` have.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{MatchedPath, Request};
-use axum::http::{Method, Response, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
 use hyper::body::Frame;
 use pagebucket_model::domain::Principal;
@@ -24,8 +24,18 @@ use super::logged;
 use super::notes::{AnswerNotes, ItemCount, RefusedFor};
 use super::request_id::RequestId;
 use crate::problem::ProblemKind;
-use crate::state::Traces;
 pub(crate) use refusals::RefusalCounts;
+
+/// Which requests are traced, as the program says, which exports their spans.
+#[derive(Debug, Clone, Copy)]
+pub struct Traces {
+    /// The share of those that do not say it themselves, from 0 to 1.
+    pub share: f64,
+    /// What a request with these headers says of it, if it says something.
+    pub told: fn(&HeaderMap) -> Option<bool>,
+    /// Makes this span, of a request with these headers, one of the trace that they name, if they name one.
+    pub join: fn(&Span, &HeaderMap),
+}
 
 /// Most bytes of a method: those that are standard are shorter.
 const MOST_OF_METHOD: usize = 32;

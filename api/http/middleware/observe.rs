@@ -16,13 +16,12 @@ use crate::admission::client::Proxies;
 use crate::admission::context::{RequestConnection, RequestContext};
 use crate::admission::limits::Limits;
 use crate::answer::compression;
-use crate::answer::log::{AccessLine, RefusalCounts};
+use crate::answer::log::{AccessLine, RefusalCounts, Traces};
 use crate::answer::measures::{Measured, Meters};
 use crate::answer::notes::AnswerNotes;
 use crate::answer::request_id::{self, RequestId};
 use crate::caching::etag;
 use crate::service::{Middleware, ResponseFuture};
-use crate::state::Traces;
 
 /// For a year from each answer browsers reach this host over TLS alone (RFC 6797).
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");

@@ -19,7 +19,7 @@ use futures_util::{StreamExt, stream};
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, Document, doc};
 use pagebucket_model::domain::{OwnerId, PageNumber};
-use pagebucket_model::trace::{self, Waiting};
+use pagebucket_model::trace::{self, TracedWait};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -70,7 +70,7 @@ struct WaitingRead {
     deadline: Deadline,
     answer: oneshot::Sender<Result<Option<Bucket>>>,
     /// If the request is traced.
-    waiting: Option<Box<Waiting>>,
+    waiting: Option<Box<TracedWait>>,
 }
 
 /// The field in which a last bucket is found.
@@ -138,7 +138,7 @@ impl GroupReads {
             queue.under_way += 1;
             return Some(Turn(self.clone()));
         }
-        read.waiting = Waiting::begin(self.source.collection());
+        read.waiting = TracedWait::begin(self.source.collection());
         queue.waiting.push(read);
         None
     }
