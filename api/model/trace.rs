@@ -59,8 +59,8 @@ impl TracedWait {
     }
 }
 
-/// The span of work for these requests, whose wait ends: part of the trace of the first one, and linked to all.
-/// None if no request is traced.
+/// The span of work for these requests, whose wait ends: part of the trace of the first one, and linked to
+/// all. None if no request is traced.
 pub fn together<'a>(
     work: &str,
     collection: &str,

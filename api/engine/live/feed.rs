@@ -66,7 +66,8 @@ struct FeedState {
     why: String,
 }
 
-/// Waits for live readers, and follows the changes as long as there are any, in a task that ends with its handle.
+/// Waits for live readers, and follows the changes as long as there are any, in a task that ends with its
+/// handle.
 pub(crate) fn start(
     tasks: &KeptTasks,
     database: Database,

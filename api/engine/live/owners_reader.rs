@@ -235,8 +235,8 @@ fn lost() -> Error {
     Error::unavailable("a reader of all owners has lost its place")
 }
 
-/// Sends which owners these changes, and the later ones of a log up to a place, are of. Each owner comes once,
-/// unless there are more than the shared totals have.
+/// Sends which owners these changes, and the later ones of a log up to a place, are of. Each owner comes
+/// once, unless there are more than the shared totals have.
 async fn send_missed(
     source: &HistoryCollection,
     mut changes: Vec<RawDocumentBuf>,

@@ -1,5 +1,5 @@
-//! `serve --otlp-endpoint`: a collector gets the spans of traced requests. It decodes them by OpenTelemetry's own
-//! definitions.
+//! `serve --otlp-endpoint`: a collector gets the spans of traced requests. It decodes them by OpenTelemetry's
+//! own definitions.
 
 use std::collections::{HashMap, HashSet};
 use std::process::Stdio;
@@ -77,7 +77,7 @@ async fn requests_commits_and_commands_are_spans() {
                 traceparent.into_iter().fold(request, |it, parent| it.header("traceparent", parent));
             let body = (method == Method::POST).then(|| trade(1).to_string());
             body.into_iter()
-                .fold(request.header("content-type", "application/json"), |it, body| it.body(body))
+                .fold(request.header("content-type", "application/json"), reqwest::RequestBuilder::body)
         };
         serving.client.send(method.clone(), path, with).await
     };

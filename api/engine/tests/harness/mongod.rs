@@ -345,8 +345,8 @@ impl Mongod {
     }
 }
 
-/// On the host's network: members find themselves and each other under the names that clients know, also after
-/// a restart, and no proxy stands between.
+/// On the host's network: members find themselves and each other under the names that clients know, also
+/// after a restart, and no proxy stands between.
 fn container(image: &str, port: u16, arguments: &[&'static str]) -> ContainerRequest<GenericImage> {
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     let run = std::env::var("PAGEBUCKET_TEST_RUN").unwrap_or_else(|_| "none".to_owned());
