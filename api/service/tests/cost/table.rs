@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use mongodb::bson::{Bson, DateTime, Document, doc};
+use mongodb::options::ReadConcern;
 use serde_json::json;
 
 use super::{many_pages, profiled_in};
@@ -50,7 +51,9 @@ async fn each_statement_costs_what_the_table_says() {
     let tiles = service.database.collection::<Document>("summary_tiles");
     eventually("tiles are made", Duration::from_secs(60), async || {
         client.get(&TRADES.at(3, "/summary?by=1M")).await.expect(200);
-        tiles.count_documents(doc! { "customerId": 3_i64 }).await.expect("an answer") == 2
+        // As a majority has them, which is what summaries read.
+        let made = tiles.count_documents(doc! { "customerId": 3_i64 }).read_concern(ReadConcern::majority());
+        made.await.expect("an answer") == 2
     })
     .await;
     // Now the instance knows the dates of all of them.
