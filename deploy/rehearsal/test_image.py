@@ -95,7 +95,9 @@ def test_it_has_the_program_and_its_libraries_alone(image: str, tmp_path: Path) 
         run("docker", "rm", f"{NAME}-files")
     names = run("tar", "--list", "--file", tmp_path / "files.tar").split()
     # The engine adds empty files and directories of its own.
-    ours = [name for name in names if not name.endswith("/") and not re.match(r"etc/(hosts|hostname|mtab|resolv\.conf)$|dev/|\.dockerenv", name)]
+    ours = [
+        name for name in names if not name.endswith("/") and not re.match(r"etc/(hosts|hostname|mtab|resolv\.conf)$|dev/|\.dockerenv", name)
+    ]
     libraries = [name for name in ours if re.match(r"(usr/)?lib(64)?/", name)]
     assert sorted({*ours} - {*libraries}) == ["etc/nsswitch.conf", "etc/passwd", "usr/local/bin/pagebucket"]
     needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "--dynamic", os.environ["PAGEBUCKET"]))
@@ -134,7 +136,9 @@ def test_the_first_steps_find_a_compiler_for_each_processor(architecture: str, t
     """To compile it all for both takes half an hour. That a small program is compiled for another processor is tried here."""
     text = (ROOT / "Dockerfile").read_text()
     begin, end = text.index("# Builds the dependencies"), text.index("# The image's files")
-    crate = 'printf "[package]\\nname = \\"pagebucket\\"\\nversion = \\"0.1.0\\"\\n" > Cargo.toml; mkdir src; echo "fn main() {}" > src/main.rs'
+    crate = (
+        'printf "[package]\\nname = \\"pagebucket\\"\\nversion = \\"0.1.0\\"\\n" > Cargo.toml; mkdir src; echo "fn main() {}" > src/main.rs'
+    )
     build = f"RUN {crate}; cargo build --release && cp target/*-linux-gnu/release/pagebucket /pagebucket"
     (tmp_path / "Dockerfile").write_text(f"{text[:begin]}{build}\n{text[end:]}")
     base = run(ROOT / "scripts/local-base-images").split("\n")[-2].split()

@@ -141,7 +141,7 @@ def load(clients: list[Client], work: Callable[[], object]) -> int:
                 requests[0] += 2
                 # Less than the rate limit of the page.
                 over.wait(0.05)
-        except Exception as error:  # noqa: BLE001 whatever it is, a request has failed
+        except Exception as error:
             failures.append(f"{owner}, item {stored}: {error!r}")
 
     threads = [threading.Thread(target=one, args=(first + number, client)) for number, client in enumerate(clients)]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
+import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
@@ -60,7 +60,7 @@ def in_image(instruction: str) -> str:
     return re.search(rf"^{instruction} (.*)$", DOCKERFILE, re.MULTILINE)[1]  # type: ignore[index]
 
 
-def faults(documents: Manifests) -> list[str]:
+def faults(documents: Manifests) -> list[str]:  # noqa: PLR0912 a fault is a branch
     """What contradicts the program, the image, or another manifest."""
     pod, main, env = documents["Deployment"]["spec"]["template"]["spec"], container(documents), variables(documents)
     found = [f"{name} is no setting" for name in env if name not in SETTINGS]
@@ -90,9 +90,8 @@ def faults(documents: Manifests) -> list[str]:
     labels = documents["Deployment"]["spec"]["template"]["metadata"]["labels"]
     service, policy = documents["Service"]["spec"], documents["NetworkPolicy"]["spec"]
     selectors = [selected["matchLabels"] for selected in (documents["Deployment"]["spec"]["selector"], policy["podSelector"])]
-    for selector in [*selectors, service["selector"], documents["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"]]:
-        if not selector or not selector.items() <= labels.items():
-            found.append(f"{selector} selects no pod")
+    selectors += [service["selector"], documents["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"]]
+    found += [f"{selector} selects no pod" for selector in selectors if not selector or not selector.items() <= labels.items()]
     named = [service["ports"][0]["targetPort"], policy["ingress"][0]["ports"][0]["port"]]
     found += [f"no port is named {name}" for name in named if name not in {port["name"] for port in main["ports"]}]
     volumes = {volume["name"]: volume["configMap"]["name"] for volume in pod["volumes"]}
@@ -191,7 +190,9 @@ def test_the_program_takes_what_they_set(tmp_path: Path) -> None:
 
 
 def test_the_definition_is_that_of_the_example() -> None:
-    ours, example = (json.loads((directory / "messages.json").read_text()) for directory in (MANIFESTS / "histories", ROOT / "examples/histories"))
+    ours, example = (
+        json.loads((directory / "messages.json").read_text()) for directory in (MANIFESTS / "histories", ROOT / "examples/histories")
+    )
     assert (MANIFESTS / "histories" / ours.pop("$schema")).resolve() == (ROOT / "examples/histories" / example.pop("$schema")).resolve()
     assert ours == example
 
