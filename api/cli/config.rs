@@ -426,38 +426,6 @@ pub struct LogArgs {
     pub log: String,
 }
 
-/// Traces of requests.
-#[derive(Args, Debug, Clone)]
-pub struct TraceArgs {
-    /// Collector of traces, which takes OTLP over HTTP.
-    ///
-    /// Such as `http://127.0.0.1:4318`: spans are posted to `/v1/traces` there. Without it nothing is
-    /// traced. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES describe this instance.
-    #[arg(long, help_heading = heading::TRACES, env = "PAGEBUCKET_OTLP_ENDPOINT", value_name = "URL", value_parser = collector)]
-    pub otlp_endpoint: Option<String>,
-
-    /// Share of requests that are traced, from 0 to 1.
-    ///
-    /// It is for requests that have no `traceparent`, which says itself whether it is sampled.
-    #[arg(long, help_heading = heading::TRACES, env = "PAGEBUCKET_TRACE_SHARE", value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
-    pub trace_share: f64,
-}
-
-/// An address of HTTP, without a name or a password.
-fn collector(text: &str) -> Result<String, Invalid> {
-    let url = reqwest::Url::parse(text.trim()).ok();
-    let fits = |url: &reqwest::Url| {
-        ["http", "https"].contains(&url.scheme()) && url.username().is_empty() && url.query().is_none()
-    };
-    let url = url.filter(fits).ok_or(Invalid::new("must be an address such as http://127.0.0.1:4318"))?;
-    Ok(url.as_str().trim_end_matches('/').to_owned())
-}
-
-fn share(text: &str) -> Result<f64, Invalid> {
-    let share = text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or(Invalid::new("must be a number from 0 to 1, such as 0.01"))
-}
-
 /// Characters that MongoDB forbids in a database's name (manual, "Naming Restrictions"), and its
 /// own databases.
 fn database_name(name: &str) -> Result<String, Invalid> {

@@ -3,7 +3,7 @@
 //! | Module | What it knows |
 //! |---|---|
 //! | [`commands`] | the commands of the program, their flags and exit statuses |
-//! | [`telemetry`] | the log |
+//! | `telemetry` | the log, and traces |
 //! | [`config`] | the flags as typed fields; their doc comments are `--help` |
 //! | [`reference`](mod@reference) | what is generated from flags and metrics: pages of the reference, manual pages, completions |
 //!
@@ -14,4 +14,4 @@
 pub mod commands;
 pub mod config;
 mod reference;
-pub mod telemetry;
+mod telemetry;

@@ -2,6 +2,9 @@
 
 #[cfg(feature = "otlp")]
 pub(crate) mod traces;
+#[cfg(not(feature = "otlp"))]
+#[path = "telemetry/untraced.rs"]
+pub(crate) mod traces;
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -17,14 +20,15 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, registry};
 
-use crate::config::{LogArgs, LogFormat, TraceArgs};
+use crate::config::{LogArgs, LogFormat};
+use traces::TraceArgs;
 
 /// Starts the log and the metrics of this process, and its traces. Later calls change nothing, so that tests
 /// may share a process.
 ///
 /// # Errors
 /// The filter or the address of the collector is invalid.
-pub fn start(args: &LogArgs, traces: Option<&TraceArgs>) -> Result<(), Invalid> {
+pub(crate) fn start(args: &LogArgs, traces: Option<&TraceArgs>) -> Result<(), Invalid> {
     let filter = EnvFilter::try_new(&args.log);
     let filter = filter.map_err(|error| Invalid(format!("--log is not a filter: {error}")))?;
     // What the log does not have cannot be erased again after a restore.

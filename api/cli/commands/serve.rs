@@ -17,10 +17,8 @@ use tokio_util::sync::CancellationToken;
 use super::database::{self, Opened, Unready};
 use super::exit::{Failure, Signals};
 use super::terminal::{print, write};
-use crate::config::{
-    AuthArgs, CapacityArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs, TraceArgs, heading,
-};
-use crate::telemetry::traces;
+use crate::config::{AuthArgs, CapacityArgs, DatabaseArgs, ReadArgs, RetentionArgs, ServerArgs, heading};
+use crate::telemetry::traces::{self, TraceArgs};
 
 /// Flags of `serve`.
 #[derive(Args, Debug)]

@@ -12,4 +12,3 @@ pub(crate) const EXPLORER: &str = "Explorer";
 pub(crate) const RATES: &str = "Rate limits and proxies";
 pub(crate) const FILE: &str = "File of settings";
 pub(crate) const LOG: &str = "Log";
-pub(crate) const TRACES: &str = "Traces";

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::http::HeaderMap;
+use clap::Args;
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::{TraceContextExt, TracerProvider};
 use opentelemetry::{Context, KeyValue};
@@ -17,6 +18,7 @@ use pagebucket_http::Traces;
 use pagebucket_http::auth::http_client::{client, whole};
 use pagebucket_model::domain::Invalid;
 use pagebucket_model::trace;
+use reqwest::{Client, Url};
 use tokio::runtime::Handle;
 use tracing::{Level, Span, Subscriber};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
@@ -24,13 +26,31 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::config::TraceArgs;
+/// Of the flags, in `--help`.
+const HEADING: &str = "Traces";
 
 /// How long a collector may take to answer.
 const EXPORT: Duration = Duration::from_secs(10);
 
 /// The most bytes of an answer that are read.
 const MOST_OF_ANSWER: usize = 64 * 1024;
+
+/// Traces of requests.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct TraceArgs {
+    /// Collector of traces, which takes OTLP over HTTP.
+    ///
+    /// Such as `http://127.0.0.1:4318`: spans are posted to `/v1/traces` there. Without it nothing is
+    /// traced. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES describe this instance.
+    #[arg(long, help_heading = HEADING, env = "PAGEBUCKET_OTLP_ENDPOINT", value_name = "URL", value_parser = collector)]
+    otlp_endpoint: Option<String>,
+
+    /// Share of requests that are traced, from 0 to 1.
+    ///
+    /// It is for requests that have no `traceparent`, which says itself whether it is sampled.
+    #[arg(long, help_heading = HEADING, env = "PAGEBUCKET_TRACE_SHARE", value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
+    trace_share: f64,
+}
 
 static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
@@ -104,7 +124,7 @@ pub(crate) async fn end() {
 /// The exporter has a thread of its own, and this client needs the runtime.
 #[derive(Debug)]
 struct CollectorClient {
-    client: reqwest::Client,
+    client: Client,
     runtime: Handle,
 }
 
@@ -120,4 +140,19 @@ impl HttpClient for CollectorClient {
         let (status, body) = answer.await??;
         Ok(Response::builder().status(status).body(body.unwrap_or_default().into())?)
     }
+}
+
+/// An address of HTTP, without a name or a password.
+fn collector(text: &str) -> Result<String, Invalid> {
+    let url = Url::parse(text.trim()).ok();
+    let fits = |url: &Url| {
+        ["http", "https"].contains(&url.scheme()) && url.username().is_empty() && url.query().is_none()
+    };
+    let url = url.filter(fits).ok_or(Invalid::new("must be an address such as http://127.0.0.1:4318"))?;
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+fn share(text: &str) -> Result<f64, Invalid> {
+    let share = text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or(Invalid::new("must be a number from 0 to 1, such as 0.01"))
 }

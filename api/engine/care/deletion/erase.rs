@@ -70,8 +70,8 @@ pub enum Reopening {
 pub struct Erasures {
     pub(crate) source: Arc<HistoryCollection>,
     pub(crate) key_scans: KeyScans,
-    /// The walk over owners of whom something may have come late, and the record of a key from which its next
-    /// step goes on.
+    /// The walk over owners of whom something may have come late. Its next step begins at this record of a
+    /// key.
     pub(crate) late: Mutex<(OwnerWalk, Option<Binary>)>,
 }
 
