@@ -59,8 +59,8 @@ pub(crate) struct AccessLine {
     refusals: RefusalCounts,
     /// `None`: its client has disconnected before there was one.
     answer: Option<LoggedAnswer>,
-    /// The span of the request, which ends with its line. None if it is not traced.
-    trace: Span,
+    /// The span of the request in its trace, which ends with the line.
+    trace: Option<Span>,
 }
 
 /// What the line says of the answer.
@@ -100,7 +100,7 @@ impl AccessLine {
             (traces.told)(request.headers()).unwrap_or_else(|| rand::random::<f64>() < traces.share)
         };
         let traces = traces.filter(is_traced);
-        let trace = traces.map_or_else(Span::none, |traces| {
+        let trace = traces.map(|traces| {
             let span = span(&id, peer, &method, &uri, route.as_ref());
             (traces.join)(&span, request.headers());
             span
@@ -119,8 +119,8 @@ impl AccessLine {
         }
     }
 
-    /// The span of the request.
-    pub(crate) fn trace(&self) -> Span {
+    /// The span of the request in its trace, if it is traced.
+    pub(crate) fn trace(&self) -> Option<Span> {
         self.trace.clone()
     }
 
@@ -196,10 +196,10 @@ impl LoggedAnswer {
 impl Drop for AccessLine {
     fn drop(&mut self) {
         let answer = self.answer.as_ref();
-        if let Some(LoggedAnswer { status, .. }) = answer {
-            self.trace.record("http.response.status_code", i64::from(status.as_u16()));
+        if let (Some(span), Some(LoggedAnswer { status, .. })) = (&self.trace, answer) {
+            span.record("http.response.status_code", i64::from(status.as_u16()));
             if status.is_server_error() {
-                self.trace.record(trace::FAILED.0, trace::FAILED.1);
+                span.record(trace::FAILED.0, trace::FAILED.1);
             }
         }
         if answer.is_some_and(|answer| answer.is_refusal(self.route.as_ref()))

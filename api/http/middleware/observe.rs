@@ -8,6 +8,7 @@ use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, Version, header};
+use futures_util::future::Either;
 use tower_service::Service;
 use tracing::Instrument;
 
@@ -62,7 +63,10 @@ where
         let measured = Measured::of(&request);
         let (meters, tls) = (self.meters.clone(), self.limits.tls);
         let (request, rest) = drain_body::rest(request, self.limits);
-        let answer = span.in_scope(|| trace.in_scope(|| inner.call(request)));
+        let answer = span.in_scope(|| match &trace {
+            None => inner.call(request),
+            Some(trace) => trace.in_scope(|| inner.call(request)),
+        });
         let answer = async move {
             let Ok(response) = answer.await;
             if let Some(rest) = rest
@@ -72,7 +76,11 @@ where
             }
             response
         };
-        let answer = answer.instrument(trace).instrument(span);
+        let answer = match trace {
+            None => Either::Left(answer),
+            Some(trace) => Either::Right(answer.instrument(trace)),
+        };
+        let answer = answer.instrument(span);
         Box::pin(async move {
             let mut response = compression::finish(answer.await, needs_length).await;
             let status = response.status();

@@ -101,6 +101,9 @@ async fn requests_commits_and_commands_are_spans() {
 
     let ended = serving.stop().await;
     assert!(!ended.err.contains("pagebucket_trace") && !ended.err.contains("url.path"), "{ended:?}");
+    // The log has its own span, as without traces.
+    let failed = ended.err.lines().find(|line| line.contains("ERROR")).expect("the read that failed");
+    assert!(failed.contains("request{id="), "{failed}");
     let spans = collector.spans().await;
     mongod.remove().await;
     let of = |number| {
