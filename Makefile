@@ -16,6 +16,9 @@ BENCH ?= appends reads streams views summaries series live
 # Two peers of the benchmark of reads are libraries from npm. Without Node.js the benchmark leaves them out, and says so.
 npm_peers = $(if $(filter reads,$(BENCH)),NPM_PEERS=$$(scripts/npm-packages benches/reads/peers) || echo 'bench: the libraries from npm will be left out' >&2; export NPM_PEERS;)
 
+# PostgreSQL is a peer of three suites. Without it, likewise.
+postgres = $(if $(filter appends reads streams,$(BENCH)),POSTGRES=$$(scripts/postgres) || echo 'bench: PostgreSQL will be left out' >&2; export POSTGRES;)
+
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do printf 'make %-12s %s\n' "$$target" "$$what"; done
 
@@ -38,7 +41,7 @@ test-deploy: ## rehearse a deployment: docs/how-to/deploy.md block by block, the
 	scripts/test-deploy $(ARGS)
 
 bench: ## compare appends, reads, streams, page views, summaries, time series and live streams with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see benches/README.md)
-	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) exec cargo bench --locked --features bench --bench main -- $(BENCH)
+	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) $(postgres) exec cargo bench --locked --features bench --bench main -- $(BENCH)
 
 check: ## check format, lints, documentation, licences, packages and the generated documents
 	for script in scripts/* .ci/run; do if head -n 1 "$$script" | grep -q bash; then bash -n "$$script"; fi; done

@@ -1,4 +1,5 @@
-//! What the suites share: a mongod, contenders behind the same shell, load, blocks in turns, and reports.
+//! What the suites share: a mongod and a PostgreSQL, contenders behind the same shell, load, blocks in turns,
+//! and reports.
 
 mod block;
 mod client;
@@ -9,6 +10,8 @@ mod limits;
 mod mongod;
 mod pages;
 pub mod peers;
+mod postgres;
+mod processor;
 mod report;
 mod server;
 mod settings;
@@ -19,7 +22,10 @@ mod turns;
 mod work;
 
 pub use self::{block::*, client::*, customers::*, history::*, layout::*, limits::*, mongod::*, pages::*};
-pub use self::{report::*, server::*, settings::*, stage::*, stats::*, token::*, turns::*, work::*};
+pub use self::{
+    postgres::*, processor::*, report::*, server::*, settings::*, stage::*, stats::*, token::*, turns::*,
+    work::*,
+};
 
 /// Any error ends the run.
 pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
@@ -28,6 +34,8 @@ pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::
 pub struct Bench {
     pub settings: Settings,
     pub mongod: Mongod,
+    /// In suites in which it is a contender, where it is installed.
+    pub postgres: Option<Postgres>,
 }
 
 /// Runs load in a thread and a runtime of its own: a scheduler shared with the servers would let them wake

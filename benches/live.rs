@@ -53,7 +53,7 @@ pub async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
 
 /// A trade is appended at one instance, by itself, and read at another: by our stream, or by a change stream
 /// of the driver behind a minimal handler.
-async fn lag(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<()> {
+async fn lag(Bench { settings, mongod, .. }: &Bench, report: &mut Report) -> Result<()> {
     let name = "bench_live";
     let database = Layout::Ours.create(mongod, name).await?;
     let writer = Server::program(mongod, name, &[]).await?;
@@ -209,7 +209,7 @@ async fn ask(stream: &mut TcpStream, path: &str) -> Result<()> {
 }
 
 /// Two instances: one has many streams, each of another customer, and both are asked to append for others.
-async fn idle(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<()> {
+async fn idle(Bench { settings, mongod, .. }: &Bench, report: &mut Report) -> Result<()> {
     let (name, readers) = ("bench_idle", if settings.quick { 1_000 } else { 10_000 });
     let database = Layout::Ours.create(mongod, name).await?;
     // One address may have a quarter of the places.
@@ -267,7 +267,7 @@ async fn idle(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result
 }
 
 /// One customer's trades are appended at a steady rate, and read by one stream or by many.
-async fn crowd(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<()> {
+async fn crowd(Bench { settings, mongod, .. }: &Bench, report: &mut Report) -> Result<()> {
     let (name, many) = ("bench_crowd", if settings.quick { 100 } else { 1_000 });
     let database = Layout::Ours.create(mongod, name).await?;
     // One address may have a quarter of the places.

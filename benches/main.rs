@@ -1,4 +1,4 @@
-//! How fast pagebucket is beside other ways to keep the same data in MongoDB: seven suites, each with a
+//! How fast pagebucket is beside other ways to keep the same data: seven suites, each with a
 //! report beside this file. `benches/README.md` says what they compare and how, and which variables
 //! `make bench` reads.
 
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use harness::{Bench, Mongod, Report, Result, Settings};
+use harness::{Bench, Mongod, Postgres, Report, Result, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 
 // As the server itself has it: what is measured is what is shipped.
@@ -75,7 +75,14 @@ async fn run(asked: Vec<String>) -> Result<()> {
     for (name, file, title, _) in suites {
         eprintln!("bench: {name}, seed {}, {} rounds", settings.seed, settings.rounds);
         let mut report = Report::new(title);
-        let bench = Bench { settings: settings.clone(), mongod: Mongod::start().await? };
+        let has_rows = matches!(name, "appends" | "reads" | "streams");
+        let postgres = if has_rows { Postgres::start().await? } else { None };
+        match &postgres {
+            Some(postgres) => report.versions = format!(", PostgreSQL {}", postgres.version().await?),
+            None if has_rows => report.leave_out("Without PostgreSQL: it is not installed."),
+            None => {}
+        }
+        let bench = Bench { settings: settings.clone(), mongod: Mongod::start().await?, postgres };
         match name {
             "appends" => appends::run(&bench, &mut report).await?,
             "reads" => reads::run(&bench, &mut report).await?,

@@ -12,12 +12,11 @@ pub const PARTS: [&str; 6] = ["depth", "walk", "pages", "zipf", "mix", "disk"];
 
 pub async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     if npm::installed().is_some() {
-        report.versions = npm::versions()?;
+        report.versions += &npm::versions()?;
     } else {
-        let note =
-            "Without mongoose-paginate-v2 and mongo-cursor-pagination: there was no Node.js to run them.";
-        eprintln!("bench: {note}");
-        report.notes.push(note.to_owned());
+        report.leave_out(
+            "Without mongoose-paginate-v2 and mongo-cursor-pagination: there was no Node.js to run them.",
+        );
     }
     for stage in workloads::stages(&bench.settings) {
         for outcome in stage.run(bench).await? {

@@ -89,7 +89,7 @@ async fn write(ours: &Database, flat: &Database, customers: u64, count: u64) -> 
     Ok(())
 }
 
-async fn month(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<()> {
+async fn month(Bench { settings, mongod, .. }: &Bench, report: &mut Report) -> Result<()> {
     let (customers, count) = (1_000, if settings.quick { 100_000 } else { 1_000_000 });
     eprintln!("bench: series: month, {count} trades");
     let ours = mongod.database("bench_series").await?;
@@ -194,7 +194,7 @@ async fn aggregate(
 }
 
 /// Appends to a history with a time series beside one without.
-async fn appends(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<()> {
+async fn appends(Bench { settings, mongod, .. }: &Bench, report: &mut Report) -> Result<()> {
     let without = Server::ours(mongod.store("bench_series_without").await?, |_| ()).await?;
     let with = Server::ours(mongod.store_of("bench_series_with", definitions()?).await?, |_| ()).await?;
     let about = "Appends of one trade over 64 connections to 1,000 customers, to a history with a time series beside one without. The time series is fed meanwhile, \
@@ -238,7 +238,7 @@ async fn until_fed(database: &Database) -> Result<()> {
 }
 
 /// The same items in collections that differ in granularity, and in whether the metaField has the owner.
-async fn meta(Bench { settings, mongod }: &Bench, report: &mut Report) -> Result<()> {
+async fn meta(Bench { settings, mongod, .. }: &Bench, report: &mut Report) -> Result<()> {
     let count: u64 = if settings.quick { 50_000 } else { 500_000 };
     let about = format!(
         "{} trades of a month, inserted in the order of their dates, {TICKERS} tickers. The query: volume by hour and ticker of all of them. \

@@ -44,7 +44,7 @@ pub async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-async fn measure(Bench { settings, mongod }: &Bench, report: &mut Report, kind: &Kind) -> Result<()> {
+async fn measure(Bench { settings, mongod, .. }: &Bench, report: &mut Report, kind: &Kind) -> Result<()> {
     let count: u64 = if settings.quick { 100_000 } else { 1_000_000 };
     let (name, pages) = (format!("bench_summaries_{}", kind.name), count / 10);
     let ours = Layout::Ours.create(mongod, &name).await?;

@@ -53,7 +53,7 @@ fn single(contenders: &[&'static str], customers: Customers) -> Vec<Entry> {
 }
 
 fn many_customers(timing: Timing) -> Stage {
-    const ALL: [&str; 5] = ["ours", "ours again", "manual", "flat", "timeseries"];
+    const ALL: [&str; 6] = ["ours", "ours again", "manual", "PostgreSQL", "flat", "timeseries"];
     let all_and = |limit: &'static str| [&ALL[..], &[limit]].concat();
     let fresh = |round| Customers::each((round + 1) * 1_000_000..=(round + 2) * 1_000_000 - 1);
     let uniform = Customers::Uniform(1..=CUSTOMERS);
@@ -63,6 +63,7 @@ fn many_customers(timing: Timing) -> Stage {
         manual("manual"),
         flat(),
         time_series(),
+        Setup::postgres(&[]),
         limit("limit: statements", [4, 2500, 500, 1]),
         limit("limit: one statement", [1, 250, 1, 1]),
         limit("limit: one customer's statements", [1, 1, 6, 10]),
@@ -78,7 +79,10 @@ fn many_customers(timing: Timing) -> Stage {
             ],
             (1, timing),
             single(&all_and("limit: one statement"), uniform.clone()),
-            (LATENCY, "ours / manual ≤ 1.1; ours / limit: one statement; ours again / ours"),
+            (
+                LATENCY,
+                "ours / manual ≤ 1.1; ours / PostgreSQL; ours / limit: one statement; ours again / ours",
+            ),
         ),
         workload(
             "customers",
@@ -88,8 +92,8 @@ fn many_customers(timing: Timing) -> Stage {
                  first.",
             ],
             (1, timing),
-            single(&ALL[..3], Customers::InRound(fresh)),
-            (LATENCY, "ours / manual; ours again / ours"),
+            single(&ALL[..4], Customers::InRound(fresh)),
+            (LATENCY, "ours / manual; ours / PostgreSQL; ours again / ours"),
         ),
         workload(
             "customers",
@@ -98,8 +102,8 @@ fn many_customers(timing: Timing) -> Stage {
             single(&all_and("limit: statements"), uniform),
             (
                 RATE,
-                "ours / manual ≥ 2; ours / flat ≥ 1.3; ours / timeseries; ours / limit: statements; ours \
-                 again / ours",
+                "ours / manual ≥ 2; ours / flat ≥ 1.3; ours / PostgreSQL ≥ 1; ours / timeseries; ours / limit: \
+                 statements; ours again / ours",
             ),
         ),
         workload(
@@ -111,7 +115,11 @@ fn many_customers(timing: Timing) -> Stage {
             ],
             (64, timing),
             single(&all_and("limit: one customer's statements"), Customers::one(CUSTOMERS + 1)),
-            (RATE, "ours / flat ≥ 5; ours / limit: one customer's statements; ours again / ours"),
+            (
+                RATE,
+                "ours / flat ≥ 5; ours / PostgreSQL ≥ 1; ours / limit: one customer's statements; ours again / \
+                 ours",
+            ),
         ),
     ];
     Stage { name: "customers", setups, seeded: CUSTOMERS, workloads }
@@ -220,6 +228,7 @@ fn arrays(timing: Timing) -> Stage {
         ours("ours again"),
         flat(),
         time_series(),
+        Setup::postgres(&[]),
         limit("limit: full buckets", [4, 250, 100, 10]),
     ];
     let labels: Vec<&str> = setups.iter().map(|setup| setup.label).collect();
@@ -227,11 +236,16 @@ fn arrays(timing: Timing) -> Stage {
         "arrays",
         [
             "64 connections, arrays of 100",
-            "Arrays of 100 trades over 1,000 customers: by one `insertMany` each in flat and timeseries.",
+            "Arrays of 100 trades over 1,000 customers: by one `insertMany` each in flat and timeseries, and one \
+             statement in PostgreSQL.",
         ],
         (64, timing),
         each(&labels, &Work::Append { trades: 100, customers: Customers::Uniform(1..=1000) }),
-        (RATE, "ours / flat ≥ 0.6; ours / timeseries; ours / limit: full buckets; ours again / ours"),
+        (
+            RATE,
+            "ours / flat ≥ 0.6; ours / PostgreSQL ≥ 1; ours / timeseries; ours / limit: full buckets; ours again \
+             / ours",
+        ),
     );
     let workload = Workload { unit: "trades", ..workload };
     Stage { name: "arrays", setups, seeded: 0, workloads: vec![workload] }

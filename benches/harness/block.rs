@@ -54,6 +54,10 @@ pub struct Block {
     pub latest: Option<Instant>,
     /// How long the window was.
     pub length: Duration,
+    /// Requests answered, those of the warm-up included.
+    pub answers: u64,
+    /// Processor time of the load.
+    pub load: Duration,
 }
 
 impl Block {
@@ -61,6 +65,7 @@ impl Block {
     ///
     /// The first answer to a connection counts also after the window: some take longer than that.
     pub fn answered(&mut self, window: Window, sent: Instant, count: u64, good: bool) {
+        self.answers += 1;
         let now = Instant::now();
         let none_yet = self.measured + self.measured_failed == 0;
         if now < window.from || (window.is_over() && !none_yet) {
@@ -100,6 +105,7 @@ impl Block {
         self.measured_failed += other.measured_failed;
         self.latencies.extend(other.latencies);
         self.latest = self.latest.max(other.latest);
+        self.answers += other.answers;
     }
 
     /// All connections as one. The window lasts to its end, or to the latest answer that counts.

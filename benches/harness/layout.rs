@@ -1,4 +1,5 @@
-//! How a database keeps trades: its collections and indexes, and what it really holds after a block.
+//! How a database keeps trades: its collections and indexes, and what it really holds after a block; and the
+//! database itself, whosever it is.
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, deserialize_from_document, doc};
@@ -6,7 +7,8 @@ use mongodb::options::{IndexOptions, TimeseriesGranularity, TimeseriesOptions};
 use mongodb::{Database, IndexModel};
 use serde::Deserialize;
 
-use super::{Block, Mongod, Result};
+use super::peers::Pool;
+use super::{Bench, Block, History, Mongod, Result, write_history};
 
 /// Name of the collection in every layout.
 pub const COLLECTION: &str = "trades";
@@ -23,6 +25,54 @@ pub enum Layout {
     FlatWithIds,
     /// A native time-series collection, in which the server makes buckets by itself.
     TimeSeries,
+}
+
+/// A database of trades: of mongod in some layout, or of PostgreSQL.
+pub enum Storage {
+    Mongo(Layout, Database),
+    Postgres(Pool),
+}
+
+impl Storage {
+    /// Without trades. Without a layout it is one of PostgreSQL, with so many connections.
+    pub async fn create(
+        bench: &Bench,
+        layout: Option<Layout>,
+        name: &str,
+        connections: usize,
+    ) -> Result<Self> {
+        match (layout, &bench.postgres) {
+            (Some(layout), _) => Ok(Self::Mongo(layout, layout.create(&bench.mongod, name).await?)),
+            (None, Some(postgres)) => Ok(Self::Postgres(postgres.database(name, connections).await?)),
+            (None, None) => Err("there is no PostgreSQL".into()),
+        }
+    }
+
+    pub async fn write_history(&self, history: History) -> Result<()> {
+        match self {
+            Self::Mongo(layout, database) => write_history(database, *layout, history).await,
+            Self::Postgres(pool) => pool.write_history(history).await,
+        }
+    }
+
+    /// Compares what the clients of a block were told with what is stored.
+    pub async fn judge(&self, first: u64, block: &Block) -> Result<Verdict> {
+        let (count, sum) = match self {
+            Self::Mongo(layout, database) => layout.stored(database, first).await?,
+            Self::Postgres(pool) => pool.stored(first).await?,
+        };
+        let mut verdict = Verdict::of(count, block.acknowledged, block.failed);
+        // As many but other trades.
+        verdict.wrong += u64::from(count == block.acknowledged && sum != block.sum);
+        Ok(verdict)
+    }
+
+    pub async fn drop_database(self) -> Result<()> {
+        match self {
+            Self::Mongo(_, database) => Ok(database.drop().await?),
+            Self::Postgres(pool) => pool.drop_database().await,
+        }
+    }
 }
 
 /// What became of the trades of a block.
@@ -94,15 +144,6 @@ impl Layout {
         let mut found = database.collection::<Document>(COLLECTION).aggregate(pipeline).await?;
         let Some(found) = found.try_next().await? else { return Ok((0, 0)) };
         Ok((found.get_i64("count")? as u64, found.get_i64("sum")? as u64))
-    }
-
-    /// Compares what the clients of a block were told with what is stored.
-    pub async fn judge(self, database: &Database, first: u64, block: &Block) -> Result<Verdict> {
-        let (count, sum) = self.stored(database, first).await?;
-        let mut verdict = Verdict::of(count, block.acknowledged, block.failed);
-        // As many but other trades.
-        verdict.wrong += u64::from(count == block.acknowledged && sum != block.sum);
-        Ok(verdict)
     }
 }
 

@@ -53,6 +53,11 @@ impl Mongod {
         Ok(mongod)
     }
 
+    /// Of the process.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// As `MONGODB_URI`.
     pub fn uri(&self) -> String {
         format!("mongodb://127.0.0.1:{}/?directConnection=true", self.port)

@@ -1,10 +1,12 @@
-//! The peers: other ways to keep the same trades in MongoDB, each behind a handler that appends and one that
-//! lists.
+//! The peers: other ways to keep the same trades, in MongoDB and in PostgreSQL, each behind a handler that
+//! appends and one that lists.
 
 mod append;
 mod list;
 mod minimal;
+mod postgres;
 
+use std::fmt::Display;
 use std::sync::LazyLock;
 
 use axum::http::StatusCode;
@@ -21,6 +23,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
 pub use self::minimal::{by_id, same_bytes};
+pub use self::postgres::{Pool, routes as postgres};
 use super::COLLECTION;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,7 +102,7 @@ pub fn routes(database: &Database, way: Way) -> Router {
 }
 
 /// As ours, it has a body.
-pub fn refused(error: mongodb::error::Error) -> Response {
+pub fn refused(error: impl Display) -> Response {
     tracing::debug!(%error, "refused");
     (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "title": "Refused" }))).into_response()
 }

@@ -44,6 +44,13 @@ pub const RATES_AND_LATENCIES: &[Column] = &[RATES, MEAN_MS, P50, P95, P99_MS, L
 pub const LARGE_RATES: &[Column] =
     &[("UNIT/s [quartiles]", |series| rates(series, |rate| grouped(rate.round() as u64))), LOST, WRONG];
 
+/// Of appends. Processor time is of all processes but the load's.
+pub const APPENDS: &[Column] = &[RATES, P50, P95, P99_MS, PROCESSOR, FAILED, LOST, WRONG];
+
+const PROCESSOR: Column = ("Processor, µs a request: server + database", |series| {
+    let (server, database) = (median(series, |block| block.server), median(series, |block| block.database));
+    format!("{server:.0} + {database:.0}")
+});
 const RATES: Column = ("UNIT/s [quartiles]", |series| rates(series, |rate| format!("{rate:.0}")));
 const MEAN_MS: Column = ("Mean, ms", |series| millis(series, |block| block.mean));
 const P50: Column = ("p50, ms", |series| millis(series, |block| block.p50));
@@ -130,6 +137,12 @@ impl Report {
             expectations: Vec::new(),
             sections: Vec::new(),
         }
+    }
+
+    /// Says which contenders are missing.
+    pub fn leave_out(&mut self, note: &str) {
+        eprintln!("bench: {note}");
+        self.notes.push(note.to_owned());
     }
 
     /// A section for a workload, and a row for each of its expectations.

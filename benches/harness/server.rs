@@ -22,9 +22,9 @@ use tokio::task::JoinHandle;
 use super::{Mongod, Result, field};
 
 /// A contender that is running: a server or a bare driver, and the database that it stores into.
-pub struct Contender<Driver> {
+pub struct Contender<Driver, Base = Database> {
     pub label: String,
-    pub database: Database,
+    pub database: Base,
     pub running: Running<Driver>,
 }
 
@@ -33,9 +33,9 @@ pub enum Running<Driver> {
     Driver(Driver),
 }
 
-impl<Driver> Contender<Driver> {
+impl<Driver, Base> Contender<Driver, Base> {
     /// Stops it; its database, which others may share.
-    pub async fn stop(self) -> Result<Database> {
+    pub async fn stop(self) -> Result<Base> {
         if let Running::Server(server) = self.running {
             server.stop().await?;
         }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use pagebucket_service::ServiceConfig;
 
 use super::peers::{self, Way};
-use super::{Bench, Mongod, Result, Settings, gate, take_quantities, write_history};
+use super::{Bench, Postgres, Result, family_time, gate, own_time, take_quantities};
 use super::{
     Block, Client, Commands, Comparison, Contender, Customers, History, Layout, Limit, Load, Outcome,
 };
-use super::{Running, Server, Summary, Timing, Verdict, Window, Work};
+use super::{POOL, Running, Server, Storage, Summary, Timing, Verdict, Window, Work};
 use crate::reads::npm;
 
 /// Contenders, and the workloads they go through, in this order.
@@ -28,7 +29,8 @@ pub struct Stage {
 pub struct Setup {
     pub label: &'static str,
     pub kind: Kind,
-    pub layout: Layout,
+    /// `None`: in PostgreSQL.
+    pub layout: Option<Layout>,
     /// Contenders of a stage that give the same name share a database.
     pub database: &'static str,
     pub histories: &'static [History],
@@ -43,6 +45,8 @@ pub enum Kind {
     /// The same behind a gate that asks for a token.
     Guarded,
     Peer(Way),
+    /// Rows in PostgreSQL behind the same shell.
+    Postgres,
     /// A find by `_id` in our buckets, with our layers or without any.
     ById {
         layers: bool,
@@ -88,38 +92,61 @@ pub fn each(contenders: &[&'static str], work: &Work) -> Vec<Entry> {
 impl Setup {
     /// On a database of its own without histories.
     pub fn new(label: &'static str, kind: Kind, layout: Layout) -> Self {
-        Self { label, kind, layout, database: label, histories: &[], keyed: false }
+        Self { label, kind, layout: Some(layout), database: label, histories: &[], keyed: false }
+    }
+
+    pub fn postgres(histories: &'static [History]) -> Self {
+        let (label, kind) = ("PostgreSQL", Kind::Postgres);
+        Self { label, kind, layout: None, database: label, histories, keyed: false }
+    }
+
+    /// Whether this machine can start it.
+    fn can_start(&self, bench: &Bench) -> bool {
+        match self.kind {
+            Kind::Npm(_) => npm::installed().is_some(),
+            Kind::Postgres => bench.postgres.is_some(),
+            _ => true,
+        }
     }
 }
 
-impl Contender<Limit> {
+impl Contender<Limit, Storage> {
     fn address(&self) -> Option<SocketAddr> {
         if let Running::Server(server) = &self.running { Some(server.address) } else { None }
     }
 
     /// Puts it under load, and looks afterwards at what it has stored.
-    async fn block(&self, layout: Layout, load: Load) -> Result<(Block, Verdict)> {
+    async fn block(&self, bench: &Bench, load: Load) -> Result<Summary> {
         let first = take_quantities(0).start;
         let appends = matches!(load.work, Work::Append { .. } | Work::NewestAndAppends { .. });
+        let database = match &self.database {
+            Storage::Mongo(..) => bench.mongod.id(),
+            Storage::Postgres(_) => bench.postgres.as_ref().and_then(Postgres::id),
+        };
+        let times = || [own_time(), family_time(database)];
+        let before = times();
         let block = match &self.running {
             Running::Server(server) => load.run(server.address).await?,
             Running::Driver(limit) => limit.block(Window::open(load.timing)).await?,
         };
-        let verdict =
-            if appends { layout.judge(&self.database, first, &block).await? } else { Verdict::default() };
-        Ok((block, verdict))
+        let [own, database] = times();
+        let micros = |time: Duration| time.as_micros() as f64 / block.answers.max(1) as f64;
+        let server = micros((own - before[0]).saturating_sub(block.load));
+        let database = micros(database.saturating_sub(before[1]));
+        let verdict = if appends { self.database.judge(first, &block).await? } else { Verdict::default() };
+        Ok(Summary { server, database, ..Summary::new(block, verdict) })
     }
 
     /// Sends a request and its repeat, and looks whether the trade is stored once: a server that ignores keys
     /// would be measured without their cost.
-    async fn try_a_repeat(&self, layout: Layout, address: SocketAddr) -> Result<()> {
+    async fn try_a_repeat(&self, address: SocketAddr) -> Result<()> {
         let (mut client, key, trade) = (Client::new(address), rand::random(), take_quantities(1));
         for _ in 0..2 {
             client.append(1, &trade, Some(key)).await?;
         }
         let mut once = Block::default();
         once.appended(&trade, true);
-        match layout.judge(&self.database, trade.start, &once).await? {
+        match self.database.judge(trade.start, &once).await? {
             Verdict { lost: 0, wrong: 0, .. } => Ok(()),
             _ => Err(format!("{} does not store a repeated request's trade once", self.label).into()),
         }
@@ -127,11 +154,12 @@ impl Contender<Limit> {
 }
 
 /// A contender with what it was started as.
-type Started = (Setup, Contender<Limit>);
+type Started = (Setup, Contender<Limit, Storage>);
 
 impl Stage {
     /// Starts the contenders, runs the workloads that are asked for, and stops the contenders.
-    pub async fn run(mut self, Bench { settings, mongod }: &Bench) -> Result<Vec<Outcome>> {
+    pub async fn run(mut self, bench: &Bench) -> Result<Vec<Outcome>> {
+        let settings = &bench.settings;
         self.workloads.retain(|workload| settings.includes(workload.part));
         if self.workloads.is_empty() {
             return Ok(Vec::new());
@@ -142,65 +170,82 @@ impl Stage {
         for setup in &self.setups {
             // The first is started in any case: others have bytes from it.
             let needed = started.is_empty() || asked.contains(setup.label);
-            if needed && (!matches!(setup.kind, Kind::Npm(_)) || npm::installed().is_some()) {
-                let contender = self.start(*setup, mongod, &started).await?;
+            if needed && setup.can_start(bench) {
+                let contender = self.start(*setup, bench, &started).await?;
                 started.push((*setup, contender));
             }
         }
         let mut outcomes = Vec::new();
         for workload in self.workloads {
-            outcomes.push(workload.run(&started, settings).await?);
+            outcomes.push(workload.run(&started, bench).await?);
         }
         let mut databases = Vec::new();
         for (_, contender) in started {
             databases.push(contender.stop().await?);
         }
         for database in databases {
-            database.drop().await?;
+            database.drop_database().await?;
         }
         Ok(outcomes)
     }
 
-    async fn start(&self, setup: Setup, mongod: &Mongod, started: &[Started]) -> Result<Contender<Limit>> {
+    async fn start(
+        &self,
+        setup: Setup,
+        bench: &Bench,
+        started: &[Started],
+    ) -> Result<Contender<Limit, Storage>> {
+        let mongod = &bench.mongod;
         eprintln!("bench: {}: starting {}", self.name, setup.label);
         let name = setup.database.replace(|c: char| !c.is_alphanumeric(), "_");
         let name = format!("bench_{}_{name}", self.name);
-        let database = if started.iter().any(|(other, _)| other.database == setup.database) {
-            mongod.database(&name).await?
-        } else {
-            let database = setup.layout.create(mongod, &name).await?;
-            for history in setup.histories {
-                write_history(&database, setup.layout, *history).await?;
+        let storage = match setup.layout {
+            Some(layout) if started.iter().any(|(other, _)| other.database == setup.database) => {
+                Storage::Mongo(layout, mongod.database(&name).await?)
             }
-            database
+            layout => {
+                let storage = Storage::create(bench, layout, &name, POOL as usize).await?;
+                for history in setup.histories {
+                    storage.write_history(*history).await?;
+                }
+                storage
+            }
         };
         let label = setup.label.to_owned();
-        let server = match setup.kind {
-            Kind::Ours(change) => Server::ours(mongod.store(&name).await?, change).await?,
-            Kind::Guarded => Server::behind(gate().await?, mongod.store(&name).await?, |_| ()).await?,
-            Kind::Peer(way) => Server::peer(peers::routes(&database, way), true).await?,
-            Kind::ById { layers } => Server::peer(peers::by_id(&database), layers).await?,
-            Kind::SameBytes { layers } => {
+        let server = match (setup.kind, &storage) {
+            (Kind::Ours(change), _) => Server::ours(mongod.store(&name).await?, change).await?,
+            (Kind::Guarded, _) => Server::behind(gate().await?, mongod.store(&name).await?, |_| ()).await?,
+            (Kind::Peer(way), Storage::Mongo(_, database)) => {
+                Server::peer(peers::routes(database, way), true).await?
+            }
+            (Kind::Postgres, Storage::Postgres(pool)) => {
+                Server::peer(peers::postgres(pool.clone()), true).await?
+            }
+            (Kind::ById { layers }, Storage::Mongo(_, database)) => {
+                Server::peer(peers::by_id(database), layers).await?
+            }
+            (Kind::SameBytes { layers }, _) => {
                 let ours = started.first().and_then(|(_, first)| first.address());
                 let bytes = peers::same_bytes(ours.ok_or("no server to have the bytes from")?).await?;
                 Server::peer(bytes, layers).await?
             }
-            Kind::Npm(library) => npm::serve(library, mongod, &name).await?,
-            Kind::Limit(commands) => {
-                let running = Running::Driver(Limit::new(&database, commands).await?);
-                return Ok(Contender { label, database, running });
+            (Kind::Npm(library), _) => npm::serve(library, mongod, &name).await?,
+            (Kind::Limit(commands), Storage::Mongo(_, database)) => {
+                let running = Running::Driver(Limit::new(database, commands).await?);
+                return Ok(Contender { label, database: storage, running });
             }
+            _ => return Err(format!("{label} is not on its own database").into()),
         };
         let address = server.address;
-        let contender = Contender { label, database, running: Running::Server(server) };
+        let contender = Contender { label, database: storage, running: Running::Server(server) };
         if setup.keyed {
-            contender.try_a_repeat(setup.layout, address).await?;
+            contender.try_a_repeat(address).await?;
         }
         if self.seeded > 0 {
             let load = Load::append(64, 1, Customers::each(1..=self.seeded), None);
-            let (block, _) = contender.block(setup.layout, Load { keyed: setup.keyed, ..load }).await?;
-            if block.failed > 0 {
-                return Err(format!("{} refused {} first trades", setup.label, block.failed).into());
+            let seeded = contender.block(bench, Load { keyed: setup.keyed, ..load }).await?;
+            if seeded.failed > 0.0 {
+                return Err(format!("{} refused first trades", setup.label).into());
             }
         }
         Ok(contender)
@@ -208,7 +253,8 @@ impl Stage {
 }
 
 impl Workload {
-    async fn run(self, started: &[Started], settings: &Settings) -> Result<Outcome> {
+    async fn run(self, started: &[Started], bench: &Bench) -> Result<Outcome> {
+        let settings = &bench.settings;
         let Self { name, about, unit, connections, timing, entries, comparisons, .. } = self;
         for label in comparisons.iter().flat_map(|compared| [&compared.subject, &compared.against]) {
             if entries.iter().all(|entry| entry.label != *label) {
@@ -230,8 +276,7 @@ impl Workload {
             };
             let seed = settings.seed.wrapping_add(round * 1000);
             let load = Load { connections, work, keyed: setup.keyed, timing: Some(timing), seed };
-            let (block, verdict) = contender.block(setup.layout, load).await?;
-            Ok(Summary::new(block, verdict))
+            contender.block(bench, load).await
         };
         let labels = entries.iter().map(|(entry, ..)| &entry.label);
         Outcome::new(name, about, unit, comparisons).in_turns(labels, settings, block).await

@@ -35,6 +35,9 @@ pub struct Summary {
     pub mean: f64,
     /// Share of what was measured.
     pub failed: f64,
+    /// Processor time a request in microseconds, where it is measured.
+    pub server: f64,
+    pub database: f64,
     pub verdict: Verdict,
 }
 
@@ -51,6 +54,7 @@ impl Summary {
             mean: mean(&block.latencies) / 1000.0,
             failed: block.measured_failed as f64 / (block.measured + block.measured_failed).max(1) as f64,
             verdict,
+            ..Self::default()
         }
     }
 }

@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 use tokio::task::JoinSet;
 
 use super::{Answer, Block, Client, Customers, Result, Timing, Window};
-use super::{flat_id, on_its_own, quantity, take_quantities, token_line};
+use super::{flat_id, on_its_own, quantity, take_quantities, thread_time, token_line};
 
 /// What a connection does again and again.
 #[derive(Clone)]
@@ -69,7 +69,7 @@ impl Load {
     /// Puts a server under load.
     pub async fn run(self, address: SocketAddr) -> Result<Block> {
         on_its_own(async move {
-            let window = Window::open(self.timing);
+            let (window, before) = (Window::open(self.timing), thread_time());
             let mut connections = JoinSet::new();
             for number in 0..self.connections as u64 {
                 let (client, block) = (Client::new(address), Block::default());
@@ -84,7 +84,8 @@ impl Load {
                 });
             }
             let blocks: Result<Vec<Block>> = connections.join_all().await.into_iter().collect();
-            Ok(Block::merge(blocks?, window))
+            let load = thread_time().saturating_sub(before);
+            Ok(Block { load, ..Block::merge(blocks?, window) })
         })
         .await
     }

@@ -13,7 +13,7 @@ const HISTORIES: [(&str, &[u64], &str); 3] = [
         &[1, 5_000, 10_000],
         "flat@ / ours, cache off@ ≥ 50; mongoose-paginate-v2@ / ours, cache off@ ≥ 50; flat@ / ours@; \
          mongoose-paginate-v2@ / ours@; manual@ / ours, cache off@; flat, no totals@ / ours, cache off@; \
-         keyset@ / ours, cache off@; ours again@ / ours@",
+         keyset@ / ours, cache off@; PostgreSQL@ / ours@; PostgreSQL@ / ours, cache off@; ours again@ / ours@",
     ),
     (
         "depth, 100,000 pages",
@@ -31,7 +31,7 @@ pub const PAGES: &[History] = &[(1, 1, 100), (2, 2, 10_000), (DEEPEST.0, DEEPEST
 /// The customer with the longest history, and its pages.
 pub const DEEPEST: (u64, u64) = (3, 100_000);
 
-const CONTENDERS: [&str; 8] = [
+const CONTENDERS: [&str; 9] = [
     "ours",
     "ours again",
     "ours, cache off",
@@ -39,6 +39,7 @@ const CONTENDERS: [&str; 8] = [
     "flat",
     "flat, no totals",
     "keyset",
+    "PostgreSQL",
     "mongoose-paginate-v2",
 ];
 

@@ -35,6 +35,7 @@ fn setups(again: &'static str, histories: &'static [History]) -> Vec<Setup> {
         setup("ours again, not in cache", Kind::Ours(TINY)),
         setup("manual", Kind::Peer(Way::Manual)),
         setup("flat", Kind::Peer(Way::Flat)),
+        Setup::postgres(histories),
         setup("flat, no totals", Kind::Peer(Way::Skipping)),
         setup("keyset", Kind::Peer(Way::Keyset)),
         setup("find by _id", Kind::ById { layers: false }),
@@ -82,16 +83,18 @@ fn long_histories(settings: &Settings) -> Stage {
 
 fn walk(timing: Timing) -> Workload {
     let (customer, pages) = DEEPEST;
-    let mut entries =
-        each(&["ours", "ours again", "ours, cache off"], &Work::Walk { customer, pages, by_id: false });
+    let mut entries = each(
+        &["ours", "ours again", "ours, cache off", "PostgreSQL"],
+        &Work::Walk { customer, pages, by_id: false },
+    );
     entries
         .extend(each(&["keyset", "mongo-cursor-pagination"], &Work::Walk { customer, pages, by_id: true }));
     Workload {
         part: "walk",
         name: "walk of 100 pages",
         about: "One connection follows the links to the next page 100 times, ten trades each, from anywhere \
-                in a history of 100,000 pages: `?after=SEQ&limit=10` of ours, with totals, and a cursor of \
-                the others, without. A latency is that of a whole walk.",
+                in a history of 100,000 pages: `?after=SEQ&limit=10` of ours and PostgreSQL, with totals, and \
+                a cursor of the others, without. A latency is that of a whole walk.",
         unit: "walks",
         connections: 1,
         timing,
@@ -99,7 +102,7 @@ fn walk(timing: Timing) -> Workload {
         comparisons: compare(
             LATENCY,
             "keyset / ours ≥ 1.5; mongo-cursor-pagination / ours ≥ 1.5; keyset / ours, cache off; \
-             mongo-cursor-pagination / ours, cache off; ours again / ours",
+             mongo-cursor-pagination / ours, cache off; PostgreSQL / ours ≥ 1; PostgreSQL / ours, cache off; ours again / ours",
         ),
     }
 }
@@ -112,9 +115,11 @@ fn pages(timing: Timing, [name, about]: [&'static str; 2], entries: Vec<Entry>, 
 
 fn not_cached(timing: Timing, text: [&'static str; 2], work: &Work) -> Workload {
     let ours = ["ours, not in cache", "ours again, not in cache", "ours, cache off"];
-    let entries = each(&[&ours[..], &["find by _id", "find by _id, our layers"]].concat(), work);
+    let entries =
+        each(&[&ours[..], &["find by _id", "find by _id, our layers", "PostgreSQL"]].concat(), work);
     let compared = "ours, not in cache / find by _id ≥ 0.9; ours, cache off / find by _id; ours, not in \
-                    cache / find by _id, our layers; ours again, not in cache / ours, not in cache";
+                    cache / find by _id, our layers; ours, not in cache / PostgreSQL ≥ 1; ours again, not in cache / \
+                    ours, not in cache";
     pages(timing, text, entries, compared)
 }
 
@@ -163,7 +168,7 @@ fn many_customers(settings: &Settings) -> Stage {
         entries: each(contenders, &work),
         comparisons: compare(
             RATE,
-            "ours / flat; ours / manual; ours / mongoose-paginate-v2; ours again / ours",
+            "ours / flat; ours / manual; ours / PostgreSQL ≥ 1; ours / mongoose-paginate-v2; ours again / ours",
         ),
     };
     let workloads = vec![
@@ -184,7 +189,15 @@ fn many_customers(settings: &Settings) -> Stage {
              together about twice what the cache holds.",
             32,
             read(zipf.clone(), Form::Listed),
-            &["ours", "ours again", "ours, cache off", "manual", "flat", "mongoose-paginate-v2"],
+            &[
+                "ours",
+                "ours again",
+                "ours, cache off",
+                "manual",
+                "flat",
+                "PostgreSQL",
+                "mongoose-paginate-v2",
+            ],
         ),
         workload(
             "mix",
@@ -193,7 +206,7 @@ fn many_customers(settings: &Settings) -> Stage {
              appended.",
             64,
             Work::NewestAndAppends { customers: zipf },
-            &["ours", "ours again", "manual", "flat", "mongoose-paginate-v2"],
+            &["ours", "ours again", "manual", "flat", "PostgreSQL", "mongoose-paginate-v2"],
         ),
     ];
     // It appends too, so "ours again" has a database of its own.

@@ -3,38 +3,56 @@
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use mongodb::bson::{Document, doc};
-use pagebucket_model::domain::Clock;
+use pagebucket_model::domain::{Clock, Instant};
 use pagebucket_model::item::Item;
 use serde_json::json;
 
 use super::{Peer, TRADES, Way, customer_of, flat_document, ids_of, refused, trade_document};
 use crate::harness::{BODY, KEY};
 
-pub async fn append(State(peer): State<Peer>, Path(customer): Path<String>, request: Request) -> Response {
-    let Some(customer) = customer_of(&customer) else { return StatusCode::NOT_FOUND.into_response() };
+/// What a request asks for, checked as ours checks it.
+pub struct Asked {
+    pub customer: u64,
+    pub trades: Vec<Item>,
+    key: Option<HeaderValue>,
+    now: Instant,
+}
+
+pub async fn asked(customer: &str, request: Request) -> Result<Asked, StatusCode> {
+    let customer = customer_of(customer).ok_or(StatusCode::NOT_FOUND)?;
     let key = request.headers().get(KEY).cloned();
-    let Ok(body) = to_bytes(request.into_body(), BODY).await else {
-        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
-    };
-    let Ok(drafts) = TRADES.item.parse_drafts(&body, 1000) else {
-        return StatusCode::UNPROCESSABLE_ENTITY.into_response();
-    };
-    let key = key.as_ref().and_then(|key| key.to_str().ok());
+    let body = to_bytes(request.into_body(), BODY).await.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?;
+    let drafts = TRADES.item.parse_drafts(&body, 1000).map_err(|_| StatusCode::UNPROCESSABLE_ENTITY)?;
     let now = Clock::system().now();
-    let trades: Vec<Item> = drafts.into_iter().map(|draft| draft.dated(now)).collect();
-    if let Err(error) = peer.append(customer, &trades, key).await {
-        return refused(error);
-    }
-    // What ours would answer to a first trade; a peer has neither sequence numbers nor totals.
+    let trades = drafts.into_iter().map(|draft| draft.dated(now)).collect();
+    Ok(Asked { customer, trades, key, now })
+}
+
+/// What ours answers, by the number of the last trade.
+pub fn created(asked: &Asked, last: u64) -> Response {
+    let customer = asked.customer;
+    let first = last + 1 - asked.trades.len() as u64;
     let answer = json!({
-        "customerId": customer, "ranges": [{ "firstSeq": 1, "lastSeq": trades.len() }],
-        "totalItems": trades.len(), "totalPages": 1, "date": now,
+        "customerId": customer, "ranges": [{ "firstSeq": first, "lastSeq": last }],
+        "totalItems": last, "totalPages": last.div_ceil(10), "date": asked.now,
     });
-    let location = format!("/v1/customers/{customer}/trades/1");
+    let location = format!("/v1/customers/{customer}/trades/{first}");
     (StatusCode::CREATED, [(header::LOCATION, location)], Json(answer)).into_response()
+}
+
+pub async fn append(
+    State(peer): State<Peer>,
+    Path(customer): Path<String>,
+    request: Request,
+) -> Result<Response, StatusCode> {
+    let asked = asked(&customer, request).await?;
+    let key = asked.key.as_ref().and_then(|key| key.to_str().ok());
+    let stored = peer.append(asked.customer, &asked.trades, key).await;
+    // As to a first request: this peer has neither sequence numbers nor totals.
+    Ok(stored.map_or_else(refused, |()| created(&asked, asked.trades.len() as u64)))
 }
 
 impl Peer {

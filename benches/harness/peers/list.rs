@@ -12,34 +12,34 @@ use serde::{Deserialize, Serialize};
 use super::{Peer, Trade, Way, ids_of, refused};
 
 /// Trades of a page.
-const PAGE: u64 = 10;
+pub const PAGE: u64 = 10;
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Listing {
-    customer_id: u64,
+pub struct Listing {
+    pub customer_id: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    page: Option<u64>,
+    pub page: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    total_trades: Option<u64>,
+    pub total_trades: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    total_pages: Option<u64>,
-    items: Vec<Trade>,
-    links: Links,
+    pub total_pages: Option<u64>,
+    pub items: Vec<Trade>,
+    pub links: Links,
 }
 
 #[derive(Default, Serialize)]
-struct Links {
+pub struct Links {
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
+    pub next: Option<String>,
 }
 
 /// What is asked for: a page, what comes after a trade, or, in descending order, the newest.
 #[derive(Deserialize)]
 pub struct Wanted {
-    page: Option<u64>,
-    after: Option<String>,
-    order: Option<String>,
+    pub page: Option<u64>,
+    pub after: Option<String>,
+    pub order: Option<String>,
 }
 
 pub async fn list(
@@ -108,6 +108,6 @@ fn by_id(newest_first: bool) -> Document {
     doc! { "_id": if newest_first { -1 } else { 1 } }
 }
 
-fn page_link(more: bool, customer: u64, page: u64) -> Links {
+pub fn page_link(more: bool, customer: u64, page: u64) -> Links {
     Links { next: more.then(|| format!("/v1/customers/{customer}/trades?page={}", page + 1)) }
 }

@@ -17,7 +17,7 @@ use super::{Bucket, Trade, refused};
 use crate::harness::{COLLECTION, Client, Result, bucket_id};
 
 /// Where a page is read as it is stored.
-const PAGE: &str = "/v1/customers/{customerId}/trades/pages/{page}";
+pub const PAGE: &str = "/v1/customers/{customerId}/trades/pages/{page}";
 
 /// The bucket itself, as ours shows it.
 #[derive(Serialize)]
@@ -41,18 +41,21 @@ async fn find_by_id(
     Path((customer, page)): Path<(u64, u64)>,
 ) -> Response {
     match buckets.find_one(doc! { "_id": bucket_id(customer, page) }).await {
-        Ok(Some(bucket)) => {
-            let (first_seq, mut items) = ((page - 1) * 10 + 1, bucket.history);
-            for (seq, trade) in (first_seq..).zip(&mut items) {
-                trade.seq = Some(seq);
-            }
-            let (full, count) = (items.len() == 10, items.len());
-            let page = Page { customer_id: customer, page, full, first_seq, count, items };
-            ([(header::CACHE_CONTROL, "no-cache")], Json(page)).into_response()
-        }
+        Ok(Some(bucket)) => page_of(customer, page, bucket.history),
         Ok(None) => StatusCode::NOT_FOUND.into_response(),
         Err(error) => refused(error),
     }
+}
+
+/// The answer with the trades of a page.
+pub fn page_of(customer: u64, page: u64, mut items: Vec<Trade>) -> Response {
+    let first_seq = (page - 1) * 10 + 1;
+    for (seq, trade) in (first_seq..).zip(&mut items) {
+        trade.seq = Some(seq);
+    }
+    let (full, count) = (items.len() == 10, items.len());
+    let page = Page { customer_id: customer, page, full, first_seq, count, items };
+    ([(header::CACHE_CONTROL, "no-cache")], Json(page)).into_response()
 }
 
 /// Body and headers for caches, the tag first.
