@@ -24,8 +24,8 @@ mod spans;
 mod tile;
 mod whole_number;
 
-pub use aggregate::{Aggregate, Measurements};
-pub use partial::{GroupKey, PartialSummary, SummaryShape};
+pub use aggregate::{AddedNumbers, Aggregate, Measurements};
+pub use partial::{GroupKey, PartialSummary, SummaryShape, group_text};
 pub use points::{Fill, PointBounds, PointPage, SummaryPoint, TooManyPoints, page_of_points};
 pub use quantity::Quantity;
 pub use spans::{SpanLength, Spans, TimeSpan, Zone, within_years};

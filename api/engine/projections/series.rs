@@ -68,6 +68,7 @@
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod control;
+mod database_sums;
 pub(crate) mod feeder;
 mod feeder_stream;
 pub(crate) mod forget;

@@ -9,6 +9,7 @@ use super::exact_sum::ExactSum;
 use super::quantity::Quantity;
 use crate::definition::{Measure, StoredNumber, SummaryValue};
 use crate::domain::{Instant, Seq, SeqRange};
+use crate::item::Decimal;
 
 /// What the items of one span and group add up to. Items can be added, and aggregates merged, in any order.
 #[derive(Debug, Clone)]
@@ -38,6 +39,25 @@ pub(crate) struct DatedNumber {
     pub(crate) number: Quantity,
     /// Date and `seq`: of equal dates the order of arrival decides.
     pub(crate) at: (Instant, Seq),
+}
+
+/// What the numbers of one property add up to, as another program has found it.
+#[derive(Debug, Clone, Default)]
+pub struct AddedNumbers {
+    /// Their exact sum.
+    pub sum: Option<Decimal>,
+    /// The exact sum of the products with the weights.
+    pub weighted: Option<Decimal>,
+    /// The exact sum of these weights.
+    pub weights: Option<Decimal>,
+    /// The least number, with the date and the `seq` of its item.
+    pub least: Option<(Quantity, (Instant, Seq))>,
+    /// The greatest one.
+    pub greatest: Option<(Quantity, (Instant, Seq))>,
+    /// The first one.
+    pub first: Option<(Quantity, (Instant, Seq))>,
+    /// The last one.
+    pub last: Option<(Quantity, (Instant, Seq))>,
 }
 
 /// What the measures of a property say.
@@ -73,6 +93,30 @@ impl Aggregate {
             aggregate.add(document, value, (date, seq));
         }
         Self { count: 1, seqs: SeqRange { first: seq, last: seq }, values: aggregates }
+    }
+
+    /// Of `count` items, between these by `seq`, whose numbers were added up elsewhere.
+    pub fn of_added(count: u64, seqs: SeqRange, values: Vec<AddedNumbers>) -> Self {
+        let of_value = |AddedNumbers { sum, weighted, weights, least, greatest, first, last }| {
+            let sum_of = |number: Option<Decimal>| {
+                let mut sum = ExactSum::default();
+                number.iter().for_each(|number| sum.add(number));
+                sum
+            };
+            let dated = |found: Option<(Quantity, (Instant, Seq))>| {
+                found.map(|(number, at)| DatedNumber { number, at })
+            };
+            ValueAggregate {
+                sum: sum_of(sum),
+                least: dated(least),
+                greatest: dated(greatest),
+                first: dated(first),
+                last: dated(last),
+                weighted: sum_of(weighted),
+                weights: sum_of(weights),
+            }
+        };
+        Self { count, seqs, values: values.into_iter().map(of_value).collect() }
     }
 
     /// Adds an item.
@@ -122,6 +166,15 @@ impl Aggregate {
     /// What the measures of each value say, in the order of the definition.
     pub fn measured(&self, values: &[SummaryValue]) -> Vec<Measurements> {
         self.values.iter().zip(values).map(|(aggregate, value)| aggregate.measured(&value.measures)).collect()
+    }
+}
+
+impl AddedNumbers {
+    /// Whether they may be none.
+    pub fn is_none(&self) -> bool {
+        let sums = [&self.sum, &self.weighted, &self.weights];
+        let dated = [&self.least, &self.greatest, &self.first, &self.last];
+        sums.into_iter().flatten().all(|sum| sum.sign() == 0) && dated.into_iter().all(Option::is_none)
     }
 }
 

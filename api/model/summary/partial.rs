@@ -60,7 +60,8 @@ impl PartialSummary {
     /// Adds an item.
     pub fn add(&mut self, seq: Seq, date: Instant, document: &RawDocument) {
         let span = self.span_at(date.millis());
-        let group: GroupKey = self.shape.groups.iter().map(|name| text(document, name)).collect();
+        let text = |name: &String| group_text(document.get(name).ok().flatten());
+        let group: GroupKey = self.shape.groups.iter().map(text).collect();
         let shape = Arc::clone(&self.shape);
         match self.spans.entry(span).or_default().entry(group) {
             Entry::Occupied(mut there) => there.get_mut().add(seq, date, document, &shape.values),
@@ -69,6 +70,12 @@ impl PartialSummary {
                 self.points += 1;
             }
         }
+    }
+
+    /// Adds what the items of a group add up to that are all in the span with this moment.
+    pub fn add_aggregate(&mut self, moment: i64, group: GroupKey, aggregate: Aggregate) {
+        let span = self.span_at(moment);
+        self.merge_point(span, group, aggregate);
     }
 
     /// Adds what another stretch adds up to, by the same shape.
@@ -156,7 +163,8 @@ impl PartialSummary {
     }
 }
 
-fn text(document: &RawDocument, name: &str) -> Option<String> {
-    let text = document.get(name).ok().flatten().and_then(RawBsonRef::as_str)?;
+/// The text by which items are grouped that have this value.
+pub fn group_text(value: Option<RawBsonRef<'_>>) -> Option<String> {
+    let text = value.and_then(RawBsonRef::as_str)?;
     (text.len() <= Summaries::MAX_GROUP).then(|| text.to_owned())
 }

@@ -227,6 +227,20 @@ impl Spans {
         self.length.millis().is_some() || self.zone.offset(from) % (HOUR / 4) == 0
     }
 
+    /// The greatest length of which all spans between these ends are multiples. Both are ends of spans.
+    pub fn common_length(&self, [from, to]: [i64; 2]) -> i64 {
+        if let Some(unit) = self.length.millis() {
+            return unit;
+        }
+        let (mut common, mut at) = (0, from);
+        while at < to {
+            let span = self.at(at);
+            common = greatest_common_divisor(span.end - span.start, common);
+            at = span.end;
+        }
+        common
+    }
+
     /// From the beginning of the span with `from` to the end of that with the last moment before `to`.
     pub fn covering(&self, from: Option<Instant>, to: Option<Instant>) -> [Option<i64>; 2] {
         let end = |to: Instant| {
@@ -240,6 +254,10 @@ impl Spans {
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
 const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
+
+pub(crate) fn greatest_common_divisor(one: i64, other: i64) -> i64 {
+    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
+}
 
 fn timestamp(millis: i64) -> Timestamp {
     let nearest = if millis < 0 { Timestamp::MIN } else { Timestamp::MAX };
@@ -397,6 +415,26 @@ mod tests {
             let month = i64::from(date.year()) * 12 + i64::from(date.month()) - 1;
             assert_eq!(month_of(day), month, "{date}");
             assert_eq!(first_day_of(month), day - i64::from(date.day()) + 1, "{date}");
+        }
+    }
+
+    #[test]
+    fn spans_have_a_common_length() {
+        for (length, zone, from, to, expected) in [
+            ("1m", "UTC", "2024-05-05T00:00:00Z", "2024-05-06T00:00:00Z", HOUR / 60),
+            ("1d", "UTC", "2024-05-05T00:00:00Z", "2024-05-20T00:00:00Z", DAY),
+            ("1w", "Europe/Berlin", "2024-04-30T22:00:00Z", "2024-04-30T22:00:00Z", 0),
+            ("1w", "UTC", "2024-04-29T00:00:00Z", "2024-05-13T00:00:00Z", 7 * DAY),
+            ("1M", "UTC", "2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z", 29 * DAY),
+            ("1M", "UTC", "2024-01-01T00:00:00Z", "2024-03-01T00:00:00Z", DAY),
+            // Days of 24 and 23 hours, and of 24 and 24.5.
+            ("1d", "Europe/Berlin", "2024-03-29T23:00:00Z", "2024-03-31T22:00:00Z", HOUR),
+            ("1d", "Australia/Lord_Howe", "2024-04-05T13:00:00Z", "2024-04-07T13:30:00Z", HOUR / 2),
+        ] {
+            let spans =
+                Spans { length: SpanLength::parse(length).unwrap(), zone: Zone::parse(zone).unwrap() };
+            let common = spans.common_length([at(from).millis(), at(to).millis()]);
+            assert_eq!(common, expected, "{length} {zone} {from} {to}");
         }
     }
 

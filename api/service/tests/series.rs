@@ -6,6 +6,7 @@ mod erasures;
 mod killed;
 mod late;
 mod settled;
+mod sums;
 
 use crate::harness::series::*;
 use std::collections::BTreeMap;

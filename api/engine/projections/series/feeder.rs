@@ -307,7 +307,7 @@ impl Feeder {
             return Ok(());
         }
         let build = self.build();
-        let all = build.changed().await?.into_iter();
+        let all = build.changed(None, Deadline::within(COMMAND)).await?.into_iter();
         let changed: Vec<_> = all.map(|(owner, generation)| (owner, generation.current)).collect();
         let delete = async {
             for part in changed.chunks(100) {

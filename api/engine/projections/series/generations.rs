@@ -43,21 +43,25 @@ impl Build<'_> {
         deadline: Deadline,
     ) -> Result<HashMap<OwnerId, OwnerGeneration>> {
         let ids: Vec<_> = owners.iter().map(|owner| self.generation_id(owner)).collect();
-        self.find_generations(doc! { "_id": { "$in": ids } }, deadline).await
+        self.find_generations(doc! { "_id": { "$in": ids } }, None, deadline).await
     }
 
-    /// All generations other than 0, by owner.
-    pub(crate) async fn changed(self) -> Result<HashMap<OwnerId, OwnerGeneration>> {
+    /// All generations other than 0, by owner; at most `most` of them.
+    pub(crate) async fn changed(
+        self,
+        most: Option<usize>,
+        deadline: Deadline,
+    ) -> Result<HashMap<OwnerId, OwnerGeneration>> {
         let mut filter = self.range();
         filter.insert("current", doc! { "$gt": 0_i64 });
-        self.find_generations(filter, Deadline::within(COMMAND)).await
+        self.find_generations(filter, most, deadline).await
     }
 
     /// Owners that were forgotten, and are to be fed again.
     pub(crate) async fn pending(self) -> Result<Vec<OwnerId>> {
         let mut filter = self.range();
         filter.insert("pending", true);
-        Ok(self.find_generations(filter, Deadline::within(COMMAND)).await?.into_keys().collect())
+        Ok(self.find_generations(filter, None, Deadline::within(COMMAND)).await?.into_keys().collect())
     }
 
     /// `0` follows `/` in ASCII.
@@ -68,9 +72,11 @@ impl Build<'_> {
     async fn find_generations(
         self,
         filter: Document,
+        most: Option<usize>,
         deadline: Deadline,
     ) -> Result<HashMap<OwnerId, OwnerGeneration>> {
-        let command = doc! { "find": COLLECTION, "filter": filter, "batchSize": i32::MAX };
+        let mut command = doc! { "find": COLLECTION, "filter": filter, "batchSize": i32::MAX };
+        command.extend(most.map(|most| ("limit".to_owned(), (most as i64).into())));
         let kind = self.source.definition.owner.kind;
         let read = move |document: &RawDocument| Ok(OwnerGeneration::read(&owned(document)?, kind));
         let found = self.source.reads.find(command, deadline, read).await?;

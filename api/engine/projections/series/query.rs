@@ -1,12 +1,14 @@
 //! Summaries over all owners, from a native time series.
 //!
-//! Its measurements are added up here: the sums of the database round. They are read in windows of time, so
-//! that a request may end after any of them.
+//! They are made of windows of time, so that a request may end after any of them. The database adds up a
+//! window, where its sums are proved exact ([`database_sums`](super::database_sums)). Otherwise its
+//! measurements are read, and added up here.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
+use futures_util::future::try_join_all;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use pagebucket_model::definition::Measure;
@@ -17,14 +19,22 @@ use pagebucket_model::summary::{
 use parking_lot::Mutex;
 
 use super::control::{Build, Builds, Series};
+use super::database_sums::{AddedWindow, SeriesWindow};
+use super::view::{MOST_NAMED, that_count};
 use crate::mongo::{COMMAND, Deadline, Error, Result};
 use crate::store::collection::{HistoryCollection, owner_of};
 
 /// The most measurements that a request reads.
 const MOST_READ: usize = 2_000_000;
 
-/// In how many windows of time a request reads.
-const WINDOWS: i64 = 16;
+/// The first windows are this part of the time of a request.
+const FIRST_WINDOWS: i64 = 64;
+
+/// The later ones at most this part.
+const WINDOWS: i64 = 8;
+
+/// How many windows the database adds up at once.
+const AT_ONCE: usize = 2;
 
 /// Values of points that a request holds in memory.
 const MOST_HELD: usize = 200_000;
@@ -252,41 +262,75 @@ async fn read_windows(
     let SeriesQuery { shape, ends: [from, to], limit, order, .. } = query;
     let (from, to, spans) = (*from, *to, &shape.spans);
     let is_ascending = *order == Order::Ascending;
-    let most_held = MOST_HELD / shape.values.len().max(1);
-    let begun = SeriesReading { summary: PartialSummary::new(Arc::clone(shape)), read: 0, is_full: false };
+    let most_held = most_held(shape);
+    // First: until one changes, all that counts now is there.
+    let changed = snapshot.build.changed(Some(MOST_NAMED + 1), deadline).await?;
+    let counting = (changed.len() <= MOST_NAMED).then(|| that_count(&changed));
+    let summary = PartialSummary::new(Arc::clone(shape));
+    let begun = SeriesReading { summary, read: 0, found: vec![false; shape.values.len()], is_full: false };
     let reading = Arc::new(Mutex::new(begun));
-    let (step, mut until) = ((to - from) / WINDOWS, None);
+    let mut until = None;
     let [first, last] = if is_ascending { [from, to] } else { [to, from] };
     let mut reached = first;
     while reached != last && until.is_none() {
-        let [begin, end] = match is_ascending {
-            true => [reached, spans.at((reached + step).min(to - 1)).end.min(to)],
-            false => [spans.at((reached - step.max(1)).max(from)).start.max(from), reached],
+        let (points, mut expected) = {
+            let reading = reading.lock();
+            (reading.summary.points(), reading.found.clone())
         };
-        let next = if is_ascending { end } else { begin };
-        let mut filter = doc! {
-            &*snapshot.build.source.definition.date.name: { "$gte": DateTime::from_millis(begin), "$lt": DateTime::from_millis(end) },
+        // Not much more than is asked for, if the points are as many in the same time.
+        let step = match points {
+            0 => (to - from) / FIRST_WINDOWS,
+            points => {
+                let left = (limit.saturating_sub(points) as i128 * 11 / 10).max(1);
+                let step = left * i128::from((reached - first).abs()) / points as i128 / AT_ONCE as i128;
+                step.min(i128::from((to - from) / WINDOWS)) as i64
+            }
         };
-        for (name, values) in &query.filters {
-            filter.insert(format!("meta.{name}"), doc! { "$in": values });
+        if points == 0 {
+            expected.fill(true);
         }
-        let adding = Arc::clone(&reading);
-        let take = move |_, seq, date, document: &RawDocument| {
-            let mut reading = adding.lock();
-            reading.summary.add(seq, date, document);
-            reading.read += 1;
-            reading.is_full = reading.read >= MOST_READ || reading.summary.points() >= most_held;
-            !reading.is_full
+        let next = |reached: &i64| {
+            (*reached != last).then(|| match is_ascending {
+                true => spans.at((reached + step).min(to - 1)).end.min(to),
+                false => spans.at((reached - step.max(1)).max(from)).start.max(from),
+            })
         };
-        snapshot.read(shape, filter, take, deadline).await?;
-        let reading = reading.lock();
-        if reading.is_full {
-            // This window is not complete. The next request begins with it.
-            until = Some(reached);
-        } else if reading.summary.points() > *limit && next != last {
-            until = Some(next);
+        let ends: Vec<_> = std::iter::successors(Some(reached), next).take(AT_ONCE + 1).collect();
+        let windows: Vec<_> = ends.array_windows().map(|[one, other]| [*one, *other]).collect();
+        let add = |[one, other]: [i64; 2]| {
+            let expected = expected.clone();
+            added(query, snapshot, counting.as_ref(), ([one.min(other), one.max(other)], expected), deadline)
+        };
+        let added = try_join_all(windows.iter().copied().map(add)).await?;
+        for ([begin, next], added) in windows.into_iter().zip(added) {
+            match added {
+                Some(added) => reading.lock().add(added, most_held),
+                None => {
+                    let filter = asked_for(query, &snapshot.build, [begin.min(next), begin.max(next)]);
+                    let adding = Arc::clone(&reading);
+                    adding.lock().found.fill(true);
+                    let take = move |_, seq, date, document: &RawDocument| {
+                        let mut reading = adding.lock();
+                        reading.summary.add(seq, date, document);
+                        reading.read += 1;
+                        reading.is_full = reading.read >= MOST_READ || reading.summary.points() >= most_held;
+                        !reading.is_full
+                    };
+                    snapshot.read(shape, filter, take, deadline).await?;
+                }
+            }
+            let reading = reading.lock();
+            if reading.is_full {
+                // This window is not complete. The next request begins with it.
+                until = Some(begin);
+                break;
+            }
+            reached = next;
+            if reading.summary.points() >= *limit && next != last {
+                until = Some(next);
+                break;
+            }
         }
-        reached = next;
     }
     if until == Some(first) {
         return Err(SeriesError::TooManyItems);
@@ -305,9 +349,53 @@ async fn read_windows(
     Ok(SeriesPage { page, up_to, read })
 }
 
+/// What the database adds up between these moments. `None` if it must be read.
+async fn added(
+    query: &SeriesQuery,
+    snapshot: &SeriesSnapshot<'_>,
+    counting: Option<&Vec<Document>>,
+    (ends, expected): ([i64; 2], Vec<bool>),
+    deadline: Deadline,
+) -> Result<Option<AddedWindow>> {
+    let Some(counting) = counting else { return Ok(None) };
+    let mut filter = asked_for(query, &snapshot.build, ends);
+    filter.insert("$or", counting.clone());
+    let most_held = most_held(&query.shape);
+    let window =
+        SeriesWindow { shape: &query.shape, ends, filter, expected, most_read: MOST_READ, most_held };
+    snapshot.build.added(window, deadline).await
+}
+
+/// The measurements between these moments that are asked for, whether they count or not.
+fn asked_for(query: &SeriesQuery, build: &Build<'_>, [begin, end]: [i64; 2]) -> Document {
+    let mut filter = doc! {
+        &*build.source.definition.date.name: { "$gte": DateTime::from_millis(begin), "$lt": DateTime::from_millis(end) },
+    };
+    for (name, values) in &query.filters {
+        filter.insert(format!("meta.{name}"), doc! { "$in": values });
+    }
+    filter
+}
+
+/// The most points that a request holds.
+fn most_held(shape: &SummaryShape) -> usize {
+    MOST_HELD / shape.values.len().max(1)
+}
+
 /// What is read so far.
 struct SeriesReading {
     summary: PartialSummary,
     read: usize,
+    /// Which values the measurements have.
+    found: Vec<bool>,
     is_full: bool,
+}
+
+impl SeriesReading {
+    fn add(&mut self, added: AddedWindow, most_held: usize) {
+        self.read += added.read;
+        self.summary.merge(added.summary);
+        self.found.iter_mut().zip(added.found).for_each(|(found, more)| *found |= more);
+        self.is_full = self.read >= MOST_READ || self.summary.points() >= most_held;
+    }
 }

@@ -17,8 +17,8 @@ use crate::mongo::error::{NAMESPACE_EXISTS, NAMESPACE_NOT_FOUND, code};
 use crate::mongo::{COMMAND, Deadline, Result};
 use crate::store::collection::{HistoryCollection, owner_bson};
 
-/// The most owners that a view names. It is written with each change.
-const MOST_NAMED: usize = 10_000;
+/// The most owners that a view, or a question, names. A view is written with each change.
+pub(crate) const MOST_NAMED: usize = 10_000;
 
 /// What has the public name.
 pub(crate) enum Listed {
@@ -89,7 +89,7 @@ pub(crate) async fn publish(source: &HistoryCollection) -> Result<()> {
         if build.is_public() {
             return Ok(());
         }
-        let changed = build.changed().await?;
+        let changed = build.changed(None, deadline()).await?;
         let (target, counting) = (build.collection(), what_counts(build, &changed));
         match listed(source).await? {
             Some(Listed::View { on, pipeline }) if on == target && pipeline == counting => return Ok(()),
@@ -105,19 +105,8 @@ pub(crate) async fn publish(source: &HistoryCollection) -> Result<()> {
 
 /// What a view reads of a build, if these owners have other generations than 0.
 fn what_counts(build: Build<'_>, changed: &HashMap<OwnerId, OwnerGeneration>) -> Vec<Bson> {
-    let mut of_generations: BTreeMap<i64, BTreeSet<&OwnerId>> = BTreeMap::new();
-    for (owner, generation) in changed {
-        of_generations.entry(generation.current).or_default().insert(owner);
-    }
-    let ids = |owners: BTreeSet<&OwnerId>| Bson::Array(owners.into_iter().map(owner_bson).collect());
     let pipeline = if changed.len() <= MOST_NAMED {
-        // By the metaField alone, so that native buckets are chosen without being opened.
-        let others =
-            doc! { "meta.generation": null, "meta.owner": { "$nin": ids(changed.keys().collect()) } };
-        let of_generation = |(generation, owners)| doc! { "meta.generation": generation, "meta.owner": { "$in": ids(owners) } };
-        let counting: Vec<_> =
-            [others].into_iter().chain(of_generations.into_iter().map(of_generation)).collect();
-        vec![doc! { "$match": { "$or": counting } }, doc! { "$unset": "meta.generation" }]
+        vec![doc! { "$match": { "$or": that_count(changed) } }, doc! { "$unset": "meta.generation" }]
     } else {
         let id = doc! { "$concat": [format!("{}/", build.id()), { "$toString": "$meta.owner" }] };
         let join = doc! { "from": generations::COLLECTION, "localField": "_known", "foreignField": "_id", "as": "_known" };
@@ -132,6 +121,21 @@ fn what_counts(build: Build<'_>, changed: &HashMap<OwnerId, OwnerGeneration>) ->
         ]
     };
     pipeline.into_iter().map(Bson::from).collect()
+}
+
+/// The measurements that count if these owners, at most [`MOST_NAMED`], have other generations than 0: those
+/// for which one of the conditions holds.
+pub(crate) fn that_count(changed: &HashMap<OwnerId, OwnerGeneration>) -> Vec<Document> {
+    let mut of_generations: BTreeMap<i64, BTreeSet<&OwnerId>> = BTreeMap::new();
+    for (owner, generation) in changed {
+        of_generations.entry(generation.current).or_default().insert(owner);
+    }
+    let ids = |owners: BTreeSet<&OwnerId>| Bson::Array(owners.into_iter().map(owner_bson).collect());
+    // By the metaField alone, so that native buckets are chosen without being opened.
+    let others = doc! { "meta.generation": null, "meta.owner": { "$nin": ids(changed.keys().collect()) } };
+    let of_generation =
+        |(generation, owners)| doc! { "meta.generation": generation, "meta.owner": { "$in": ids(owners) } };
+    [others].into_iter().chain(of_generations.into_iter().map(of_generation)).collect()
 }
 
 /// Runs a command that makes something. It may exist.

@@ -20,6 +20,7 @@ use crate::summary::aggregate::{Aggregate, DatedNumber, ValueAggregate};
 use crate::summary::exact_sum::ExactSum;
 use crate::summary::partial::PartialSummary;
 use crate::summary::quantity::Quantity;
+use crate::summary::spans::greatest_common_divisor;
 
 /// The three sums of a value: each has a flag that it is not empty, and another that it has the scales of the
 /// one before.
@@ -85,10 +86,6 @@ pub(crate) fn unit_of(summary: &PartialSummary, span: i64) -> i64 {
         }
     }
     unit
-}
-
-fn greatest_common_divisor(one: i64, other: i64) -> i64 {
-    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
 
 /// The dated numbers in the order in which they are written.

@@ -213,7 +213,7 @@ pub(crate) async fn of_all(
         SeriesError::Store(error) => error.into(),
         SeriesError::TooManyItems => Problem::new(
             ProblemKind::SummaryTooLarge,
-            "A request cannot read all items of the first sixteenth of its time. Ask for a shorter time (`from`, `to`), fewer groups, or filter.",
+            "A request cannot read all items of the first sixty-fourth of its time. Ask for a shorter time (`from`, `to`), fewer groups, or filter.",
         ),
         SeriesError::TooManyGroups => {
             Problem::new(ProblemKind::SummaryTooLarge, too_many_points(query.limit))
