@@ -77,9 +77,9 @@ def package(directory: Path) -> Path:
         shutil.copy(source, tree / target)
         (tree / target).chmod(mode)
     (tree / "DEBIAN/conffiles").write_text("/etc/default/pagebucket\n/etc/pagebucket/pagebucket.toml\n")
-    fields = {"Package": "pagebucket", "Version": "0.1.0-1", "Architecture": "amd64", "Maintainer": "nobody", "Description": "rehearsal"}
+    fields = {"Package": "pagebucket", "Version": "0-1", "Architecture": "amd64", "Maintainer": "nobody", "Description": "rehearsal"}
     (tree / "DEBIAN/control").write_text("".join(f"{name}: {value}\n" for name, value in fields.items()))
-    file = directory / "pagebucket_0.1.0-1_amd64.deb"
+    file = directory / "pagebucket.deb"
     subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", tree, file], check=True, stdout=subprocess.DEVNULL)
     return file
 
@@ -180,5 +180,6 @@ def test_each_block_works_as_it_is_printed(shell: Shell) -> None:
 
     asked = load([Client(key, authorities) for _ in range(4)], lambda: shell.run(upgrade))
     assert asked > 40
-    versions = shell.run("for machine in one two; do ssh $machine dpkg --status pagebucket | grep ^Version; done")
-    assert versions == "Version: 0.1.1-1\n" * 2
+    ask = "dpkg-deb --field upgrade.deb Version; for machine in one two; do ssh $machine dpkg-query --show pagebucket | cut -f 2; done"
+    new, *versions = shell.run(ask).split()
+    assert versions == [new, new]

@@ -35,7 +35,7 @@ DEADLINE = 120
 
 def run(*command: str | Path, **more: Any) -> str:
     """What the command prints. One that fails fails the test, with all that it said."""
-    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, **more)
+    done = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, **more)
     assert done.returncode == 0, f"{shlex.join(map(str, command))}: {done.stdout}"
     return done.stdout
 
@@ -73,7 +73,8 @@ def test_the_sums_are_of_all_files() -> None:
 @pytest.mark.parametrize("triple", TRIPLES)
 def test_an_archive_has_a_small_program_for_glibc_2_31(triple: str, tmp_path: Path) -> None:
     files = unpack(triple, tmp_path)
-    names = {"LICENSE-APACHE", "LICENSE-MIT", "README.md", "completions", "default", "licences-of-crates.txt", "man", "pagebucket", "pagebucket.service", "pagebucket.toml"}
+    names = {"LICENSE-APACHE", "LICENSE-MIT", "README.md", "licences-of-crates.txt", "completions", "man", "default"}
+    names |= {"pagebucket", "pagebucket.service", "pagebucket.toml"}
     assert {path.name for path in files.iterdir()} == names
     program = (files / "pagebucket").read_bytes()
     machine = {X86_64: 62, ARM64: 183}[triple]
@@ -96,8 +97,9 @@ def test_the_list_of_crates_is_that_in_the_program(triple: str, tmp_path: Path) 
 def test_cargo_binstall_finds_the_program_in_the_archives() -> None:
     binstall = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["metadata"]["binstall"]
     for triple in TRIPLES:
-        values = {"repo": "https://host/pagebucket", "name": "pagebucket", "version": VERSION, "target": triple, "bin": "pagebucket", "binary-ext": ""}
-        address, inside = (re.sub(r"{ ([a-z-]+) }", lambda found: values[found[1]], binstall[key]) for key in ("pkg-url", "bin-dir"))
+        values = {"repo": "https://host/pagebucket", "name": "pagebucket", "bin": "pagebucket", "binary-ext": ""}
+        values |= {"version": VERSION, "target": triple}
+        address, inside = (binstall[key].replace("{ ", "{").replace(" }", "}").format_map(values) for key in ("pkg-url", "bin-dir"))
         with tarfile.open(DIST / address.rpartition("/")[2]) as archive:
             assert archive.getmember(inside).isfile()
 
@@ -138,7 +140,7 @@ def test_the_program_for_arm64_serves_in_an_emulator(tmp_path: Path) -> None:
     assert "messages" in run(*program, "histories", "check", ROOT / "examples/histories/messages.json")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        address = "127.0.0.1:{}".format(free.getsockname()[1])
+        address = f"127.0.0.1:{free.getsockname()[1]}"
     server = subprocess.Popen([*program, "serve", "--listen", address, "--data-dir", tmp_path / "data"])
     try:
         wait_until(lambda: answers(f"http://{address}/readyz"))
@@ -171,10 +173,13 @@ class Machine:
         may = ["--cap-add=SYS_ADMIN", "--security-opt=seccomp=unconfined", "--security-opt=apparmor=unconfined", "--cgroupns=private"]
         places = [f"--tmpfs={place}" for place in ("/run", "/tmp", "/sys/fs/cgroup")]
         label = f"--label=pagebucket.test-run={os.getpid()}"
-        self.id = run("docker", "run", "--detach", "--rm", "--env=container=docker", label, *may, *places, os.environ["SYSTEMD_IMAGE"]).strip()
+        self.id = run(
+            "docker", "run", "--detach", "--rm", "--env=container=docker", label, *may, *places, os.environ["SYSTEMD_IMAGE"]
+        ).strip()
         wait_until(lambda: self.sh("systemctl is-system-running || true") == "running\n")
         # A container may have no user namespaces.
-        self.sh(r"mkdir /etc/systemd/system/pagebucket.service.d && printf '[Service]\nPrivateUsers=no\n' >/etc/systemd/system/pagebucket.service.d/test.conf")
+        changed = "/etc/systemd/system/pagebucket.service.d"
+        self.sh(rf"mkdir {changed} && printf '[Service]\nPrivateUsers=no\n' >{changed}/test.conf")
 
     def sh(self, script: str) -> str:
         return run("docker", "exec", self.id, "bash", "-euc", script)
@@ -197,7 +202,8 @@ class Machine:
 
     def request(self, method: str, path: str, body: str = "") -> tuple[int, str]:
         """The status and the body; (0, "") if no server listens. The base has neither curl nor Python."""
-        head = rf"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        fields = ("Host: localhost", "Connection: close", "Content-Type: application/json", f"Content-Length: {len(body)}")
+        head = r"\r\n".join((f"{method} {path} HTTP/1.1", *fields, "", ""))
         answer = self.sh(f"(exec 3<>/dev/tcp/127.0.0.1/8080 && printf '{head}%s' {shlex.quote(body)} >&3 && cat <&3) 2>/dev/null || true")
         head, _, body = answer.partition("\n\n")
         return (int(head.split()[1]), body) if head else (0, "")
@@ -248,7 +254,12 @@ def test_the_package_serves_is_upgraded_and_goes_without_a_loss(machine: Machine
 
     machine.sh("dpkg --remove pagebucket")
     assert machine.sh("cat /proc/[0-9]*/comm | grep -xE 'pagebucket|mongod' || true") == ""
-    assert machine.files() == ["/etc/default/pagebucket", "/etc/pagebucket/pagebucket.toml", "/etc/systemd/system/multi-user.target.wants/pagebucket.service", "/var/lib/pagebucket/password"]
+    assert machine.files() == [
+        "/etc/default/pagebucket",
+        "/etc/pagebucket/pagebucket.toml",
+        "/etc/systemd/system/multi-user.target.wants/pagebucket.service",
+        "/var/lib/pagebucket/password",
+    ]
     machine.install(package(X86_64))
     machine.sh("systemctl start pagebucket")
     machine.wait_until_ready()
@@ -266,7 +277,8 @@ def test_the_first_item_is_appended_soon_after_the_installation(machine: Machine
     machine.wait_until_ready()
     assert machine.append() == 1
     with capsys.disabled():
-        print(f"\nfrom `dpkg -i` to the first appended item: {time.monotonic() - began:.1f} s, of which {installed - began:.1f} s are the installation")
+        taken = f"{time.monotonic() - began:.1f} s, of which {installed - began:.1f} s are the installation"
+        print(f"\nfrom `dpkg -i` to the first appended item: {taken}")
 
 
 def test_the_crates_that_are_public_can_be_published() -> None:

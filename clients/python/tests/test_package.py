@@ -14,6 +14,7 @@ from conftest import ROOT
 
 HERE = ROOT / "clients/python"
 BIN = Path(sys.executable).parent
+LINTED = [".", "../../deploy", "../../packaging"]
 
 
 @pytest.mark.parametrize(
@@ -21,8 +22,8 @@ BIN = Path(sys.executable).parent
     [
         [sys.executable, "generate.py", "--check"],
         [BIN / "mypy"],
-        [BIN / "ruff", "check", "--config", "pyproject.toml", ".", "../../deploy"],
-        [BIN / "ruff", "format", "--config", "pyproject.toml", "--check", ".", "../../deploy"],
+        [BIN / "ruff", "check", "--config", "pyproject.toml", *LINTED],
+        [BIN / "ruff", "format", "--config", "pyproject.toml", "--check", *LINTED],
     ],
     ids=["generated", "mypy", "ruff check", "ruff format"],
 )
