@@ -71,6 +71,19 @@ def mongod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     process.wait()
 
 
+def test_cargo_finds_the_manifests_and_sources_of_all_crates(tmp_path: Path) -> None:
+    """Before and after the sources are copied. Only that it compiles them is left out."""
+    text = (ROOT / "Dockerfile").read_text()
+    step = "cargo metadata --locked --format-version 1 > /metadata && rm -r api"
+    stage = re.sub(r"cargo build .*\\\n && .*", step, text[: text.index("# The image's files")])
+    assert stage.count(step) == 2
+    (tmp_path / "Dockerfile").write_text(stage)
+    base = run(ROOT / "scripts/local-base-images").split("\n")[-2].split()
+    tag = f"{NAME}-metadata"
+    run("docker", "build", "--network", "host", "--tag", tag, "--file", tmp_path / "Dockerfile", *base, ROOT)
+    run("docker", "image", "rm", "--force", tag)
+
+
 def inspect(name: str) -> dict[str, Any]:
     [only] = json.loads(run("docker", "inspect", name))
     return only
