@@ -50,6 +50,7 @@ check: ## check format, lints, documentation, licences, packages and the generat
 	scripts/licences
 	scripts/once-more --self-test
 	cargo clippy --workspace --all-targets --features bench --locked -- -D warnings
+	cargo check --workspace --tests --no-default-features --locked
 	scripts/packages
 	scripts/version
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --lib --examples --no-deps --locked --document-private-items

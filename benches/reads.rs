@@ -8,7 +8,7 @@ mod workloads;
 
 use crate::harness::{Bench, CLOSED_LOOP, Report, Result, Section};
 
-pub const PARTS: [&str; 6] = ["depth", "walk", "pages", "zipf", "mix", "disk"];
+pub const PARTS: [&str; 7] = ["depth", "walk", "pages", "traces", "zipf", "mix", "disk"];
 
 pub async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     if npm::installed().is_some() {

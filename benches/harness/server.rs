@@ -5,6 +5,8 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
+use axum::routing::post;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -108,6 +110,16 @@ impl Server {
         let mut command = program(mongod, database);
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);
         Self::process(command.stderr(Stdio::null())).await
+    }
+
+    /// [`Self::program`] with traces of this share of the requests. The collector takes all, and ends with
+    /// the benchmark.
+    pub async fn traced(mongod: &Mongod, database: &str, share: Option<&str>) -> Result<Self> {
+        let Some(share) = share else { return Self::program(mongod, database, &[]).await };
+        let takes_all = Router::new().route("/v1/traces", post(async |_: Bytes| ()));
+        let collector = format!("http://{}", Self::peer(takes_all, false).await?.address);
+        let flags = ["--otlp-endpoint", &collector, "--trace-share", share];
+        Self::program(mongod, database, &flags).await
     }
 
     /// A process that prints its URL at the end of its first line.

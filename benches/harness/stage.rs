@@ -44,6 +44,8 @@ pub enum Kind {
     Ours(fn(&mut ServiceConfig)),
     /// The same behind a gate that asks for a token.
     Guarded,
+    /// The program in a process of its own, with traces of this share of the requests, if any.
+    Traced(Option<&'static str>),
     Peer(Way),
     /// Rows in PostgreSQL behind the same shell.
     Postgres,
@@ -215,6 +217,7 @@ impl Stage {
         let server = match (setup.kind, &storage) {
             (Kind::Ours(change), _) => Server::ours(mongod.store(&name).await?, change).await?,
             (Kind::Guarded, _) => Server::behind(gate().await?, mongod.store(&name).await?, |_| ()).await?,
+            (Kind::Traced(share), _) => Server::traced(mongod, &name, share).await?,
             (Kind::Peer(way), Storage::Mongo(_, database)) => {
                 Server::peer(peers::routes(database, way), true).await?
             }

@@ -30,6 +30,10 @@ fn setups(again: &'static str, histories: &'static [History]) -> Vec<Setup> {
         setup("ours", Kind::Ours(|_| ())),
         Setup { database: again, ..setup("ours again", Kind::Ours(|_| ())) },
         setup("ours, with tokens", Kind::Guarded),
+        setup("ours, a process", Kind::Traced(None)),
+        setup("ours again, a process", Kind::Traced(None)),
+        setup("ours, traces of 1 %", Kind::Traced(Some("0.01"))),
+        setup("ours, traces of all", Kind::Traced(Some("1"))),
         setup("ours, cache off", Kind::Ours(|config| config.api.page_cache = 0)),
         setup("ours, not in cache", Kind::Ours(TINY)),
         setup("ours again, not in cache", Kind::Ours(TINY)),
@@ -77,6 +81,7 @@ fn long_histories(settings: &Settings) -> Stage {
             "ours / static ≥ 0.7; ours / static, our layers; ours, with tokens / ours ≥ 0.85; ours again / ours",
         ),
         unchanged(timing),
+        traced(timing),
     ]);
     Stage { name: "histories", setups: setups("ours", depth::PAGES), seeded: 0, workloads }
 }
@@ -151,6 +156,25 @@ fn unchanged(timing: Timing) -> Workload {
         both(ours, &stored(1..=1)),
         "ours / static ≥ 0.7; ours / static, our layers; ours, a listing / ours; ours again / ours",
     )
+}
+
+fn traced(timing: Timing) -> Workload {
+    let work = Work::Read { customers: Customers::one(1), pages: 1..=100, form: Form::Stored };
+    let entries = ["ours, a process", "ours again, a process", "ours, traces of 1 %", "ours, traces of all"];
+    Workload {
+        part: "traces",
+        ..pages(
+            timing,
+            [
+                "cached pages, with traces",
+                "As \"cached pages\", of `pagebucket serve` in processes of their own, without \
+                 `--otlp-endpoint` and with a collector in the benchmark's process that takes all.",
+            ],
+            each(&entries, &work),
+            "ours, traces of 1 % / ours, a process ≥ 0.95; ours, traces of all / ours, a process; ours \
+             again, a process / ours, a process",
+        )
+    }
 }
 
 /// The busiest customer has a tenth of all requests, except where all have as many.
