@@ -153,7 +153,8 @@ impl ItemScan<'_> {
         };
         let unseen = doc! { "page": { "$gte": self.first_page() } };
         let mut query = self.of.at_most(unseen, most);
-        let fields = doc! { "page": 1, "count": 1, "firstPage": 1, "second": 1, items: 1 };
+        let mut fields = marker::fields();
+        fields.insert(items, 1);
         query.insert("projection", fields);
         let found = self.of.find(query, |bucket| Ok(bucket.to_owned())).await?;
         for bucket in &found {
