@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Client, History, Service, TOTAL, spawn, test_over};
@@ -174,6 +175,27 @@ async fn what_is_newer_can_be_asked_for_again(history: &'static History) {
         assert_eq!(history.seqs(&body), expected);
         newer = body["links"]["newer"].as_str().expect("always there").to_owned();
     }
+}
+
+test_over!(what_is_newer_is_a_304_while_there_is_none, NOTES);
+async fn what_is_newer_is_a_304_while_there_is_none(history: &'static History) {
+    let total = history.pages(2.5);
+    let service = Service::filled(history, total).await;
+    let end = service.client.get(&history.at(1, "?limit=3&order=desc")).await.expect(200);
+    let newer = end["links"]["newer"].as_str().expect("always there");
+    let empty = service.client.get(newer).await;
+    assert_eq!(empty.expect(200)["items"], json!([]));
+    let known = async || {
+        let tag = |request: reqwest::RequestBuilder| request.header("if-none-match", empty.header("etag"));
+        service.client.send(Method::GET, newer, tag).await
+    };
+    let same = known().await;
+    assert_eq!((same.status.as_u16(), same.body.len(), same.header("etag")), (304, 0, empty.header("etag")));
+    // What another owner appends is none of it.
+    service.client.append(2, &history.item(1)).await.expect(201);
+    assert_eq!(known().await.status, 304);
+    service.client.append(1, &history.item(total + 1)).await.expect(201);
+    assert_eq!(history.seqs(&known().await.expect(200)), [total + 1]);
 }
 
 test_over!(walks_beside_a_writer, NOTES, READINGS);
