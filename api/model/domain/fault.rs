@@ -191,8 +191,11 @@ fn parse<T>(
 ) -> Result<Vec<T>, DraftError> {
     let raw = Json::check(bytes)?;
     let (mut all, mut faults) = (Vec::new(), Faults::default());
-    match Json::read(raw) {
-        Json::Array(items) => {
+    // The members of a single object are read once, by `read`.
+    let is_one = may_be_one && raw.get().starts_with('{');
+    match (!is_one).then(|| Json::read(raw)) {
+        None => all.extend(read(raw, "", &mut faults)),
+        Some(Json::Array(items)) => {
             if items.is_empty() {
                 faults.push(String::new, format!("must have at least one {one}"));
             } else if items.len() > max {
@@ -202,8 +205,7 @@ fn parse<T>(
                 all.extend(read(item, &format!("/{index}"), &mut faults));
             }
         }
-        Json::Object(_) if may_be_one => all.extend(read(raw, "", &mut faults)),
-        other => {
+        Some(other) => {
             let one = if may_be_one { format!("{article} or ") } else { String::new() };
             faults.push(String::new, format!("must be {one}an array of {many}, not {}", other.kind()));
         }

@@ -153,7 +153,7 @@ fn millis(civil: DateTime) -> i64 {
 impl Serialize for Instant {
     /// As the text that `Display` writes.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(str::from_utf8(&self.rfc3339()).expect("digits are UTF-8"))
     }
 }
 

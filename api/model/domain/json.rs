@@ -86,6 +86,12 @@ impl<'a> Json<'a> {
 fn unicode(raw: &RawValue) -> Option<Cow<'_, str>> {
     #[derive(serde::Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    // Most strings have no escape: they are the text between the quotation marks.
+    if let Some(text) = raw.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'))
+        && !text.contains('\\')
+    {
+        return Some(Cow::Borrowed(text));
+    }
     serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|Text(text)| text)
 }
 
