@@ -58,7 +58,7 @@
 //!
 //! # Group commit
 //!
-//! Requests queue at one of four *committers* of their history, by owner
+//! Requests queue at one of the two or four *committers* of their history, by owner
 //! ([`group_commit`], [`policy`](mod@policy)). A committer takes the requests
 //! that queued during its last commit, merges them by owner ([`batch`](mod@batch)) and sends one unordered
 //! command of many statements ([`commit`](mod@commit)). An owner that needs more than one statement has an
@@ -82,6 +82,12 @@
 //! A multi-document transaction for each commit was refused. It would save the search for keys, but an
 //! instance that is killed between its two round trips leaves up to a thousand tails locked for 60 s, and no
 //! client can end that without privileges on the cluster.
+//!
+//! A second commit of an owner before the first is acknowledged was refused, too. It gains little
+//! (`docs/explanation/bench.md`), and takes rules of its own. It may not open a page. It may have no
+//! keys: the count that it compares does not say whose items came before. Its refusal is not final,
+//! because the count can still rise to the one that it expects: a late copy of the command could be
+//! applied after its items were placed again.
 
 pub(crate) mod appender;
 pub(crate) mod batch;

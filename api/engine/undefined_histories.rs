@@ -13,7 +13,6 @@ use mongodb::bson::{Document, doc};
 use pagebucket_model::definition::Definitions;
 use parking_lot::Mutex;
 
-use crate::append::group_commit::COMMITTERS;
 use crate::engine::{Engine, StoreContext};
 use crate::mongo::{Deadline, Error, Result};
 use crate::store::histories::{self, KnownHistory};
@@ -29,7 +28,7 @@ pub(crate) struct UndefinedHistories {
 impl UndefinedHistories {
     pub(crate) fn new(mut context: StoreContext) -> Self {
         // Nothing is appended.
-        context.catalog_owners = COMMITTERS;
+        context.catalog_owners = 1;
         Self { context, engines: Arc::default() }
     }
 

@@ -19,6 +19,9 @@ use crate::page_path::PagePath;
 use crate::policy::Counters;
 use crate::resolution::Minute;
 
+/// Committers of views.
+const COMMITTERS: usize = 4;
+
 /// The views of all pages. Cheap to clone. The committers end when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct PageViews {
@@ -35,7 +38,7 @@ impl PageViews {
     /// Those of a database. Counting always goes to the primary.
     pub fn of(store: &Store) -> Self {
         let documents = store.documents().clone();
-        let committers = Arc::new(Committers::start(|_number| Counters(documents.clone())));
+        let committers = Arc::new(Committers::start(COMMITTERS, |_number| Counters(documents.clone())));
         let Capacity { queued_bytes, commit_time, .. } = documents.capacity;
         let queue = Queue::new((queued_bytes / Self::COUNTER).max(1), commit_time, QUEUED_COUNTERS);
         Self { documents, queue, committers }

@@ -19,7 +19,7 @@ use super::policy::AppendPolicy;
 use super::queue::AppendQueue;
 use super::request::{AppendCause, AppendError, AppendProgress, Appended, Keyed, Request, weight};
 use crate::append::expectation::Expectation;
-use crate::append::group_commit::{COMMITTERS, Committers, NoAnswer, QueueClient, QueueReservation, Ticket};
+use crate::append::group_commit::{Committers, NoAnswer, QueueClient, QueueReservation, Ticket};
 use crate::append::keys::{
     KeySearch, Record, Registered, Registration, query, registrar, search_to_end, set_outcome, updates,
 };
@@ -50,19 +50,21 @@ pub(crate) struct AppendParts {
     pub(crate) source: Arc<HistoryCollection>,
     pub(crate) queue: AppendQueue,
     /// Those of the committers.
-    catalogs: [Catalog; COMMITTERS],
+    catalogs: Box<[Catalog]>,
     committers: Committers<Appends>,
     /// Those of keys, one beside each committer.
-    registrars: [UnboundedSender<Registration>; COMMITTERS],
+    registrars: Box<[UnboundedSender<Registration>]>,
 }
 
 impl Appender {
     /// The committers together remember the tails of about this many `owners`.
     pub(crate) fn new(history: LiveHistory, queue: AppendQueue, owners: usize) -> Self {
-        let catalogs: [_; COMMITTERS] = std::array::from_fn(|_| catalog::new(owners.div_ceil(COMMITTERS)));
+        let count = committers();
+        let catalogs: Box<[_]> = (0..count).map(|_| catalog::new(owners.div_ceil(count))).collect();
         let policy = |number: usize| AppendPolicy::new(history.clone(), catalogs[number].clone(), number);
-        let committers = Committers::start(policy);
-        let registrars = catalogs.clone().map(|catalog| registrar(Arc::clone(&history.source), catalog));
+        let committers = Committers::start(count, policy);
+        let registrars =
+            catalogs.iter().map(|of| registrar(Arc::clone(&history.source), of.clone())).collect();
         let parts = AppendParts { source: history.source, queue, catalogs, committers, registrars };
         Self { parts: Arc::new(parts), client: None }
     }
@@ -266,7 +268,8 @@ impl Appender {
     ) -> Result<Registered> {
         let deadline = deadline.or_within(REGISTER);
         let (answer, answered) = oneshot::channel();
-        let registrar = &self.parts.registrars[owner.spread() as usize % COMMITTERS];
+        let registrars = &self.parts.registrars;
+        let registrar = &registrars[owner.spread() as usize % registrars.len()];
         let owner = owner.clone();
         let registration = Registration {
             owner,
@@ -283,6 +286,16 @@ impl Appender {
         }
         let unavailable = || Error::unavailable("a key was not registered in time");
         deadline.wait_for(answered).await.and_then(Result::ok).ok_or_else(unavailable)?
+    }
+}
+
+/// How many committers a history has. A further one keeps a further processor of the server busy. It also
+/// divides the waiting requests among more and smaller commands, and a statement in a smaller command costs the
+/// server more: with 64 clients on two processors, of mongod 181 µs in commands of 8 and 149 in those of 16.
+fn committers() -> usize {
+    match std::thread::available_parallelism() {
+        Ok(processors) if processors.get() >= 4 => 4,
+        _ => 2,
     }
 }
 

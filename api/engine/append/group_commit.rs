@@ -27,7 +27,6 @@
 mod committer;
 mod ticket;
 
-pub(crate) use committer::COMMITTERS;
 pub use committer::{BatchPolicy, Committers, Handle, Messages};
 pub(crate) use ticket::{Full, QueueReservation};
 pub use ticket::{NoAnswer, Pending, Queue, QueueClient, Ticket};

@@ -22,10 +22,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender,
 
 use crate::tasks;
 
-/// Committers of one kind in a process. Each has one commit under way; with a few of them, some keep the
-/// server's journal busy while others wait for it.
-pub(crate) const COMMITTERS: usize = 4;
-
 /// How long a committer waits for a commit before it goes on with other keys. An ordinary commit takes
 /// milliseconds.
 const TURN: Duration = Duration::from_secs(1);
@@ -137,18 +133,19 @@ impl<M: Messages> Clone for Handle<M> {
 /// The committers of one kind.
 #[derive(derive_more::Debug)]
 #[debug("Committers")]
-pub struct Committers<M: Messages>([Handle<M>; COMMITTERS]);
+pub struct Committers<M: Messages>(Box<[Handle<M>]>);
 
 impl<M: Messages> Committers<M> {
-    /// Starts the committers, each with its own policy. After this value is dropped they finish their work
-    /// and end.
-    pub fn start<P: BatchPolicy<M>>(policy: impl Fn(usize) -> P) -> Self {
-        Self(std::array::from_fn(|number| start(policy(number))))
+    /// Starts `count` committers, at least one, each with its own policy. Each has one commit under way; with
+    /// a few of them, some keep the server's journal busy while others wait for it. After this value is
+    /// dropped they finish their work and end.
+    pub fn start<P: BatchPolicy<M>>(count: usize, policy: impl Fn(usize) -> P) -> Self {
+        Self((0..count).map(|number| start(policy(number))).collect())
     }
 
     /// The committer of keys with this hash, always the same one.
     pub fn by_hash(&self, hash: u64) -> &Handle<M> {
-        &self.0[hash as usize % COMMITTERS]
+        &self.0[hash as usize % self.0.len()]
     }
 }
 
