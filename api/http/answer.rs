@@ -8,3 +8,4 @@ pub(crate) mod memory;
 pub(crate) mod notes;
 pub(crate) mod render;
 pub(crate) mod request_id;
+pub(crate) mod route_name;

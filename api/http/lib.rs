@@ -10,6 +10,7 @@
 //! | [`resources`] | the handlers, by resource |
 //! | [`request`] | what a handler asks of a request: its parameters and its body |
 //! | [`middleware`] | the layers around all routes |
+//! | [`fast_path`] | a page in memory, and a 304 by its tag, before routing |
 //! | [`auth`] | who a client is |
 //! | [`admission`] | who comes in: the gate, permits, rates; what is known of a request |
 //! | [`answer`] | what goes out: problem bodies, memory, compression, the line in the log, measures |
@@ -23,6 +24,7 @@ mod admission;
 mod answer;
 pub mod auth;
 mod caching;
+mod fast_path;
 mod middleware;
 mod openapi;
 mod pages;
@@ -35,10 +37,17 @@ mod service;
 mod site;
 mod state;
 
+use std::convert::Infallible;
+use std::future::{Ready, ready};
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
+use axum::response::Response;
+use axum::routing::future::RouteFuture;
+use futures_util::future::Either;
+use tower_service::Service as _;
 
 pub use admission::client::Proxies;
 pub use admission::clients::Clients;
@@ -59,7 +68,6 @@ pub use middleware::hosts::Hosts;
 pub use openapi::{Version, document};
 pub use pages::cache::Pages;
 pub use problem::{MEDIA_TYPE as PROBLEM_JSON, ProblemKind};
-pub use request::unreserved::decode_unreserved;
 pub use site::origin_of;
 pub use state::Api;
 
@@ -70,9 +78,34 @@ use admission::guard::Guard;
 use admission::layer::Policy;
 use admission::layer::{self, Admission};
 use admission::under_way::Gauges;
+use fast_path::FastPath;
+use middleware::observe::Observe;
+use request::unreserved::decode_unreserved;
 
-/// The whole API, ready to be served.
-pub fn router(api: Api) -> Router {
+/// The whole API, ready to be served. Clones share it.
+#[derive(Clone)]
+pub struct ApiService {
+    router: Router,
+    fast_path: Arc<FastPath>,
+}
+
+/// An answer of the API to come, or one that is there.
+pub type ApiAnswer = Either<Ready<Result<Response, Infallible>>, RouteFuture<Infallible>>;
+
+impl ApiService {
+    /// Answers a request that came over this connection.
+    pub fn answer(&self, mut request: Request, connection: &RequestConnection) -> ApiAnswer {
+        decode_unreserved(request.uri_mut());
+        if let Some(answer) = self.fast_path.answer(&mut request, connection) {
+            return Either::Left(ready(Ok(answer)));
+        }
+        request.extensions_mut().insert(connection.clone());
+        Either::Right(self.router.clone().call(request))
+    }
+}
+
+/// The whole API of these parts.
+pub fn service(api: Api) -> ApiService {
     let admission = Arc::new(Admission {
         stop: api.stop.clone(),
         requests: Permits::new(api.limits.requests, "requests"),
@@ -96,9 +129,18 @@ pub fn router(api: Api) -> Router {
                 .layer(from_fn_with_state(counted, layer::under_way)),
         )
         .fallback(site::nothing_here);
-    let (origins, hosts, proxies) =
-        (api.origins.clone(), api.hosts.clone(), Arc::clone(&api.clients.proxies));
-    middleware::surround(all, api.limits, origins, hosts, proxies, api.traces).with_state(Arc::new(api))
+    let (origins, hosts) = (api.origins.clone(), api.hosts.clone());
+    let observe = Observe::new(api.limits, Arc::clone(&api.clients.proxies), api.traces);
+    let fast_path = FastPath::new(
+        routes::pages(&api.store, &admission),
+        Arc::clone(&observe),
+        &origins,
+        hosts.clone(),
+        api.reads,
+        api.pages.clone(),
+    );
+    let router = middleware::surround(all, observe, origins, hosts).with_state(Arc::new(api));
+    ApiService { router, fast_path: Arc::new(fast_path) }
 }
 
 /// Puts the layers of the routes under `/v1` around other routes, so that benchmarks compare only what is
@@ -119,10 +161,8 @@ pub fn as_ours(routes: Router, limits: Limits, origins: Vec<String>) -> Router {
     let proxies = Arc::clone(&admission.clients.proxies);
     middleware::surround(
         routes.layer(admission.layer(Policy::Json, Access::Everyone, None)),
-        limits,
+        Observe::new(limits, proxies, None),
         origins,
         Hosts::only([]),
-        proxies,
-        None,
     )
 }

@@ -20,6 +20,7 @@ use super::admission::gate::Gate;
 use super::admission::guard::Guard;
 use super::admission::layer::{Admission, Policy};
 use super::answer::{log, measures};
+use super::fast_path::PageRoute;
 use super::resources::history::live::{self, several};
 use super::resources::history::{append, export, list, page, summary, upload};
 use super::resources::page_views::{reads, writes};
@@ -147,6 +148,16 @@ pub(crate) fn operators(gate: &Gate, clients: &Clients) -> Router<Arc<Api>> {
         measures::begin(iter::once(route.method), route.address);
         router.route(route.address, route.handler.layer((map_response(log::of_probe), guard)))
     })
+}
+
+/// The routes of pages as they are stored, for the fast path.
+pub(crate) fn pages(store: &Store, admission: &Arc<Admission>) -> Vec<PageRoute> {
+    let of_engine = |engine: &Engine| {
+        let row = of_history().into_iter().find(|route| route.address.ends_with("/pages/{page}"))?;
+        let admission = admission.of_route(row.policy, row.access, Some(&[engine.clone()].into()));
+        Some(PageRoute::new(&address(row.address, engine.definition()), engine.clone(), admission))
+    };
+    store.histories().iter().filter_map(of_engine).collect()
 }
 
 /// The routes under `/v1`, each behind the admission layer.

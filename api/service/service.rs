@@ -4,21 +4,19 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{Extensions, HeaderName, Request};
 use pagebucket_engine::internal::{COMMAND, NUMBERED, Retention};
 use pagebucket_engine::{Deadline, Store};
 use pagebucket_http::{
-    Api, Clients, Gate, Hosts, Limits, Pages, Permits, Proxies, RateLimits, ReadTerms, RequestConnection,
-    Traces, Unsent, Uploads, decode_unreserved, patience_for,
+    Api, ApiAnswer, ApiService, Clients, Gate, Hosts, Limits, Pages, Permits, Proxies, RateLimits, ReadTerms,
+    RequestConnection, Traces, Unsent, Uploads, patience_for,
 };
 use pagebucket_model::domain::Clock;
 use pagebucket_model::metric::{self, Collections};
 use pagebucket_page_views::PageViews;
 use pagebucket_server::{BindError, ConnectionService, DRAIN, Server, Stopping, reserve};
 use tokio::net::TcpSocket;
-use tower_service::Service as _;
 
 use crate::config::{ApiConfig, ForwardedHeader, Rate, ServiceConfig};
 use crate::{exposition, housekeeping};
@@ -29,7 +27,7 @@ const _: () = assert!(pagebucket_http::REQUEST.as_secs() < DRAIN.as_secs());
 /// A service that is bound, and not yet serving.
 pub struct Service {
     server: Server,
-    router: Router,
+    api: ApiService,
     store: Store,
     page_views: PageViews,
     retained: BTreeMap<Box<str>, Retention>,
@@ -81,7 +79,7 @@ impl Service {
         let server = Server::on(socket, server).await?;
         let Stopping { leaving, stop } = server.stopping();
         let page_views = PageViews::of(&store);
-        let router = pagebucket_http::router(Api {
+        let api = pagebucket_http::service(Api {
             store: store.clone(),
             page_views: page_views.clone(),
             reads: ReadTerms { epoch, kept_by: api.kept_by },
@@ -108,7 +106,7 @@ impl Service {
             metrics: exposition::render,
             traces,
         });
-        Ok(Self { server, router, store, page_views, retained, house_every })
+        Ok(Self { server, api, store, page_views, retained, house_every })
     }
 
     /// Where it listens.
@@ -124,10 +122,10 @@ impl Service {
     /// Serves until `stop` completes, and for the drain delay after it, in which it is not ready; then it
     /// drains. Returns whether all requests have ended, and all that they have appended is stored.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> bool {
-        let Self { server, router, store, page_views, retained, house_every } = self;
+        let Self { server, api, store, page_views, retained, house_every } = self;
         let unsent = Unsent::default();
         let connect = move |peer| Connection {
-            router: router.clone(),
+            api: api.clone(),
             request: RequestConnection { peer, account: unsent.open() },
         };
         // The queues may hold items of clients that have disconnected: these are stored, too.
@@ -145,17 +143,15 @@ impl Service {
 /// The API for one connection.
 #[derive(Clone)]
 struct Connection {
-    router: Router,
+    api: ApiService,
     request: RequestConnection,
 }
 
 impl ConnectionService for Connection {
-    type Answer = <Router as tower_service::Service<Request<Body>>>::Future;
+    type Answer = ApiAnswer;
 
-    fn answer(&self, mut request: Request<Body>) -> Self::Answer {
-        request.extensions_mut().insert(self.request.clone());
-        decode_unreserved(request.uri_mut());
-        self.router.clone().call(request)
+    fn answer(&self, request: Request<Body>) -> ApiAnswer {
+        self.api.answer(request, &self.request)
     }
 
     fn patience(&self, limit: Duration) -> Duration {

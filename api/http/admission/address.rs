@@ -21,7 +21,11 @@ pub(crate) struct AddressedOwner<'a> {
 impl<'a> AddressedOwner<'a> {
     /// The owner, with an id of this type, that an address names.
     pub(crate) fn of(address: &'a Uri, kind: OwnerType) -> Self {
-        let segment = address.path().split('/').nth(3).unwrap_or_default();
+        Self::of_segment(address.path().split('/').nth(3).unwrap_or_default(), kind)
+    }
+
+    /// The same of the segment that is the owner.
+    pub(crate) fn of_segment(segment: &'a str, kind: OwnerType) -> Self {
         let text = decoded(segment);
         let id = text.as_ref().map_err(Clone::clone).and_then(|text| kind.parse(text));
         let spelled = |text: Cow<'a, str>| match text {

@@ -163,8 +163,8 @@ impl Gate {
         parts: &Parts,
         asked: &AccessRequest<'_>,
     ) -> Result<Option<Arc<Principal>>, RefusedRequest> {
-        if self.is_open(asked.access) {
-            return Ok(None);
+        if let Some(principal) = self.admits(&parts.headers, asked) {
+            return Ok(principal);
         }
         let Some(authenticator) = &self.authenticator else {
             // Another method of this address is not allowed to anyone, and the route says so.
@@ -190,6 +190,16 @@ impl Gate {
             }
             Err(problem) => RefusedRequest::failed(problem, principal),
         })
+    }
+
+    /// The principal of a request that may have what it asks for, unless everyone may. Waits for nothing and
+    /// charges nothing: `None` if that does not suffice.
+    pub fn admits(&self, headers: &HeaderMap, asked: &AccessRequest<'_>) -> Option<Option<Arc<Principal>>> {
+        if self.is_open(asked.access) {
+            return Some(None);
+        }
+        let principal = self.authenticator()?.remembered(credential(headers).ok()?)?;
+        allow(&principal, asked).is_ok().then_some(Some(principal))
     }
 
     /// Finds out whose token or key a request has.

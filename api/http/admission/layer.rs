@@ -9,13 +9,14 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::Uri;
+use axum::http::{HeaderMap, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::{FutureExt, TryFutureExt};
 use pagebucket_engine::Engine;
 use pagebucket_engine::internal::QueueClient;
 use pagebucket_model::definition::Owner;
+use pagebucket_model::domain::{OwnerId, Principal};
 use tokio_util::sync::CancellationToken;
 
 use super::accept::{self, EVENTS, JSON};
@@ -85,7 +86,6 @@ pub(crate) struct Admission {
 /// service is stopping (earlier requests continue) or has no free permit, 429 if the client has used up its
 /// quota, and 406 or 505 if the client cannot take the answer. Completes the context of each request, with
 /// its deadline for example.
-#[derive(Clone)]
 pub(crate) struct RouteAdmission {
     shared: Arc<Admission>,
     policy: Policy,
@@ -93,29 +93,48 @@ pub(crate) struct RouteAdmission {
     /// The history of the route, or those of its collection of owners.
     histories: Option<Arc<[Engine]>>,
     /// The owners of these histories.
-    owners: Option<Arc<Owner>>,
+    owners: Option<Owner>,
+}
+
+/// What [`RouteAdmission::admit_at_once`] grants.
+pub(crate) struct AdmittedAtOnce {
+    /// What the client may still use.
+    pub quota: ClientQuota,
+    /// Until the client has taken the answer.
+    pub held: (Permit, UnderWay),
 }
 
 impl Admission {
-    /// The layer for routes with this policy and this access, of these histories.
+    /// The layer for routes with this policy and this access, of these histories. It is in an `Arc`, because
+    /// each request copies it.
     pub(crate) fn layer(
         self: &Arc<Self>,
         policy: Policy,
         access: Access,
         histories: Option<&Arc<[Engine]>>,
-    ) -> MiddlewareLayer<RouteAdmission> {
+    ) -> MiddlewareLayer<Arc<RouteAdmission>> {
+        MiddlewareLayer(Arc::new(self.of_route(policy, access, histories)))
+    }
+
+    /// The admission of these routes.
+    pub(crate) fn of_route(
+        self: &Arc<Self>,
+        policy: Policy,
+        access: Access,
+        histories: Option<&Arc<[Engine]>>,
+    ) -> RouteAdmission {
         let first = histories.and_then(|histories| histories.first());
-        MiddlewareLayer(RouteAdmission {
+        RouteAdmission {
             shared: Arc::clone(self),
             policy,
             access,
             histories: histories.cloned(),
-            owners: first.map(|history| Arc::new(history.definition().owner.clone())),
-        })
+            owners: first.map(|history| history.definition().owner.clone()),
+        }
     }
 }
 
-impl<S: InnerService> Middleware<S> for RouteAdmission {
+impl<S: InnerService> Middleware<S> for Arc<RouteAdmission> {
     type Response = Response;
 
     fn call(&self, inner: &mut S, mut request: Request) -> ResponseFuture<Response> {
@@ -125,16 +144,11 @@ impl<S: InnerService> Middleware<S> for RouteAdmission {
             RequestContext::of_mut(request.extensions_mut()).owner = owner;
             return self.admit(inner, request);
         }
-        let (route, mut inner) = (self.clone(), ready(inner));
+        let (route, mut inner) = (Self::clone(self), ready(inner));
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             let (owner, watched) = (route.owner(&parts.uri), route.watched(&parts.uri));
-            let asked = AccessRequest {
-                access: route.access,
-                collection: route.owners.as_ref().map(|owners| &*owners.collection),
-                owner: owner.as_ref().map(|owner| &*owner.text),
-                watched: &watched,
-            };
+            let asked = route.asked(owner.as_ref(), &watched);
             let principal = match route.shared.gate.decide(&route.shared.clients, &parts, &asked).await {
                 Ok(principal) => principal,
                 Err(refused) => return Ok(refused.into_response()),
@@ -161,6 +175,50 @@ impl RouteAdmission {
             (Access::OfWatched(_), Some(histories)) => watch::owners(address, histories),
             _ => Vec::new(),
         }
+    }
+
+    /// What a request to the route asks for.
+    fn asked<'a>(
+        &'a self,
+        owner: Option<&'a AddressedOwner<'_>>,
+        watched: &'a [(String, String)],
+    ) -> AccessRequest<'a> {
+        AccessRequest {
+            access: self.access,
+            collection: self.owners.as_ref().map(|owners| &*owners.collection),
+            owner: owner.map(|owner| &*owner.text),
+            watched,
+        }
+    }
+
+    /// Whether everyone may use the route.
+    pub(crate) fn is_open(&self) -> bool {
+        self.shared.gate.is_open(self.access)
+    }
+
+    /// Who sends a request with these headers, which its client may send, and the owner that this segment of
+    /// its address names. `None` if that is not known without waiting.
+    pub(crate) fn client_and_owner(
+        &self,
+        headers: &HeaderMap,
+        owner: &str,
+    ) -> Option<(Option<Arc<Principal>>, OwnerId)> {
+        let owner = AddressedOwner::of_segment(owner, self.owners.as_ref()?.kind);
+        let principal = self.shared.gate.admits(headers, &self.asked(Some(&owner), &[]))?;
+        Some((principal, owner.id.ok()?))
+    }
+
+    /// Admits a request whose answer is in memory, as [`RouteAdmission::admit`] would. If it is refused,
+    /// nothing is taken, so that the way of all requests can refuse it: the charge comes last.
+    pub(crate) fn admit_at_once(&self, request: &Request, client: Client) -> Option<AdmittedAtOnce> {
+        let Admission { stop, requests, clients, under_way, .. } = &*self.shared;
+        if stop.is_cancelled() || accept::takes_answer(request, JSON).is_err() {
+            return None;
+        }
+        let quota = clients.quota(Class::Reads, &client);
+        let permit = requests.take(client).ok()?;
+        quota.charge(1).ok()?;
+        Some(AdmittedAtOnce { quota, held: (permit, under_way.count(Class::Reads)) })
     }
 
     /// Answers a request that its client may send.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
 use hyper::body::Frame;
@@ -23,6 +23,7 @@ use tracing::{Level, Span, info_span};
 use super::logged;
 use super::notes::{AnswerNotes, ItemCount, RefusedFor};
 use super::request_id::RequestId;
+use super::route_name::RouteName;
 use crate::problem::ProblemKind;
 pub(crate) use refusals::RefusalCounts;
 
@@ -53,7 +54,7 @@ pub(crate) struct AccessLine {
     peer: IpAddr,
     method: Method,
     uri: Uri,
-    route: Option<MatchedPath>,
+    route: Option<RouteName>,
     /// Bytes of the request's body that were read, if it has one.
     received: Option<Arc<AtomicU64>>,
     refusals: RefusalCounts,
@@ -64,7 +65,7 @@ pub(crate) struct AccessLine {
 }
 
 /// What the line says of the answer.
-struct LoggedAnswer {
+pub(crate) struct LoggedAnswer {
     status: StatusCode,
     principal: Option<Arc<Principal>>,
     refused: Option<RefusedFor>,
@@ -79,8 +80,10 @@ impl AccessLine {
     /// Begins the line of a request from this client, and counts what is read of its body.
     pub(crate) fn begin(
         request: &mut Request,
+        started: Instant,
         id: RequestId,
         peer: IpAddr,
+        route: Option<RouteName>,
         refusals: &RefusalCounts,
         traces: Option<Traces>,
     ) -> Self {
@@ -94,7 +97,6 @@ impl AccessLine {
             received
         });
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let route = request.extensions().get().cloned();
         let refusals = refusals.clone();
         let is_traced = |traces: &Traces| {
             (traces.told)(request.headers()).unwrap_or_else(|| rand::random::<f64>() < traces.share)
@@ -105,18 +107,7 @@ impl AccessLine {
             (traces.join)(&span, request.headers());
             span
         });
-        Self {
-            started: Instant::now(),
-            id,
-            peer,
-            method,
-            uri,
-            route,
-            received,
-            refusals,
-            answer: None,
-            trace,
-        }
+        Self { started, id, peer, method, uri, route, received, refusals, answer: None, trace }
     }
 
     /// The span of the request in its trace, if it is traced.
@@ -127,6 +118,12 @@ impl AccessLine {
     /// Since the request began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// The line, with an answer that has no notes.
+    pub(crate) fn answered(mut self, answer: LoggedAnswer) -> Self {
+        self.answer = Some(answer);
+        self
     }
 
     /// The answer, with whose end the line is written.
@@ -172,7 +169,8 @@ impl AccessLine {
         response.map(|body| Body::new(body.inspect_frame(move |frame| self.note_sent(bytes_of(frame)))))
     }
 
-    fn note_sent(&mut self, bytes: u64) {
+    /// Counts what is handed to the connection.
+    pub(crate) fn note_sent(&mut self, bytes: u64) {
         if let Some(answer) = &mut self.answer {
             answer.sent += bytes;
         }
@@ -180,8 +178,17 @@ impl AccessLine {
 }
 
 impl LoggedAnswer {
+    /// Of an answer that is no problem, to this client.
+    pub(crate) fn new(
+        status: StatusCode,
+        principal: Option<Arc<Principal>>,
+        items: Option<ItemCount>,
+    ) -> Self {
+        Self { status, principal, refused: None, problem: None, items, of_probe: false, sent: 0 }
+    }
+
     /// Whether every client can have such an answer, as often as it wants.
-    fn is_refusal(&self, route: Option<&MatchedPath>) -> bool {
+    fn is_refusal(&self, route: Option<&RouteName>) -> bool {
         match self.status {
             StatusCode::UNAUTHORIZED
             | StatusCode::FORBIDDEN
@@ -223,7 +230,7 @@ impl Drop for AccessLine {
                     principal = principal.as_deref(),
                     reason = refused.map(|refused| refused.reason),
                     method = logged::beginning(self.method.as_str(), MOST_OF_METHOD),
-                    route = self.route.as_ref().map_or("none", MatchedPath::as_str),
+                    route = self.route.as_ref().map_or("none", RouteName::as_str),
                     path = logged::path(self.uri.path()),
                     status = answer.map(|answer| answer.status.as_u16()),
                     problem = answer.and_then(|answer| answer.problem).map(|kind| kind.spec().slug),
@@ -246,9 +253,9 @@ impl Drop for AccessLine {
 }
 
 /// The span of a request, as it arrives.
-fn span(id: &RequestId, peer: IpAddr, method: &Method, uri: &Uri, route: Option<&MatchedPath>) -> Span {
+fn span(id: &RequestId, peer: IpAddr, method: &Method, uri: &Uri, route: Option<&RouteName>) -> Span {
     let method = logged::beginning(method.as_str(), MOST_OF_METHOD);
-    let route = route.map(MatchedPath::as_str);
+    let route = route.map(RouteName::as_str);
     info_span!(
         target: trace::TARGET, parent: None, "request", otel.kind = "server", otel.status_code = Empty,
         otel.name = format_args!("{method} {}", route.unwrap_or_default()).to_string().trim_end(),

@@ -5,24 +5,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::metrics::{Counter, Histogram};
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::http::StatusCode;
+use hashlink::DefaultHashBuilder;
+use pagebucket_model::domain::Principal;
 use pagebucket_model::metric::{CLIENT_REQUESTS, REQUEST_SECONDS, REQUESTS};
 use parking_lot::RwLock;
+
+use super::route_name::RouteName;
 
 /// What the metrics say of a request, except its answer. The number of routes and methods is fixed, whatever
 /// clients send.
 pub(crate) struct Measured {
     method: &'static str,
-    route: Option<MatchedPath>,
+    route: Option<RouteName>,
 }
 
 impl Measured {
     /// The labels of a request that is not answered yet.
-    pub(crate) fn of(request: &Request) -> Self {
+    pub(crate) fn of(request: &Request, route: Option<RouteName>) -> Self {
         let mut methods = ["GET", "HEAD", "POST", "DELETE", "OPTIONS"].into_iter();
         let method = methods.find(|method| request.method() == method).unwrap_or("other");
-        Self { method, route: request.extensions().get().cloned() }
+        Self { method, route }
     }
 }
 
@@ -41,24 +45,29 @@ pub(crate) fn begin(methods: impl Iterator<Item = &'static str>, route: &str) {
 const MOST_CLIENTS: usize = 100;
 
 /// The metrics of requests, kept at hand: looking them up in the registry takes longer than counting.
-/// Clones share them.
+/// Clones share them. There are few routes, so the hash need not withstand chosen names, only be fast.
 #[derive(Clone, Default)]
 pub(crate) struct Meters {
-    routes: Arc<RwLock<HashMap<String, OfRoute>>>,
+    routes: Arc<RwLock<HashMap<String, OfRoute, DefaultHashBuilder>>>,
     clients: Arc<RwLock<HashMap<String, Counter>>>,
 }
 
-type OfRoute = HashMap<(&'static str, StatusCode), (Counter, Histogram)>;
+type OfRoute = HashMap<(&'static str, StatusCode), (Counter, Histogram), DefaultHashBuilder>;
 
 impl Meters {
-    /// Counts a request. Without a time it is not in the histogram of durations.
+    /// Counts a request, also for its client, if clients are authenticated. Without a time it is not in the
+    /// histogram of durations.
     pub(crate) fn count(
         &self,
         Measured { method, route }: &Measured,
         status: StatusCode,
         took: Option<Duration>,
+        client: Option<&Principal>,
     ) {
-        let (labels, route) = ((*method, status), route.as_ref().map_or("none", MatchedPath::as_str));
+        if let Some(client) = client {
+            self.count_of(&client.name);
+        }
+        let (labels, route) = ((*method, status), route.as_ref().map_or("none", RouteName::as_str));
         let count = |(requests, seconds): &(Counter, Histogram)| {
             if let Some(took) = took {
                 seconds.record(took.as_secs_f64());
@@ -82,7 +91,7 @@ impl Meters {
 
     /// Counts a request of a client. There may be any number of clients: those after the first hundred share
     /// a metric.
-    pub(crate) fn count_of(&self, name: &str) {
+    fn count_of(&self, name: &str) {
         let known = self.clients.read();
         if let Some(counter) = known.get(name) {
             return counter.increment(1);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::header::IF_NONE_MATCH;
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pagebucket_engine::internal::Epoch;
 use pagebucket_engine::{Deadline, Engine};
@@ -37,13 +37,38 @@ pub struct Reading {
     pub epoch: Epoch,
     /// What its client may still use.
     pub quota: ClientQuota,
-    /// The tags that its client has, if it has any.
-    known: Option<IfNoneMatch>,
+    condition: Condition,
     kept_by: KeptBy,
     /// How long it has waited for the database.
     waited: Duration,
     /// Whether it found its pages in the page cache; `None` if no page was looked up.
     hit: Option<bool>,
+}
+
+/// The tags that the client of a read has, if it has any.
+pub(crate) struct Condition(Option<IfNoneMatch>);
+
+impl Condition {
+    /// Of a request with these headers.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        Self(headers.contains_key(IF_NONE_MATCH).then(|| IfNoneMatch::of(headers)))
+    }
+
+    /// The tag for a 304 if the client names it itself, unless pages of the history may have been deleted.
+    pub(crate) fn named(
+        &self,
+        engine: &Engine,
+        caching: impl FnOnce() -> Caching,
+    ) -> Option<(Caching, HeaderValue)> {
+        let known = self.0.as_ref().filter(|_| !engine.reads().may_have_lost_pages())?;
+        let caching = caching();
+        known.known(&caching.tag).map(|tag| (caching, tag))
+    }
+
+    /// The tag for a 304 if the client's copy is current.
+    pub(crate) fn met_by(&self, caching: &Caching) -> Option<HeaderValue> {
+        self.0.as_ref()?.met_by(&caching.tag)
+    }
 }
 
 impl<S: Sync> FromRequestParts<S> for Reading
@@ -56,14 +81,18 @@ where
         Parts { headers, extensions, .. }: &mut Parts,
         state: &S,
     ) -> Result<Self, Infallible> {
-        let Granted { deadline, quota } = Granted::of(extensions);
-        let ReadTerms { epoch, kept_by } = ReadTerms::from_ref(state);
-        let known = headers.contains_key(IF_NONE_MATCH).then(|| IfNoneMatch::of(headers));
-        Ok(Self { deadline, epoch, quota, known, kept_by, waited: Duration::ZERO, hit: None })
+        Ok(Self::begin(Granted::of(extensions), ReadTerms::from_ref(state), headers))
     }
 }
 
 impl Reading {
+    /// Begins a read that a request with these headers asks for.
+    pub(crate) fn begin(granted: Granted, terms: ReadTerms, headers: &HeaderMap) -> Self {
+        let (Granted { deadline, quota }, ReadTerms { epoch, kept_by }) = (granted, terms);
+        let condition = Condition::of(headers);
+        Self { deadline, epoch, quota, condition, kept_by, waited: Duration::ZERO, hit: None }
+    }
+
     /// Waits for the database.
     pub async fn database<T>(&mut self, work: impl Future<Output = T>) -> T {
         let started = Instant::now();
@@ -80,17 +109,18 @@ impl Reading {
     /// 304 if the client names this tag itself. Needs no look-up: a client with the tag has seen the answer.
     /// If pages of the history may have been deleted since, the answer must be looked up.
     pub fn named(&self, engine: &Engine, caching: impl FnOnce(Epoch) -> Caching) -> Option<Response> {
-        let known = self.known.as_ref().filter(|_| !engine.reads().may_have_lost_pages())?;
-        let caching = caching(self.epoch);
-        known.known(&caching.tag).map(|tag| self.headed(StatusCode::NOT_MODIFIED, &caching, tag))
+        let (caching, tag) = self.condition.named(engine, || caching(self.epoch))?;
+        Some(self.not_modified(&caching, tag))
     }
 
     /// 304 if the client's copy is current.
     pub fn unchanged(&self, caching: &Caching) -> Option<Response> {
-        self.known
-            .as_ref()?
-            .met_by(&caching.tag)
-            .map(|tag| self.headed(StatusCode::NOT_MODIFIED, caching, tag))
+        self.condition.met_by(caching).map(|tag| self.not_modified(caching, tag))
+    }
+
+    /// 304 with this tag.
+    pub fn not_modified(&self, caching: &Caching, tag: HeaderValue) -> Response {
+        self.headed(StatusCode::NOT_MODIFIED, caching, tag)
     }
 
     /// The answer, or 304 if the client's copy is current.

@@ -39,7 +39,7 @@ impl Hosts {
         Self(Some(names.into_iter().collect()))
     }
 
-    fn allow(&self, request: &Request) -> bool {
+    pub(crate) fn allow(&self, request: &Request) -> bool {
         let Some(names) = &self.0 else { return true };
         let authority = match request.uri().authority() {
             Some(authority) => authority.as_str().as_bytes(),

@@ -3,11 +3,12 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
-use axum::http::{HeaderValue, Response, Version, header};
+use axum::http::{HeaderMap, HeaderValue, Response, Version, header};
 use futures_util::future::Either;
 use tower_service::Service;
 use tracing::Instrument;
@@ -21,14 +22,14 @@ use crate::answer::log::{AccessLine, RefusalCounts, Traces};
 use crate::answer::measures::{Measured, Meters};
 use crate::answer::notes::AnswerNotes;
 use crate::answer::request_id::{self, RequestId};
+use crate::answer::route_name::RouteName;
 use crate::caching::etag;
 use crate::service::{Middleware, ResponseFuture};
 
 /// For a year from each answer browsers reach this host over TLS alone (RFC 6797).
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// The layer.
-#[derive(Clone)]
+/// The layer. In an `Arc`, because each request copies it.
 pub(crate) struct Observe {
     pub limits: Limits,
     pub meters: Meters,
@@ -39,7 +40,25 @@ pub(crate) struct Observe {
     pub traces: Option<Traces>,
 }
 
-impl<S, B> Middleware<S> for Observe
+impl Observe {
+    /// With nothing counted yet.
+    pub(crate) fn new(limits: Limits, proxies: Arc<Proxies>, traces: Option<Traces>) -> Arc<Self> {
+        let (meters, refusals) = (Meters::default(), RefusalCounts::default());
+        Arc::new(Self { limits, meters, proxies, refusals, traces })
+    }
+
+    /// Adds the headers that every answer has.
+    pub(crate) fn complete(&self, headers: &mut HeaderMap, id: &RequestId) {
+        etag::weaken_if_compressed(headers);
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if self.limits.tls {
+            headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
+        }
+        headers.insert(request_id::HEADER, id.0.clone());
+    }
+}
+
+impl<S, B> Middleware<S> for Arc<Observe>
 where
     S: Service<Request, Response = Response<B>, Error = Infallible, Future: Send + 'static>,
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
@@ -57,11 +76,20 @@ where
         let span = tracing::info_span!("request", id = id.as_str());
         let connection: RequestConnection = request.extensions_mut().remove().unwrap_or_default();
         let peer = self.proxies.address(connection.peer, request.headers());
-        let line = AccessLine::begin(&mut request, id.clone(), peer, &self.refusals, self.traces);
+        let (started, route) = (Instant::now(), RouteName::of(&request));
+        let line = AccessLine::begin(
+            &mut request,
+            started,
+            id.clone(),
+            peer,
+            route.clone(),
+            &self.refusals,
+            self.traces,
+        );
         let trace = line.trace();
         request.extensions_mut().insert(RequestContext::new(id.clone(), connection));
-        let measured = Measured::of(&request);
-        let (meters, tls) = (self.meters.clone(), self.limits.tls);
+        let measured = Measured::of(&request, route);
+        let observe = Self::clone(self);
         let (request, rest) = drain_body::rest(request, self.limits);
         let answer = span.in_scope(|| match &trace {
             None => inner.call(request),
@@ -84,18 +112,10 @@ where
         Box::pin(async move {
             let mut response = compression::finish(answer.await, needs_length).await;
             let status = response.status();
-            let headers = response.headers_mut();
-            etag::weaken_if_compressed(headers);
-            headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            if tls {
-                headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
-            }
-            headers.insert(request_id::HEADER, id.0.clone());
+            observe.complete(response.headers_mut(), &id);
             let notes = AnswerNotes::of_mut(response.extensions_mut());
-            meters.count(&measured, status, (!notes.untimed).then(|| line.elapsed()));
-            if let Some(principal) = &notes.principal {
-                meters.count_of(&principal.name);
-            }
+            let took = (!notes.untimed).then(|| line.elapsed());
+            observe.meters.count(&measured, status, took, notes.principal.as_deref());
             Ok(line.end_with(response))
         })
     }

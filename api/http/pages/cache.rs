@@ -13,6 +13,8 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use ::metrics::Counter;
+use futures_util::FutureExt;
+use hashlink::DefaultHashBuilder;
 use moka::future::Cache;
 use pagebucket_engine::internal::Known;
 use pagebucket_engine::internal::tasks::KeptTasks;
@@ -42,8 +44,11 @@ pub struct Pages {
     hits: Counter,
     misses: Counter,
     /// `None` if the cache is disabled.
-    kept: Option<Cache<PageKey, Kept>>,
+    kept: Option<KeptPages>,
 }
+
+/// The pages that are kept. Their hash is seeded, and fast: pages are the hottest answer.
+type KeptPages = Cache<PageKey, Kept, DefaultHashBuilder>;
 
 /// A page, and since when it is known.
 #[derive(Clone)]
@@ -66,7 +71,7 @@ fn weight(page: &Page) -> u32 {
 }
 
 /// Forgets the pages of a history whenever one was deleted, as long as there is the history.
-fn forget_deleted(tasks: &KeptTasks, engine: &Engine, kept: Cache<PageKey, Kept>) {
+fn forget_deleted(tasks: &KeptTasks, engine: &Engine, kept: KeptPages) {
     let (name, deletions) = (Arc::clone(&engine.definition().name), engine.reads().deletions());
     tasks
         .keep("page-cache", move || {
@@ -88,7 +93,9 @@ impl Pages {
     pub fn new(bytes: u64, store: &Store) -> Self {
         let cache = || {
             let cache = Cache::builder().name("pages").max_capacity(bytes);
-            cache.weigher(|_, kept: &Kept| weight(&kept.page)).build()
+            cache
+                .weigher(|_, kept: &Kept| weight(&kept.page))
+                .build_with_hasher(DefaultHashBuilder::default())
         };
         let lookups = |result| metrics::counter!(PAGE_LOOKUPS, "result" => result);
         let kept = (bytes > 0).then(cache);
@@ -270,6 +277,22 @@ impl Pages {
         reading.note_lookup(found.is_some());
         if found.is_some() { &self.hits } else { &self.misses }.increment(1);
         found.map(|found| found.page)
+    }
+
+    /// The page, if the cache has it, without waiting. Only [`Pages::count_hit`] counts the lookup.
+    pub(crate) fn at_once(
+        &self,
+        reader: &HistoryReader,
+        owner: &OwnerId,
+        page: PageNumber,
+    ) -> Option<Arc<Page>> {
+        let found = self.kept.as_ref()?.get(&key(reader.definition(), owner, page)).now_or_never()??;
+        reader.still_holds(found.known).then_some(found.page)
+    }
+
+    /// Counts a page that was in the cache.
+    pub(crate) fn count_hit(&self) {
+        self.hits.increment(1);
     }
 
     /// Whether the cache may keep a full page.

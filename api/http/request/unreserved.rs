@@ -5,7 +5,7 @@ use axum::http::uri::PathAndQuery;
 
 /// Decodes what need not be percent-encoded in the path of a request: `/v1/cust%6Fmers` is `/v1/customers`.
 /// Before routing, which compares bytes.
-pub fn decode_unreserved(address: &mut Uri) {
+pub(crate) fn decode_unreserved(address: &mut Uri) {
     let path = address.path();
     if !path.contains('%') {
         return;

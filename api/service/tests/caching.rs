@@ -1,5 +1,7 @@
 //! What clients may keep, and what is answered to those that have it.
 
+mod both_ways;
+
 use std::sync::{Arc, Mutex};
 
 use pagebucket_http::KeptBy;

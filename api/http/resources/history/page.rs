@@ -101,6 +101,6 @@ pub(crate) async fn item(
 }
 
 /// An answer of JSON with this number of items.
-fn json(bytes: Bytes, items: usize) -> impl IntoResponse {
+pub(crate) fn json(bytes: Bytes, items: usize) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], ItemCount::of(items), bytes)
 }
