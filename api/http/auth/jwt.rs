@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hashlink::DefaultHashBuilder;
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Header, Validation, decode, decode_header};
 use moka::sync::Cache;
@@ -76,8 +77,9 @@ pub struct Jwt {
     pub explorer_client: Option<ExplorerClient>,
     keys: Arc<KeySet>,
     clock: Clock,
-    /// Verified tokens, until they expire or their key is withdrawn.
-    verified: Cache<Box<str>, Verified>,
+    /// Verified tokens, until they expire or their key is withdrawn. No client chooses them, so the hash need
+    /// only be fast.
+    verified: Cache<Box<str>, Verified, DefaultHashBuilder>,
 }
 
 /// A verified token.
@@ -104,7 +106,8 @@ impl Jwt {
             let ids: usize = verified.principal.owners.values().map(ids).sum();
             (2 * token.len() + 64 * ids + 256) as u32
         };
-        let verified = Cache::builder().weigher(weigh).max_capacity(REMEMBERED).build();
+        let verified = Cache::builder().weigher(weigh).max_capacity(REMEMBERED);
+        let verified = verified.build_with_hasher(DefaultHashBuilder::default());
         Ok(Self { settings, explorer_client: None, keys, clock, verified })
     }
 
