@@ -10,7 +10,7 @@
 //! | [`resources`] | the handlers, by resource |
 //! | [`request`] | what a handler asks of a request: its parameters and its body |
 //! | [`middleware`] | the layers around all routes |
-//! | [`fast_path`] | a page in memory, and a 304 by its tag, before routing |
+//! | [`routes::fast_path`] | a page in memory, and a 304 by its tag, before routing |
 //! | [`auth`] | who a client is |
 //! | [`admission`] | who comes in: the gate, permits, rates; what is known of a request |
 //! | [`answer`] | what goes out: problem bodies, memory, compression, the line in the log, measures |
@@ -24,7 +24,6 @@ mod admission;
 mod answer;
 pub mod auth;
 mod caching;
-mod fast_path;
 mod middleware;
 mod openapi;
 mod pages;
@@ -78,9 +77,9 @@ use admission::guard::Guard;
 use admission::layer::Policy;
 use admission::layer::{self, Admission};
 use admission::under_way::Gauges;
-use fast_path::FastPath;
 use middleware::observe::Observe;
 use request::unreserved::decode_unreserved;
+use routes::fast_path::FastPath;
 
 /// The whole API, ready to be served. Clones share it.
 #[derive(Clone)]

@@ -1,6 +1,8 @@
 //! The map of the API: one row mounts a route *and* documents it, and says who may use it. The addresses of a
 //! history are templates, which its definition fills ([`address`]).
 
+pub(crate) mod fast_path;
+
 use std::iter;
 use std::sync::Arc;
 
@@ -20,13 +22,13 @@ use super::admission::gate::Gate;
 use super::admission::guard::Guard;
 use super::admission::layer::{Admission, Policy};
 use super::answer::{log, measures};
-use super::fast_path::PageRoute;
 use super::resources::history::live::{self, several};
 use super::resources::history::{append, export, list, page, summary, upload};
 use super::resources::page_views::{reads, writes};
 use super::resources::{erasure, owners, probes};
 use super::schemas::names::{Names, address};
 use super::state::Api;
+use fast_path::PageRoute;
 
 /// A route: who may use it, its documentation, and whether the histories of a definition have it.
 pub(crate) struct Route {
