@@ -80,7 +80,6 @@ impl AccessLine {
     /// Begins the line of a request from this client, and counts what is read of its body.
     pub(crate) fn begin(
         request: &mut Request,
-        started: Instant,
         id: RequestId,
         peer: IpAddr,
         route: Option<RouteName>,
@@ -107,6 +106,7 @@ impl AccessLine {
             (traces.join)(&span, request.headers());
             span
         });
+        let started = Instant::now();
         Self { started, id, peer, method, uri, route, received, refusals, answer: None, trace }
     }
 

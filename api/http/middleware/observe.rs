@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
@@ -76,16 +75,9 @@ where
         let span = tracing::info_span!("request", id = id.as_str());
         let connection: RequestConnection = request.extensions_mut().remove().unwrap_or_default();
         let peer = self.proxies.address(connection.peer, request.headers());
-        let (started, route) = (Instant::now(), RouteName::of(&request));
-        let line = AccessLine::begin(
-            &mut request,
-            started,
-            id.clone(),
-            peer,
-            route.clone(),
-            &self.refusals,
-            self.traces,
-        );
+        let route = RouteName::of(&request);
+        let line =
+            AccessLine::begin(&mut request, id.clone(), peer, route.clone(), &self.refusals, self.traces);
         let trace = line.trace();
         request.extensions_mut().insert(RequestContext::new(id.clone(), connection));
         let measured = Measured::of(&request, route);

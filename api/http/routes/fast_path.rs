@@ -10,7 +10,6 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
@@ -128,7 +127,6 @@ impl FastPath {
     /// Answers a request that came over this connection, if its answer is in memory and nothing speaks
     /// against it.
     pub(crate) fn answer(&self, request: &mut Request, connection: &RequestConnection) -> Option<Response> {
-        let started = Instant::now();
         if !is_plain(request) || self.observe.traces.is_some() {
             return None;
         }
@@ -150,8 +148,7 @@ impl FastPath {
         tracing::trace!(id = id.as_str(), "answered before routing");
         let peer = proxies.address(connection.peer, request.headers());
         let name = Some(route.name.clone());
-        let line =
-            AccessLine::begin(request, started, id.clone(), peer, name.clone(), &self.observe.refusals, None);
+        let line = AccessLine::begin(request, id.clone(), peer, name.clone(), &self.observe.refusals, None);
         let (status, head, tag, data, items) = match found {
             Found::Unchanged(tag) => (StatusCode::NOT_MODIFIED, &heads.unchanged, tag, Bytes::new(), None),
             Found::Whole(json, tag, items) => {
