@@ -169,12 +169,12 @@ pub(crate) fn parse_owner(text: &str, definition: &Definition, flag: &str) -> Re
     owner.kind.parse(id).map_err(|Invalid(rule)| Failure::Usage(format!("{flag} {rule}")))
 }
 
-/// For a command that needs what is there: with a mistake in `--data-dir` it would make an empty database,
-/// and find nothing in it.
+/// For a command that needs what is there: with a mistake in `--data-dir`, or without the `--mongodb-uri` that
+/// was meant, it would make an empty database, and find nothing in it.
 ///
 /// # Errors
 /// The database is the embedded one, and there is no directory of its data.
-pub(crate) fn must_exist(args: &DatabaseArgs) -> Result<(), Failure> {
+fn must_exist(args: &DatabaseArgs) -> Result<(), Failure> {
     if server(args).is_none() && !args.data_dir.exists() {
         let directory = args.data_dir.display();
         return Err(Failure::Usage(format!(
@@ -184,8 +184,19 @@ pub(crate) fn must_exist(args: &DatabaseArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Finds the database as a tool, and does `work` with it. A signal ends that, if it comes first.
+/// Finds the database as a tool, and does `work` with it. A signal ends that, if it comes first. A database
+/// that is not there yet is refused: [`creating`] and [`storing`] are for the commands that may make one.
 pub(crate) async fn with<T>(
+    args: &DatabaseArgs,
+    unready: Unready,
+    work: impl AsyncFnOnce(&Opened, Signals) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    must_exist(args)?;
+    creating(args, unready, work).await
+}
+
+/// The same for a command that may be the first one: it makes the private database if there is none.
+pub(crate) async fn creating<T>(
     args: &DatabaseArgs,
     unready: Unready,
     work: impl AsyncFnOnce(&Opened, Signals) -> Result<T, Failure>,
@@ -193,7 +204,7 @@ pub(crate) async fn with<T>(
     after(open(args, &CapacityArgs::default(), Role::Tool, unready), work).await
 }
 
-/// The same for work that stores items.
+/// [`creating`] for work that stores items.
 pub(crate) async fn storing<T>(
     args: &DatabaseArgs,
     capacity: &CapacityArgs,
@@ -212,7 +223,7 @@ async fn after<T>(
     opened.with(async |opened| work(opened, signals).await).await
 }
 
-/// The same for work that a signal may end at any time.
+/// [`with`] for work that a signal may end at any time.
 pub(crate) async fn interruptible<T>(
     args: &DatabaseArgs,
     work: impl AsyncFnOnce(&Opened) -> Result<T, Failure>,

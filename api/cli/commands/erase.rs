@@ -57,7 +57,6 @@ Exit status: 0 all is erased and swept, or reopened, or replayed; 1 nothing to r
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(args: EraseArgs) -> Result<ExitCode, Failure> {
-    database::must_exist(&args.database)?;
     let definitions = database::definitions(&args.database.histories)?;
     if let Some(file) = &args.replay {
         let log = replay::read(file, &definitions)?;

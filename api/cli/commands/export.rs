@@ -90,7 +90,6 @@ last lines say how to continue.";
 
 /// Opens the database, then the file, and exports.
 pub(crate) async fn run(args: ExportArgs) -> Result<ExitCode, Failure> {
-    database::must_exist(&args.database)?;
     let definitions = database::definitions(&args.database.histories)?;
     let wanted = args.wanted(args.history.of(&definitions)?)?;
     let work = async |opened: &Opened, mut signals: Signals| {

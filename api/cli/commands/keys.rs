@@ -11,8 +11,8 @@ use pagebucket_http::auth::keys::{ApiKey, MOST_OWNERS, check_owner};
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::domain::{AllowedOwners, Clock, Instant, Invalid, Scope};
 
-use super::database::{self, Opened};
-use super::exit::Failure;
+use super::database::{self, Opened, Unready};
+use super::exit::{Failure, Signals};
 use super::terminal::{print, print_error, write};
 use crate::config::DatabaseArgs;
 
@@ -94,7 +94,9 @@ pub(crate) async fn run(args: KeysArgs) -> Result<ExitCode, Failure> {
         KeysCommand::Create(args) => {
             let definitions = database::definitions(&args.database.histories)?;
             let record = args.record(&definitions, Clock::system().now())?;
-            database::interruptible(&args.database, async |opened| create(opened, &record).await).await?;
+            let work =
+                async |opened: &Opened, mut signals: Signals| signals.unless(create(opened, &record)).await;
+            database::creating(&args.database, Unready::Refuse, work).await?;
         }
         KeysCommand::List(args) => database::interruptible(&args.database, list).await?,
         KeysCommand::Revoke(args) => {

@@ -7,7 +7,7 @@ use pagebucket_engine::Topology;
 use pagebucket_engine::internal::ShardKey;
 
 use super::database::{self, Opened, Unready};
-use super::exit::Failure;
+use super::exit::{Failure, Signals};
 use super::terminal::{print, print_error};
 use crate::config::{DatabaseArgs, RetentionArgs};
 
@@ -47,10 +47,12 @@ pub(crate) async fn run(args: MigrateArgs) -> Result<ExitCode, Failure> {
         MigrateArgs { renew_epoch: true, .. } => Unready::Await,
         _ => Unready::Refuse,
     };
-    let migrated = database::with(&args.database, unready, async |opened, mut signals| {
-        signals.unless(migrate(opened, &args)).await
-    });
-    migrated.await.inspect_err(|failure| {
+    let work = async |opened: &Opened, mut signals: Signals| signals.unless(migrate(opened, &args)).await;
+    let migrated = match args.renew_epoch {
+        true => database::with(&args.database, unready, work).await,
+        false => database::creating(&args.database, unready, work).await,
+    };
+    migrated.inspect_err(|failure| {
         if *failure == Failure::Interrupted {
             print_error(format_args!("pagebucket: an interrupted migration runs again next time"));
         }

@@ -50,7 +50,7 @@ pub(crate) async fn run(args: PreallocateArgs) -> Result<ExitCode, Failure> {
         print(format_args!("created {created} minutes; {existing} existed already"));
         ended.map(|()| ExitCode::SUCCESS)
     };
-    database::with(&args.database, Unready::Refuse, work).await
+    database::creating(&args.database, Unready::Refuse, work).await
 }
 
 impl PreallocateArgs {

@@ -81,7 +81,6 @@ struct TailPrinter<'a> {
 
 /// Opens the database, and prints.
 pub(crate) async fn run(args: TailArgs) -> Result<ExitCode, Failure> {
-    database::must_exist(&args.database)?;
     let definitions = database::definitions(&args.database.histories)?;
     let definition = args.history.of(&definitions)?;
     let owner = parse_owner(&args.owner, definition, "--owner")?;

@@ -72,7 +72,6 @@ readers keep. It leaves the rest as it is and says why: for example a wrong valu
 Exit status: 0 nothing found, or all repaired; 1 findings remain; 2 usage; 3 the database; 130 interrupted.";
 
 pub(crate) async fn run(args: VerifyArgs) -> Result<ExitCode, Failure> {
-    database::must_exist(&args.database)?;
     let definitions = database::definitions(&args.database.histories)?;
     let owners = args.owners(&definitions)?;
     database::interruptible(&args.database, async |opened| {

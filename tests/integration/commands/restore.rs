@@ -244,6 +244,9 @@ async fn lines_that_cannot_be_replayed_are_named() {
     let (later, first_page) = erased(10).await;
     assert!(later > at && first_page == Some(4), "a later erasure stays, with the greater numbers: {later}");
 
+    let other = File::new(&place, r#"{"message":"serving","target":"pagebucket"}"#);
+    let nothing = run(&mut place.pagebucket("erase", &["--replay", other.path(), "--log", "error"])).await;
+    assert!(nothing.status == Some(0) && nothing.err.contains("no line is of an erasure"), "{nothing:?}");
     let missing = run(&mut place.pagebucket("erase", &["--replay", "/no/such/audit.log"])).await;
     assert!(missing.sentence(2).starts_with("--replay /no/such/audit.log: "), "{missing:?}");
     let endless = run(&mut place.pagebucket("erase", &["--replay", "/dev/zero"])).await;

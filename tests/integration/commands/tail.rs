@@ -122,12 +122,22 @@ async fn what_is_not_there_is_told() {
         assert_eq!(run(&mut place.pagebucket("tail", flags)).await.status, Some(2), "{flags:?}");
     }
     let missing = std::env::temp_dir().join(format!("pagebucket-missing-{}", std::process::id()));
-    for command in ["tail", "export", "verify", "erase"] {
-        let owner = if command == "erase" { "customers=1" } else { "1" };
-        let flags = [command, "--owner", owner, "--data-dir", missing.to_str().expect("text")];
+    for command in [
+        &["tail", "--owner", "1"][..],
+        &["export", "--owner", "1"],
+        &["verify"],
+        &["erase", "--owner", "1"],
+        &["erase", "--replay", "/dev/null"],
+        &["migrate", "--renew-epoch"],
+        &["keys", "list"],
+        &["keys", "revoke", "backend"],
+        &["histories"],
+        &["series", "rebuild"],
+    ] {
+        let flags = [command, &["--data-dir", missing.to_str().expect("text")]].concat();
         let refused = run(&mut pagebucket(&flags)).await;
         let said = refused.sentence(2);
-        assert!(said.contains("there is no such directory"), "{command}: {said}");
-        assert!(!missing.exists(), "{command} makes nothing");
+        assert!(said.contains("there is no such directory"), "{command:?}: {said}");
+        assert!(!missing.exists(), "{command:?} makes nothing");
     }
 }

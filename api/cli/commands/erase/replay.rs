@@ -141,6 +141,11 @@ pub(crate) async fn run(mut log: Log, store: &Store, signals: &mut Signals) -> R
     } else if !erased.is_empty() {
         print(format_args!("the last sweep is left to a running server"));
     }
+    if all.is_empty() && log.refused == 0 {
+        print_error(format_args!(
+            "no line is of an erasure: FILE must be the log of all servers, and what `pagebucket erase` has printed"
+        ));
+    }
     print(format_args!("replayed: {} erased, {reopened} of them reopened; {known} known", erased.len()));
     match log.refused {
         0 => Ok(ExitCode::SUCCESS),

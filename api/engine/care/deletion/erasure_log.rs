@@ -29,6 +29,10 @@ use crate::store::buckets::bucket_id::BucketId;
 use crate::store::buckets::marker::{self, Marker, TOMBSTONE};
 use crate::store::collection::OfOwner;
 
+/// Text before a line in JSON is not cut off: the line might be quoted, as what a client chose.
+const PREFIXED: &str = "names an erasure, but is no line of the log: it must begin with `{`, without the prefix of \
+    another log; `journalctl -o cat` writes none";
+
 const ERASED: &str = "owner-erased";
 const REOPENED: &str = "owner-reopened";
 
@@ -168,8 +172,7 @@ fn of_json(line: &str) -> Result<Option<LoggedFields>, Invalid> {
 ///
 /// Before its own beginning, which is the first one in it, is what a shipper of logs has put there.
 fn of_pretty(line: &str) -> Result<Option<LoggedFields>, Invalid> {
-    let rest =
-        after_level(line).ok_or_else(|| Invalid::new("names an erasure, but is no line of the log"))?;
+    let rest = after_level(line).ok_or_else(|| Invalid::new(PREFIXED))?;
     let unreadable = || damaged("its fields cannot be read");
     let is_of_id = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
     let after_span = rest.strip_prefix("request{id=\"").and_then(|rest| rest.split_once("\"}: "));
@@ -290,7 +293,8 @@ mod tests {
         let json = serde_json::json!({ "principal": LINE, "target": "pagebucket::audit" }).to_string();
         assert_eq!(parse(&json), Ok(None));
         // What stands before a line is no part of it.
-        assert!(parse(&format!("x {LINE}")).is_err());
+        let Invalid(sentence) = parse(&format!("Nov 20 12:00:00 one pagebucket[1]: {LINE}")).unwrap_err();
+        assert!(sentence.contains("journalctl -o cat"), "{sentence}");
     }
 
     #[test]
