@@ -27,8 +27,23 @@ MACHINES = ROOT / "deploy/rehearsal/machines"
 PATIENCE = 300
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+def blocks() -> list[str]:
+    return re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def without_room(block: str) -> str:
+    """The block, where no file may have more than 64 KiB, and whatever fails in it."""
+    return f"(trap '' XFSZ; ulimit -f 64\n{block}) || true"
+
+
+def in_new_shell(block: str) -> str:
+    """The block, where nothing has read the file of variables."""
+    return f"unset MONGODB_URI\n{block}"
+
+
+EACH = "for machine in one two; do ssh $machine '{}'; done"
+ALLOW_ERASE = EACH.format("echo allow-erase = true >> /etc/pagebucket/pagebucket.toml && systemctl restart pagebucket")
+READY = "until curl -fsS http://one:8080/readyz && curl -fsS http://two:8080/readyz; do sleep 1; done"
 
 
 class Shell:
@@ -86,12 +101,10 @@ def package(directory: Path) -> Path:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    """Three machines, with the page's file of nginx."""
+    """Three machines."""
     subprocess.run([MACHINES, "up", package(tmp_path)], check=True)
     shell = Shell(tmp_path / "log")
     try:
-        [nginx] = blocks("nginx")
-        shell.put("pagebucket.conf", nginx)
         yield shell
     finally:
         print(shell.log.read_text())
@@ -158,8 +171,14 @@ def load(clients: list[Client], work: Callable[[], object]) -> int:
 
 
 def test_each_block_works_as_it_is_printed(shell: Shell) -> None:
-    replica_set, user, instances, keys, nginx, prometheus, back_up, restore, upgrade = blocks("sh")
-    for block in (replica_set, user, instances, keys):
+    replica_set, user, instances, keys, conf, nginx, prometheus, back_up, restore, upgrade = blocks()
+    shell.run(replica_set)
+    members = shell.run(user)
+    assert [members.count(state) for state in ("PRIMARY", "SECONDARY")] == [1, 2], members
+    passwords = shell.run("cat *.password")
+    shell.run(user)
+    assert shell.run("cat *.password") == passwords, "they are those of the users"
+    for block in (instances, keys, conf):
         shell.run(block)
     assert shell.run(nginx).endswith(" over HTTP/2\n")
     shell.run(prometheus)
@@ -172,14 +191,29 @@ def test_each_block_works_as_it_is_printed(shell: Shell) -> None:
     assert clients[0].limit == '"reads";q=1000;w=10'
     assert Client("pb_wrong", authorities).ask("GET", path)[0] == 401
 
+    shell.run(f"{ALLOW_ERASE}\n{READY}")
+    shell.run("ADMIN=$(pagebucket keys create --name admin --scope read,append,admin)")
+    admin = shell.run("echo $ADMIN").strip()
+    item, erased = {"type": "buy", "ticker": "MDB", "qty": 2}, "/v1/customers/9/trades"
+    assert Client(admin, authorities).ask("POST", erased, item)[0] == 201
     shell.run(back_up)
-    assert clients[0].ask("POST", path, {"type": "buy", "ticker": "MDB", "qty": 2})[0] == 201
-    shell.run(restore)
+    made = shell.run("sha256sum backup.tar")
+    shell.run(without_room(back_up))
+    assert shell.run("sha256sum backup.tar") == made, "the last good one stays"
+    again = "for _ in {1..60}; do ssh three systemctl is-active mongod && break; sleep 1; done"
+    assert shell.run(again).split()[-1] == "active", "mongod was left stopped"
+
+    assert Client(key, authorities).ask("POST", path, item)[0] == 201
+    assert Client(admin, authorities).ask("DELETE", "/v1/customers/9")[0] == 200
+    shell.run(in_new_shell(restore))
     status, answer = Client(key, authorities).ask("GET", path)
     assert (status, [item["qty"] for item in answer["items"]]) == (200, [419])
+    assert Client(admin, authorities).ask("GET", erased)[0] == 410, "who was erased since the backup stays erased"
+    assert shell.run("ls") == shell.run("ls --ignore=data"), "no command has made a database of its own"
 
-    asked = load([Client(key, authorities) for _ in range(4)], lambda: shell.run(upgrade))
+    asked = load([Client(key, authorities) for _ in range(4)], lambda: shell.run(in_new_shell(upgrade)))
     assert asked > 40
     ask = "dpkg-deb --field upgrade.deb Version; for machine in one two; do ssh $machine dpkg-query --show pagebucket | cut -f 2; done"
     new, *versions = shell.run(ask).split()
     assert versions == [new, new]
+    assert shell.run(EACH.format("tail -n 1 /etc/pagebucket/pagebucket.toml")) == "allow-erase = true\n" * 2

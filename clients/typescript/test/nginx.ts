@@ -16,7 +16,7 @@ const PATIENCE = 300_000;
 
 /** The lines that the documentation has, for these upstreams. */
 export function documented(...upstreams: [string, string]): string {
-  const [, lines] = /```nginx\n(.*?)```/s.exec(readFileSync(join(root, "docs/how-to/deploy.md"), "utf8"))!;
+  const [, lines] = /^cat > pagebucket.conf <<'END'\n(.*?)^END$/ms.exec(readFileSync(join(root, "docs/how-to/deploy.md"), "utf8"))!;
   return ["one:8080", "two:8080"].reduce((lines, address, index) => lines.replace(address, new URL(upstreams[index]!).host), lines!);
 }
 
