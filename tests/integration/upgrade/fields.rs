@@ -105,8 +105,8 @@ const UNSEEN: &[(&str, &[&str], &str)] = &[
     ("series, current", &["latest"], "the number of a later build is greater"),
     (
         "series_generations",
-        &["forgotten", "next", "term"],
-        "for the next change of the generation, and for what is left to delete",
+        &["_id", "forgotten", "next", "term"],
+        "for the next change of the generation, and for what is left to delete; readers go by the owner",
     ),
     (
         "series_generations, pending",
