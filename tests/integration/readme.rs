@@ -128,7 +128,8 @@ fn the_image_gets_all_that_it_copies() {
         image.lines().filter_map(|line| line.strip_prefix("COPY ")).filter(|copy| !copy.starts_with("--"));
     let copied: Vec<_> = copies.flat_map(|copy| copy.split(' ').rev().skip(1)).collect();
     assert!(copied.len() > 5, "{copied:?}");
-    // Docker without BuildKit does not look into a directory that is left out, unless a line names a path in it.
+    // Docker without BuildKit does not look into a directory that is left out, unless a line names a path in
+    // it.
     assert!(admitted.iter().all(|admitted| !admitted.contains('*')), "{admitted:?}");
     let manifest = text("Cargo.toml");
     let members =

@@ -169,8 +169,8 @@ pub(crate) fn parse_owner(text: &str, definition: &Definition, flag: &str) -> Re
     owner.kind.parse(id).map_err(|Invalid(rule)| Failure::Usage(format!("{flag} {rule}")))
 }
 
-/// For a command that needs what is there: with a mistake in `--data-dir`, or without the `--mongodb-uri` that
-/// was meant, it would make an empty database, and find nothing in it.
+/// For a command that needs what is there: with a mistake in `--data-dir`, or without the `--mongodb-uri`
+/// that was meant, it would make an empty database, and find nothing in it.
 ///
 /// # Errors
 /// The database is the embedded one, and there is no directory of its data.

@@ -290,8 +290,9 @@ impl Appender {
 }
 
 /// How many committers a history has. A further one keeps a further processor of the server busy. It also
-/// divides the waiting requests among more and smaller commands, and a statement in a smaller command costs the
-/// server more: with 64 clients on two processors, of mongod 181 µs in commands of 8 and 149 in those of 16.
+/// divides the waiting requests among more and smaller commands, and a statement in a smaller command costs
+/// the server more: with 64 clients on two processors, of mongod 181 µs in commands of 8 and 149 in those of
+/// 16.
 fn committers() -> usize {
     match std::thread::available_parallelism() {
         Ok(processors) if processors.get() >= 4 => 4,

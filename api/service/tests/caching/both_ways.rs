@@ -1,5 +1,6 @@
-//! What the fast path answers (`api/http/routes/fast_path.rs`) is what the router would answer: status, headers and
-//! body, and what is counted. A GET with a body is the same request, and takes the way of all requests.
+//! What the fast path answers (`api/http/routes/fast_path.rs`) is what the router would answer: status,
+//! headers and body, and what is counted. A GET with a body is the same request, and takes the way of all
+//! requests.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
