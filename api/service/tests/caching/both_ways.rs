@@ -109,6 +109,9 @@ async fn the_answers_are_the_same() {
     }
 }
 
+/// Headers of a request.
+type Headers<'a> = [(&'static str, &'a str)];
+
 /// A client of its own, from whose quota nothing else takes.
 struct Visitor {
     client: Client,
@@ -116,7 +119,7 @@ struct Visitor {
 }
 
 impl Visitor {
-    async fn get(&self, path: &str, headers: &[(&'static str, &str)], body: Option<&'static str>) -> Answer {
+    async fn get(&self, path: &str, headers: &Headers<'_>, body: Option<&'static str>) -> Answer {
         let request = |request: reqwest::RequestBuilder| {
             let request = request.header("x-forwarded-for", &self.address);
             let request =
@@ -143,7 +146,7 @@ async fn compare(log: &FastLog, issuer: &Issuer, client: &Client, guarded: bool)
     writer.get(&path("2"), &[], None).await.expect(200);
     let [weak, list] = [format!("W/{tag}"), format!("\"x\", {tag}")];
     let (known, gzip) = ("if-none-match", ("accept-encoding", "gzip"));
-    let cases: &[(&str, &[(&'static str, &str)], bool)] = &[
+    let cases: &[(&str, &Headers<'_>, bool)] = &[
         ("1", &[], true),
         ("2", &[], true),
         ("1", &[(known, &tag)], true),
