@@ -7,8 +7,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use futures_util::{FutureExt, TryStreamExt};
-use mongodb::Database;
 use mongodb::bson::{Bson, Decimal128, Document, doc};
+use mongodb::{Collection, Database};
 use pagebucket_engine::Deadline;
 use pagebucket_engine::series::SeriesQuery;
 use pagebucket_http::auth::keys::Keys;
@@ -390,9 +390,9 @@ impl Restorable {
             let gone = now.iter().filter(|document| !before.contains(document));
             let gone: Vec<_> = gone.filter_map(|document| document.get("_id")).collect();
             collection.delete_many(doc! { "_id": { "$in": gone } }).await.expect("an answer");
-            let put: Vec<_> = before.iter().filter(|document| !now.contains(document)).collect();
-            if !put.is_empty() {
-                collection.insert_many(put).bypass_document_validation(true).await.expect("an answer");
+            // A record of a key may be written after the answer, and be there again.
+            for document in before.iter().filter(|document| !now.contains(document)) {
+                put(&collection, document).await;
             }
         }
     }
@@ -470,10 +470,13 @@ async fn noticed(
 
 async fn replace(database: &Database, collection: &str, document: &Document, by: &Document) {
     let documents = database.collection::<Document>(collection);
-    let id = |document: &Document| doc! { "_id": document.get("_id") };
-    documents.delete_one(id(document)).await.expect("an answer");
-    let put = documents.replace_one(id(by), by).upsert(true).bypass_document_validation(true);
-    put.await.expect("an answer");
+    documents.delete_one(doc! { "_id": document.get("_id") }).await.expect("an answer");
+    put(&documents, by).await;
+}
+
+async fn put(documents: &Collection<Document>, document: &Document) {
+    let put = documents.replace_one(doc! { "_id": document.get("_id") }, document).upsert(true);
+    put.bypass_document_validation(true).await.expect("an answer");
 }
 
 #[tokio::test(flavor = "multi_thread")]
