@@ -67,6 +67,8 @@ async fn lesser_faults(
             run.fault("kill -9 of an instance");
             instance.kill().await;
             run.killed_an_instance();
+            // Each attempt to start would wait for what is held.
+            relent(set);
             instance.restart().await;
         } else {
             let commands = [
