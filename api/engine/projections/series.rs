@@ -77,5 +77,6 @@ mod measurement;
 pub(crate) mod query;
 mod round;
 mod settle;
+mod snapshot;
 mod unused_builds;
 mod view;

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::control::Series;
-use super::query::SeriesSnapshot;
+use super::snapshot::SeriesSnapshot;
 use crate::mongo::{Deadline, Error, Result};
 use crate::store::buckets::document::Bucket;
 use crate::store::buckets::tails::Tails;

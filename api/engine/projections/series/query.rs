@@ -4,25 +4,22 @@
 //! window, where its sums are proved exact ([`database_sums`](super::database_sums)). Otherwise its
 //! measurements are read, and added up here.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use futures_util::TryStreamExt;
 use futures_util::future::try_join_all;
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Bson, DateTime, Document, doc};
-use pagebucket_model::definition::Measure;
-use pagebucket_model::domain::{Instant, Order, OwnerId, Seq};
+use mongodb::bson::{DateTime, Document, doc};
+use pagebucket_model::domain::{Instant, Order};
 use pagebucket_model::summary::{
     Fill, PartialSummary, PointBounds, PointPage, SummaryShape, TooManyPoints, page_of_points,
 };
 use parking_lot::Mutex;
 
-use super::control::{Build, Builds, Series};
+use super::control::{Build, Series};
 use super::database_sums::{AddedWindow, SeriesWindow};
+use super::snapshot::SeriesSnapshot;
 use super::view::{MOST_NAMED, that_count};
 use crate::mongo::{COMMAND, Deadline, Error, Result};
-use crate::store::collection::{HistoryCollection, owner_of};
 
 /// The most measurements that a request reads.
 const MOST_READ: usize = 2_000_000;
@@ -82,156 +79,6 @@ pub enum SeriesError {
     /// The database does not answer in time, or the time series is being rebuilt.
     #[error(transparent)]
     Store(#[from] Error),
-}
-
-/// What is read of a build, as it was at one moment.
-#[derive(Clone)]
-pub(crate) struct SeriesSnapshot<'a> {
-    build: Build<'a>,
-    raises: i64,
-    pub(crate) up_to: Option<i64>,
-    pub(crate) expire_after_days: Option<i64>,
-    /// Of the owners whose measurements were read: the generation that counts.
-    generations: Arc<Mutex<HashMap<OwnerId, i64>>>,
-}
-
-impl<'a> SeriesSnapshot<'a> {
-    /// What counts now.
-    pub(crate) async fn take(source: &'a HistoryCollection, deadline: Deadline) -> Result<Self> {
-        let missing = || Error::unavailable("the time series of the history is not made yet");
-        let builds = Builds::of(source, deadline).await?.ok_or_else(missing)?;
-        let build = builds.current(source);
-        // First: a change after this is noticed.
-        let state = build.state(deadline).await?.ok_or_else(missing)?;
-        if !source.definition.time_series.as_ref().is_some_and(|series| state.is_of(series)) {
-            return Err(Error::unavailable("the time series is of another definition"));
-        }
-        let up_to = state.progress.up_to.filter(|_| state.progress.scanned);
-        let (raises, expire_after_days) = (state.raises, state.expire_after_days);
-        Ok(Self { build, raises, up_to, expire_after_days, generations: Arc::default() })
-    }
-
-    /// Whether what counted then still counts.
-    pub(crate) async fn still_counts(&self, deadline: Deadline) -> Result<bool> {
-        let builds = Builds::of(self.build.source, deadline).await?;
-        if builds.is_none_or(|builds| builds.current != self.build.number) {
-            return Ok(false);
-        }
-        let state = self.build.state(deadline).await?;
-        Ok(state.is_some_and(|state| state.raises == self.raises))
-    }
-
-    /// Hands each measurement that counts to `take`, with its owner, until that returns `false`. A
-    /// measurement is given as an item.
-    pub(crate) async fn read(
-        &self,
-        shape: &SummaryShape,
-        filter: Document,
-        mut take: impl FnMut(OwnerId, Seq, Instant, &RawDocument) -> bool + Send + 'static,
-        deadline: Deadline,
-    ) -> Result<()> {
-        let source = self.build.source;
-        let command = self.command(shape, filter, deadline);
-        let database = source.reads.database.clone();
-        let begun = async move { Ok(database.run_cursor_command(command).batch().await?) };
-        let mut cursor = deadline.read(begun).await?;
-        loop {
-            let next = async move { Ok((cursor.try_next().await?, cursor)) };
-            let (batch, rest) = deadline.read(next).await?;
-            let Some(batch) = batch else { return Ok(()) };
-            cursor = rest;
-            // What is asked for later shows at least what this has shown, also by another primary.
-            source.reads.time.learn(batch.as_raw_document().get_timestamp("operationTime").ok());
-            let documents = batch.doc_slices()?;
-            let mut measured = Vec::new();
-            for document in documents {
-                let document = document.map_err(mongodb::error::Error::from)?;
-                measured.extend(
-                    document.as_document().and_then(|document| StoredMeasurement::read(document, source)),
-                );
-            }
-            self.learn_generations(&measured, deadline).await?;
-            let generations = self.generations.lock();
-            for StoredMeasurement { owner, generation, seq, date, document } in measured {
-                if generations.get(&owner) == Some(&generation) && !take(owner, seq, date, document) {
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    /// Reads the generations of the owners of these measurements, as far as they are not known. One that
-    /// changes later is noticed by [`SeriesSnapshot::still_counts`]: until then all that counted is there.
-    async fn learn_generations(&self, measured: &[StoredMeasurement<'_>], deadline: Deadline) -> Result<()> {
-        let owners: HashSet<_> = {
-            let known = self.generations.lock();
-            measured
-                .iter()
-                .map(|measured| &measured.owner)
-                .filter(|owner| !known.contains_key(owner))
-                .collect()
-        };
-        if owners.is_empty() {
-            return Ok(());
-        }
-        let owners: Vec<_> = owners.into_iter().cloned().collect();
-        let found = self.build.generations(&owners, deadline).await?;
-        let current = |owner: OwnerId| {
-            let current = found.get(&owner).map_or(0, |known| known.current);
-            (owner, current)
-        };
-        self.generations.lock().extend(owners.into_iter().map(current));
-        Ok(())
-    }
-
-    fn command(&self, shape: &SummaryShape, filter: Document, deadline: Deadline) -> Document {
-        let source = self.build.source;
-        let mut fields = doc! {
-            "_id": 0, &*source.definition.date.name: 1, "seq": 1,
-            // No property begins with a `_`.
-            "_owner": "$meta.owner", "_generation": "$meta.generation",
-        };
-        fields.extend(shape.groups.iter().map(|name| (name.clone(), Bson::from(format!("$meta.{name}")))));
-        for value in &shape.values {
-            fields.insert(value.name.clone(), 1);
-            for measure in &value.measures {
-                if let Measure::Vwap { weight, .. } = measure {
-                    fields.insert(weight.clone(), 1);
-                }
-            }
-        }
-        let mut concern = doc! { "level": "majority" };
-        concern
-            .extend(source.reads.time.newest().map(|newest| ("afterClusterTime".to_owned(), newest.into())));
-        doc! {
-            "aggregate": self.build.collection(),
-            "pipeline": [{ "$match": filter }, { "$project": fields }],
-            "cursor": { "batchSize": 20_000 },
-            "readConcern": concern,
-            "maxTimeMS": deadline.remaining_millis(),
-        }
-    }
-}
-
-/// A measurement that may count.
-struct StoredMeasurement<'a> {
-    owner: OwnerId,
-    generation: i64,
-    seq: Seq,
-    date: Instant,
-    document: &'a RawDocument,
-}
-
-impl<'a> StoredMeasurement<'a> {
-    fn read(document: &'a RawDocument, source: &HistoryCollection) -> Option<Self> {
-        let definition = &source.definition;
-        let owner = owner_of(document.get("_owner").ok()??, definition.owner.kind)?;
-        let generation = document.get_i64("_generation").unwrap_or(0);
-        let date = document.get_datetime(&*definition.date.name).ok()?;
-        let date = Instant::from_millis(date.timestamp_millis()).ok()?;
-        let seq = Seq::new(document.get_i64("seq").ok()?.try_into().ok()?).ok()?;
-        Some(Self { owner, generation, seq, date, document })
-    }
 }
 
 impl Series {
@@ -297,16 +144,22 @@ async fn read_windows(
         };
         let ends: Vec<_> = std::iter::successors(Some(reached), next).take(AT_ONCE + 1).collect();
         let windows: Vec<_> = ends.array_windows().map(|[one, other]| [*one, *other]).collect();
-        let add = |[one, other]: [i64; 2]| {
+        // `None` if the measurements must be read.
+        let add = async |ends: [i64; 2]| {
+            let Some(counting) = &counting else { return Ok(None) };
+            let mut filter = asked_for(query, &snapshot.build, ends);
+            filter.insert("$or", counting.clone());
             let expected = expected.clone();
-            added(query, snapshot, counting.as_ref(), ([one.min(other), one.max(other)], expected), deadline)
+            let window = SeriesWindow { shape, ends, filter, expected, most_read: MOST_READ, most_held };
+            snapshot.build.added(window, deadline).await
         };
-        let added = try_join_all(windows.iter().copied().map(add)).await?;
+        let in_order = |[one, other]: [i64; 2]| [one.min(other), one.max(other)];
+        let added = try_join_all(windows.iter().copied().map(in_order).map(add)).await?;
         for ([begin, next], added) in windows.into_iter().zip(added) {
             match added {
                 Some(added) => reading.lock().add(added, most_held),
                 None => {
-                    let filter = asked_for(query, &snapshot.build, [begin.min(next), begin.max(next)]);
+                    let filter = asked_for(query, &snapshot.build, in_order([begin, next]));
                     let adding = Arc::clone(&reading);
                     adding.lock().found.fill(true);
                     let take = move |_, seq, date, document: &RawDocument| {
@@ -347,23 +200,6 @@ async fn read_windows(
     let page = page.map_err(|TooManyPoints(_)| SeriesError::TooManyGroups)?;
     let up_to = snapshot.up_to.and_then(|up_to| Instant::from_millis(up_to).ok());
     Ok(SeriesPage { page, up_to, read })
-}
-
-/// What the database adds up between these moments. `None` if it must be read.
-async fn added(
-    query: &SeriesQuery,
-    snapshot: &SeriesSnapshot<'_>,
-    counting: Option<&Vec<Document>>,
-    (ends, expected): ([i64; 2], Vec<bool>),
-    deadline: Deadline,
-) -> Result<Option<AddedWindow>> {
-    let Some(counting) = counting else { return Ok(None) };
-    let mut filter = asked_for(query, &snapshot.build, ends);
-    filter.insert("$or", counting.clone());
-    let most_held = most_held(&query.shape);
-    let window =
-        SeriesWindow { shape: &query.shape, ends, filter, expected, most_read: MOST_READ, most_held };
-    snapshot.build.added(window, deadline).await
 }
 
 /// The measurements between these moments that are asked for, whether they count or not.
