@@ -289,10 +289,10 @@ impl Appender {
     }
 }
 
-/// How many committers a history has. A further one keeps a further processor of the server busy. It also
-/// divides the waiting requests among more and smaller commands, and a statement in a smaller command costs
-/// the server more: with 64 clients on two processors, of mongod 181 µs in commands of 8 and 149 in those of
-/// 16.
+/// How many committers a history has. A further one keeps a further processor of the database's server busy.
+/// It also divides the waiting requests among more and smaller commands, and a statement in a smaller command
+/// costs that server more: with 64 clients on two processors, of mongod 181 µs in commands of 8 and 149 in
+/// those of 16. How many processors the server has is not known: those of this machine stand for them.
 fn committers() -> usize {
     match std::thread::available_parallelism() {
         Ok(processors) if processors.get() >= 4 => 4,

@@ -193,7 +193,7 @@ impl Pool {
         Ok([row.try_get(0)?, row.try_get(1)?, row.try_get(2)?])
     }
 
-    /// Drops the database, whoever is connected to it.
+    /// Ends the connections to the database, and drops it.
     pub async fn drop_database(self) -> Result<()> {
         let name = self.0.config.get_dbname().unwrap_or_default().to_owned();
         let client = connect(self.0.config.clone().dbname("postgres")).await?;

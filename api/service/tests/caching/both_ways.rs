@@ -51,7 +51,7 @@ impl std::io::Write for FastLog {
     }
 }
 
-/// What clients see of an answer, but for its date and the id of its request.
+/// What clients see of an answer, without its date and the id of its request.
 fn seen(answer: &Answer) -> (u16, BTreeSet<(String, String)>, Vec<u8>) {
     let headers =
         answer.headers.iter().filter(|(name, _)| !["date", "x-request-id"].contains(&name.as_str()));
