@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mongodb::Collection;
 use mongodb::bson::raw::{RawBsonRef, RawDocument};
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, Document, RawBson, doc};
 use mongodb::options::{Acknowledgment, WriteConcern};
 use pagebucket_model::domain::{Instant, Scope, Scopes};
 
@@ -84,7 +84,8 @@ impl ApiKeys {
         deadline: Deadline,
     ) -> Result<(), CreateError> {
         let deadline = deadline.or_within(COMMAND);
-        let command = WriteCommand::insert(COLLECTION, vec![record.document(hash)], durable(deadline));
+        let record = RawBson::try_from(Bson::from(record.document(hash)));
+        let command = WriteCommand::insert(COLLECTION, [record], false, durable(deadline));
         let answer = self.sessions.commit(&self.reads, command, deadline).await;
         let unknown = "no final answer came in time; the key may exist: list the keys, and revoke it";
         let answer = answer.map_err(|unanswered| unanswered.or_unavailable(unknown))?;

@@ -58,7 +58,8 @@ impl Documents {
         documents: Vec<Document>,
         deadline: Deadline,
     ) -> Result<Vec<Verdict>, Unanswered> {
-        let command = WriteCommand::insert(collection, documents, durable(deadline));
+        let documents = documents.into_iter().map(|document| RawBson::try_from(Bson::from(document)));
+        let command = WriteCommand::insert(collection, documents, false, durable(deadline));
         Ok(self.sessions.commit(&self.reads, command, deadline).await?.verdicts)
     }
 }

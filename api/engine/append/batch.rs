@@ -33,6 +33,14 @@ pub(crate) const MOST_OF_A_COMMAND: usize = 12_000_000 - 1_000;
 /// What a statement has besides its items, in bytes, at most: the id of an owner six times, and names.
 const STATEMENT: usize = 1_000;
 
+/// Maximum number of new pages that are upserted beside other statements, in one command, though they could be
+/// inserted, in a command of their own.
+pub(crate) const MOST_UPSERTED: usize = 4;
+
+/// Maximum number of statements that fill the last page and open pages in one command. One command has
+/// either kind, so with more of them what fills the last page is a commit of its own.
+const MOST_MIXED: usize = 32;
+
 /// One owner's part of a commit: its requests in order of arrival, as one append.
 #[derive(Debug)]
 pub(crate) struct Batch {
@@ -151,6 +159,9 @@ impl Batch {
         match statement::plan(definition.page_size, self.tail, &items, now) {
             Ok(mut statements) => {
                 statements.truncate(fit(&statements, &items));
+                if statements.len() > MOST_MIXED && !statements[0].opens() {
+                    statements.truncate(1);
+                }
                 self.statements = statements;
                 Ok(self)
             }
@@ -160,6 +171,14 @@ impl Batch {
 
     pub(crate) fn opens(&self) -> bool {
         self.statements.iter().any(Statement::opens)
+    }
+
+    /// Until when all pages of the batch may be inserted; `None` if they are upserted. After a refusal they
+    /// are: where the database's clock stands still between writes, the time of an insert is far ahead of it.
+    pub(crate) fn insertable_until(&self) -> Option<Timestamp> {
+        let may_be = self.statements.iter().all(Statement::opens)
+            && self.requests.iter().all(|request| request.attempts == 0);
+        self.fence.last_time().filter(|_| may_be)
     }
 
     /// The size of the batch's statements as parts of a command, in bytes, at most.

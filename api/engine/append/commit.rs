@@ -11,9 +11,9 @@ use futures_util::future::join_all;
 use pagebucket_model::domain::OwnerId;
 use pagebucket_model::metric::COMMIT_ITEMS;
 
-use super::batch::{Appends, Batch, MOST_OF_A_COMMAND, Settled};
+use super::batch::{Appends, Batch, MOST_OF_A_COMMAND, MOST_UPSERTED, Settled};
 use super::request::{AppendCause, Request};
-use super::statement::update;
+use super::statement::{insert, update};
 use crate::append::group_commit::Handle;
 use crate::append::keys::{Goal, confirm, keep_looked, near, scan};
 use crate::mongo::reply::{Answer, Verdict};
@@ -37,9 +37,22 @@ pub(crate) async fn run(source: Arc<HistoryCollection>, batches: Vec<Batch>, com
     let planned = plan(&source, batches, &committer, &report).await;
     let planned = planned.into_iter().filter_map(|batch| fenced(&source, batch, &report));
     let (single, longer): (Vec<_>, Vec<_>) = planned.partition(|batch| batch.statements.len() == 1);
+    let (mut inserted, mut upserted): (Vec<_>, Vec<_>) =
+        single.into_iter().partition(|batch| batch.insertable_until().is_some());
+    if inserted.len() <= MOST_UPSERTED {
+        upserted.append(&mut inserted);
+    }
+    let mut commands = gather(upserted);
+    commands.append(&mut gather(inserted));
+    commands.extend(longer.into_iter().map(|batch| vec![batch]));
+    join_all(commands.into_iter().map(|batches| send(&source, batches, &report))).await;
+}
+
+/// Batches of one statement each, as many in a command as it may have.
+fn gather(batches: Vec<Batch>) -> Vec<Vec<Batch>> {
     let mut commands: Vec<Vec<Batch>> = Vec::new();
     let mut bytes = 0;
-    for batch in single {
+    for batch in batches {
         let size = batch.size();
         match commands.last_mut() {
             Some(command) if command.len() < MOST_STATEMENTS && bytes + size <= MOST_OF_A_COMMAND => {
@@ -52,8 +65,7 @@ pub(crate) async fn run(source: Arc<HistoryCollection>, batches: Vec<Batch>, com
             }
         }
     }
-    commands.extend(longer.into_iter().map(|batch| vec![batch]));
-    join_all(commands.into_iter().map(|batches| send(&source, batches, &report))).await;
+    commands
 }
 
 /// The batch with its fence. If what was known is too old by now, it is placed again, and its tail is read.
@@ -210,13 +222,22 @@ async fn send(source: &HistoryCollection, batches: Vec<Batch>, report: &impl Fn(
     let ordered = batches.len() == 1;
     let deadline = deadline(&batches);
     let definition = &source.definition;
+    let count: usize = batches.iter().map(|batch| batch.statements.len()).sum();
+    let is_insert = count > MOST_UPSERTED && batches.iter().all(|batch| batch.insertable_until().is_some());
     // Lazily, one after the other, because statements take much memory as documents.
-    let updates = batches.iter().flat_map(|batch| {
+    let statements = batches.iter().flat_map(|batch| {
         let items: Vec<_> = batch.keyed_items().collect();
-        let each = batch.statements.iter();
-        each.map(move |statement| Ok(update(definition, &batch.owner, statement, &items, batch.fence).into()))
+        let until = batch.insertable_until().filter(|_| is_insert);
+        batch.statements.iter().map(move |statement| {
+            let statement = match until {
+                Some(until) => insert(definition, &batch.owner, statement, &items, until),
+                None => update(definition, &batch.owner, statement, &items, batch.fence),
+            };
+            Ok(statement.into())
+        })
     });
-    let mut command = WriteCommand::update(&definition.name, updates, ordered, durable(deadline));
+    let write = if is_insert { WriteCommand::insert } else { WriteCommand::update };
+    let mut command = write(&definition.name, statements, ordered, durable(deadline));
     if batches.iter().any(Batch::opens) {
         command = command.running_at_most(deadline.or_within(source.markers.ages.command).remaining());
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use mongodb::bson::RawDocumentBuf;
+use mongodb::bson::{RawDocumentBuf, Timestamp};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::{Instant, OwnerId, PageNumber, PageSize, SeqRange};
 
@@ -134,25 +134,17 @@ fn open(
     fence: Fence,
 ) -> RawDocumentBuf {
     let in_time = RawDocumentBuf::try_from(&fence.is_open()).expect("no NUL in it");
-    let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
-    let (first, last) = dates(items);
-    let id = bucket.id(owner).to_string();
-    let stored = |bucket_of: &mut DocumentWriter<'_>, name: &str, held: &[KeyedItem<'_>]| {
-        bucket_of.document(name, |literal| {
+    let id = statement.bucket.id(owner).to_string();
+    let stored = |branches: &mut DocumentWriter<'_>, name: &str, has_items: bool| {
+        branches.document(name, |literal| {
             literal.document("$literal", |stored| {
-                stored.text("_id", &id);
-                stored.owner(&definition.owner.field, owner);
-                stored.i64("page", int64(bucket.page.get()));
-                stored.i32("count", items.len() as i32);
-                stored.date("first", first);
-                stored.date("last", last);
-                history(stored, "history", definition, held);
+                new_bucket(stored, definition, owner, statement, items, has_items);
             });
         });
     };
     document(|update| {
         update.document("q", |query| {
-            compare(query, definition, owner, &id, bucket);
+            compare(query, definition, owner, &id, statement.bucket);
             // A marker of the beginning may have this `_id`, and no items: it must be refused, not replaced.
             query.document("firstPage", |exists| exists.bool("$exists", false));
         });
@@ -161,14 +153,50 @@ fn open(
                 stage.document("$replaceWith", |with| {
                     with.array("$cond", 0..3, |branches, name, branch| match branch {
                         0 => branches.copy(name, &in_time),
-                        1 => stored(branches, name, items),
-                        _ => stored(branches, name, &[]),
+                        branch => stored(branches, name, branch == 1),
                     });
                 });
             });
         });
         upsert(update);
     })
+}
+
+/// The bucket that a statement opens, as a part of an `insert` command: the server refuses it after
+/// `openable` ([`fence`](mod@crate::store::collection::fence)).
+pub(crate) fn insert(
+    definition: &Definition,
+    owner: &OwnerId,
+    statement: &Statement,
+    items: &[KeyedItem<'_>],
+    openable: Timestamp,
+) -> RawDocumentBuf {
+    document(|stored| {
+        new_bucket(stored, definition, owner, statement, items, true);
+        // The server puts its own time in the place of an empty one.
+        stored.timestamp("opened", Timestamp { time: 0, increment: 0 });
+        stored.timestamp("openable", openable);
+    })
+}
+
+/// The fields of a bucket that is opened, with its items or without them.
+fn new_bucket(
+    stored: &mut DocumentWriter<'_>,
+    definition: &Definition,
+    owner: &OwnerId,
+    statement: &Statement,
+    items: &[KeyedItem<'_>],
+    has_items: bool,
+) {
+    let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
+    let (first, last) = dates(items);
+    stored.text("_id", &bucket.id(owner).to_string());
+    stored.owner(&definition.owner.field, owner);
+    stored.i64("page", int64(bucket.page.get()));
+    stored.i32("count", items.len() as i32);
+    stored.date("first", first);
+    stored.date("last", last);
+    history(stored, "history", definition, if has_items { items } else { &[] });
 }
 
 /// Finds a bucket that holds exactly as many items as are expected.

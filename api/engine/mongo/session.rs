@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use mongodb::bson::error::Error as BsonError;
 use mongodb::bson::raw::{CStr, cstr};
-use mongodb::bson::{Bson, Document, RawArrayBuf, RawBson, RawDocumentBuf, doc};
+use mongodb::bson::{Document, RawArrayBuf, RawBson, RawDocumentBuf, doc};
 use mongodb::error::ErrorKind;
 use mongodb::{Client, ClientSession, Database};
 use pagebucket_model::metric::{COMMIT_SECONDS, COMMIT_STATEMENTS, RETRIES, SESSIONS_ABANDONED};
@@ -98,11 +98,15 @@ impl WriteCommand {
         Self::new(collection, head, cstr!("updates"), updates, ordered)
     }
 
-    /// Inserts documents into a collection, each independently of the others.
-    pub(crate) fn insert(collection: &str, documents: Vec<Document>, concern: Document) -> Self {
-        let head = doc! { "insert": collection, "ordered": false, "writeConcern": concern };
-        let documents = documents.into_iter().map(|document| RawBson::try_from(Bson::from(document)));
-        Self::new(collection, head, cstr!("documents"), documents, false)
+    /// Inserts documents into a collection, in the same way.
+    pub(crate) fn insert(
+        collection: &str,
+        documents: impl IntoIterator<Item = Result<RawBson, BsonError>>,
+        ordered: bool,
+        concern: Document,
+    ) -> Self {
+        let head = doc! { "insert": collection, "ordered": ordered, "writeConcern": concern };
+        Self::new(collection, head, cstr!("documents"), documents, ordered)
     }
 
     fn new(

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use mongodb::bson::spec::{BinarySubtype, ElementType};
-use mongodb::bson::{Binary, Bson, DateTime, RawDocument, RawDocumentBuf};
+use mongodb::bson::{Binary, Bson, DateTime, RawDocument, RawDocumentBuf, Timestamp};
 use pagebucket_model::domain::{Instant, OwnerId};
 
 /// A whole number, which servers send as int32, int64 or double.
@@ -87,6 +87,12 @@ impl DocumentWriter<'_> {
     pub(crate) fn date(&mut self, name: &str, value: Instant) {
         self.name(ElementType::DateTime, name);
         self.0.extend_from_slice(&value.millis().to_le_bytes());
+    }
+
+    pub(crate) fn timestamp(&mut self, name: &str, value: Timestamp) {
+        self.name(ElementType::Timestamp, name);
+        self.0.extend_from_slice(&value.increment.to_le_bytes());
+        self.0.extend_from_slice(&value.time.to_le_bytes());
     }
 
     pub(crate) fn text(&mut self, name: &str, value: &str) {

@@ -3,7 +3,7 @@
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::oid::ObjectId;
-use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
+use mongodb::bson::{Bson, DateTime, Decimal128, Document, Timestamp, doc};
 use pagebucket_engine::internal::Migration;
 use pagebucket_engine::{Capacity, ConnectError, ConnectionSettings, MigrationError, Store};
 use pagebucket_model::definition::Definitions;
@@ -99,7 +99,11 @@ async fn trades_is_made_as_designed() {
     assert!(validator.contains_key("$jsonSchema"), "{validator}");
     assert_eq!(
         validator.get_document("$expr").ok(),
-        Some(&doc! { "$eq": [{ "$size": "$history" }, { "$cond": ["$firstPage", 0, "$count"] }] }),
+        Some(&doc! { "$and": [
+            { "$eq": [{ "$size": "$history" }, { "$cond": ["$firstPage", 0, "$count"] }] },
+            { "$lte": ["$opened", "$openable"] },
+            { "$ne": ["$opened", Timestamp { time: 0, increment: 0 }] },
+        ] }),
         "{validator}"
     );
 

@@ -15,7 +15,7 @@ pub(crate) const OUR_ROUTES: [&str; 7] =
     ["adoptions", "histories", "live", "migrations", "page-views", "system", "top-pages"];
 
 /// What a bucket, a listing, a summary, an outcome or a line of an export has beside the owner.
-pub(crate) const OUR_FIELDS: [&str; 33] = [
+pub(crate) const OUR_FIELDS: [&str; 35] = [
     "by",
     "count",
     "date",
@@ -30,6 +30,8 @@ pub(crate) const OUR_FIELDS: [&str; 33] = [
     "lastSeq",
     "line",
     "links",
+    "openable",
+    "opened",
     "order",
     "page",
     "points",

@@ -78,6 +78,7 @@ async fn every_command_is_at_majority(history: &'static History) {
         "a search for lines",
         "owners",
         "insert idempotency_keys",
+        "insert items",
         "aggregate idempotency_keys",
         "find idempotency_keys",
         "insert page_views",

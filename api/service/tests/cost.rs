@@ -282,7 +282,7 @@ async fn a_repeat_of_many_keys() {
 }
 
 test_over!(every_statement_names_its_owner, ALL);
-/// The owner by equality or `$in`, in every find, aggregate and update on the history's collection.
+/// The owner by equality or `$in`, in every find, aggregate and update on the history's collection, and in every inserted document.
 async fn every_statement_names_its_owner(history: &'static History) {
     let seen = Arc::new(Mutex::new(Vec::<(String, Document)>::new()));
     let watch = Arc::clone(&seen);
@@ -320,6 +320,10 @@ async fn every_statement_names_its_owner(history: &'static History) {
                     .iter()
                     .map(|update| update.as_document().unwrap().get_document("q").expect("q"))
                     .collect()
+            }
+            "insert" => {
+                let documents = command.get_array("documents").expect("documents");
+                documents.iter().map(|document| document.as_document().expect("a document")).collect()
             }
             "aggregate" => {
                 let stages = command.get_array("pipeline").expect("a pipeline");

@@ -733,7 +733,8 @@ async fn tiles_answer_what_pages_cannot() {
     let (commits, about_tiles) = (Arc::clone(&appends), Arc::clone(&tiles));
     let setup = Setup::on(shared().await).observed(move |command, body| {
         let is = |name: &str| body.get_str(command).is_ok_and(|collection| collection == name);
-        commits.fetch_add(u64::from(command == "update" && is("trades")), Ordering::Relaxed);
+        commits
+            .fetch_add(u64::from(["update", "insert"].contains(&command) && is("trades")), Ordering::Relaxed);
         about_tiles.fetch_add(u64::from(is("summary_tiles")), Ordering::Relaxed);
     });
     // Housekeeping makes no tiles meanwhile.

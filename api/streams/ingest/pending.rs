@@ -170,7 +170,9 @@ impl PendingRows {
         let room = self.room(&owner);
         let queue = self.owners.get_mut(&owner)?;
         queue.under_way = true;
-        let most = if few || queue.rows.len() >= OWN_COMMAND { BATCH } else { room };
+        // It ends where a page does: the next one then begins with a new page, and its pages are inserted.
+        let batch = BATCH - BATCH.saturating_sub(room) % self.page_size.get();
+        let most = if few || queue.rows.len() >= OWN_COMMAND { batch } else { room };
         self.capacity -= queue.rows.capacity();
         let rows: Vec<_> = if queue.rows.len() <= most {
             std::mem::take(&mut queue.rows).into()

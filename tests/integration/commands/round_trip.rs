@@ -14,11 +14,11 @@ async fn service(history: &'static History) -> (Service, Place) {
     (service, place)
 }
 
-/// All buckets, as they are stored.
+/// All buckets, as they are stored, but for the times of their inserts.
 async fn buckets(service: &Service) -> Vec<RawDocumentBuf> {
     let collection = service.database.collection::<RawDocumentBuf>(service.history.name);
-    let found = collection.find(doc! {}).sort(doc! { "_id": 1 }).await.expect("buckets");
-    found.try_collect().await.expect("buckets")
+    let found = collection.find(doc! {}).projection(doc! { "opened": 0, "openable": 0 });
+    found.sort(doc! { "_id": 1 }).await.expect("buckets").try_collect().await.expect("buckets")
 }
 
 /// Exports what the service has, and imports it elsewhere: to a database, and through a server.

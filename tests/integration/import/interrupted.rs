@@ -29,7 +29,7 @@ impl SlowMongod {
     async fn slow_down(&self, service: &Service) -> i32 {
         let namespace = format!("{}.trades", service.database.name());
         let data = doc! {
-            "failCommands": ["update"], "namespace": namespace, "blockConnection": true, "blockTimeMS": 1_000
+            "failCommands": ["update", "insert"], "namespace": namespace, "blockConnection": true, "blockTimeMS": 1_000
         };
         self.configure("alwaysOn", data).await
     }

@@ -23,7 +23,7 @@
 use std::sync::Arc;
 
 use mongodb::Database;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, Document, Timestamp, doc};
 use mongodb::options::WriteConcern;
 use pagebucket_model::definition::{Definition, Definitions};
 use pagebucket_model::domain::{MAX_SAFE_INTEGER, OwnerType};
@@ -218,6 +218,8 @@ pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
             "since": { "bsonType": "date" },
             "erased": { "bsonType": "date" },
             "swept": { "bsonType": "bool" },
+            "opened": { "bsonType": "timestamp" },
+            "openable": { "bsonType": "timestamp" },
         },
         // Only a marker has no items.
         "anyOf": [
@@ -246,10 +248,15 @@ pub(crate) fn commands(definition: &Definition) -> [Document; 3] {
             "collMod": name,
             // The guard against a statement from an old tail must stay the only clause named $expr at the
             // top: the answer that it alone is not satisfied is read as "refused". A statement that opens
-            // page 1 may meet the marker that has its place: a marker never gets items.
+            // page 1 may meet the marker that has its place: a marker never gets items. A page that was
+            // inserted has two times, which are the fence; one that was upserted has neither, and passes.
             "validator": {
                 "$jsonSchema": schema,
-                "$expr": { "$eq": [{ "$size": "$history" }, { "$cond": ["$firstPage", 0, "$count"] }] },
+                "$expr": { "$and": [
+                    { "$eq": [{ "$size": "$history" }, { "$cond": ["$firstPage", 0, "$count"] }] },
+                    { "$lte": ["$opened", "$openable"] },
+                    { "$ne": ["$opened", Timestamp { time: 0, increment: 0 }] },
+                ] },
             },
             "validationLevel": "strict",
             "validationAction": "error",

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::error::MigrationError;
 
 /// The files, in the order of their numbers. A test compares this list with the directory.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 13] = [
     ("0001_trades", include_str!("numbered/0001_trades.json")),
     ("0002_idempotency_keys", include_str!("numbered/0002_idempotency_keys.json")),
     ("0003_epoch", include_str!("numbered/0003_epoch.json")),
@@ -20,6 +20,7 @@ const FILES: [(&str, &str); 12] = [
     ("0010_summary_tiles", include_str!("numbered/0010_summary_tiles.json")),
     ("0011_kept_summaries", include_str!("numbered/0011_kept_summaries.json")),
     ("0012_dates_of_validators", include_str!("numbered/0012_dates_of_validators.json")),
+    ("0013_inserted_pages", include_str!("numbered/0013_inserted_pages.json")),
 ];
 
 /// A parsed file.

@@ -9,8 +9,9 @@ use crate::store::buckets::bucket_id::BucketId;
 use crate::store::buckets::marker::{TOMBSTONE, tombstone_id};
 use crate::store::collection::page_in;
 
-/// Fields of each document beside the owner's field.
-const FIELDS: [&str; 6] = ["_id", "page", "count", "first", "last", "history"];
+/// Fields of each document beside the owner's field. The last two are of pages that were inserted, and stay if
+/// a marker takes their place.
+const FIELDS: [&str; 8] = ["_id", "page", "count", "first", "last", "history", "opened", "openable"];
 /// Fields of markers alone.
 const OF_MARKERS: [&str; 4] = ["firstPage", "second", "since", "swept"];
 /// The field of tombstones alone.

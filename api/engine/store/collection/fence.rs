@@ -17,6 +17,17 @@
 //! tombstone, and of the marker that a reopening leaves, has the same fence: after a reopening a late one
 //! would begin another erasure.
 //!
+//! Many new pages are *inserted*, which takes the database a fifth of the time of the upserts. An insert has no
+//! condition, so the bucket carries both times, and the validator compares them:
+//!
+//! ```text
+//! insert { …, history: […], opened: Timestamp(0, 0), openable: deadline }
+//! ```
+//!
+//! The server puts its cluster time in the place of an empty time stamp on the first level of an inserted
+//! document, before it waits for a lock. Late, the validator's `$expr` refuses `opened > openable`; it also
+//! refuses an `opened` that no server has filled in. Where an attempt was refused, the next one upserts.
+//!
 //! The times come from the database alone:
 //!
 //! - A read is justified by a time that was shown before it was asked ([`ReadTime`]): a marker that it does
@@ -113,17 +124,24 @@ impl Fence {
         Self { topology, until: 0 }
     }
 
+    /// The end, for a document that the validator compares with the time of its insert; `None` on a standalone
+    /// server, which has no cluster time.
+    pub(crate) fn last_time(self) -> Option<Timestamp> {
+        (self.topology != Topology::Standalone).then(|| self.end())
+    }
+
     /// The condition, inside of a command, that the database's clock is before the end.
     pub(crate) fn is_open(self) -> Document {
         let (clock, until): (_, Bson) = match self.topology {
             Topology::Standalone => ("$$NOW", DateTime::from_millis(self.until).into()),
-            Topology::Replicated | Topology::Sharded => {
-                // Both times are cut to whole seconds.
-                let time = (self.until.div_euclid(1000) + 2).clamp(0, u32::MAX.into()) as u32;
-                ("$$CLUSTER_TIME", Timestamp { time, increment: 0 }.into())
-            }
+            Topology::Replicated | Topology::Sharded => ("$$CLUSTER_TIME", self.end().into()),
         };
         doc! { "$lt": [clock, until] }
+    }
+
+    /// By the cluster time. Both times are cut to whole seconds.
+    fn end(self) -> Timestamp {
+        Timestamp { time: (self.until.div_euclid(1000) + 2).clamp(0, u32::MAX.into()) as u32, increment: 0 }
     }
 }
 
@@ -185,6 +203,11 @@ mod tests {
         assert_eq!(Fence::until(Topology::Replicated, i64::MAX).is_open(), cluster(u32::MAX));
         assert_eq!(Fence::until(Topology::Replicated, i64::MIN).is_open(), cluster(0));
         assert_eq!(Fence::closed(Topology::Sharded).is_open(), cluster(2), "of 1970");
+        assert_eq!(
+            Fence::until(Topology::Sharded, 60_999).last_time(),
+            Some(Timestamp { time: 62, increment: 0 })
+        );
+        assert_eq!(Fence::until(Topology::Standalone, 60_999).last_time(), None);
         let now = |millis| doc! { "$lt": ["$$NOW", DateTime::from_millis(millis)] };
         assert_eq!(Fence::until(Topology::Standalone, 60_999).is_open(), now(60_999));
         assert_eq!(Fence::closed(Topology::Standalone).is_open(), now(0));

@@ -16,7 +16,7 @@ async fn a_cut_wire_loses_and_doubles_nothing(history: &'static History) {
         for times in [1, 3] {
             for count in [1, history.pages(2.5)] {
                 rig.sent.forget();
-                proxy.harm("update", way, Harm::Cut, times);
+                proxy.harm("write", way, Harm::Cut, times);
                 told.push(rig.append_after(7, total, next, count).await);
                 told.last().expect("one").stored();
                 (next, total) = (next + count, total + count);
@@ -28,7 +28,7 @@ async fn a_cut_wire_loses_and_doubles_nothing(history: &'static History) {
             }
             let struck = proxy.strikes();
             rig.sent.forget();
-            proxy.harm("update", way, Harm::Cut, times);
+            proxy.harm("write", way, Harm::Cut, times);
             let all = rig.append_to_all(MANY, next, 1, LONG).await;
             all.iter().for_each(Told::stored);
             told.extend(all);
@@ -62,7 +62,7 @@ async fn an_answer_that_never_comes_is_unknown(history: &'static History) {
     let mut told = rig.append_to_all([1, 2], 1, half, LONG).await;
     rig.sent.forget();
 
-    proxy.harm("update", Way::Back, Harm::Hold, 2);
+    proxy.harm("write", Way::Back, Harm::Hold, 2);
     let (one, many) = tokio::join!(rig.append(1, 1_001, 1, SHORT), rig.append(2, 1_001, several, SHORT));
     one.unknown_after(0);
     many.unknown_after(0);
@@ -93,7 +93,7 @@ async fn a_request_that_comes_late_finds_its_place_taken(history: &'static Histo
     // Behind something, and as the first of a history.
     let (half, several) = (history.pages(0.5), history.pages(2.5));
     let mut told = rig.append_to_all([1], 1, half, LONG).await;
-    proxy.harm("update", Way::There, Harm::Hold, 2);
+    proxy.harm("write", Way::There, Harm::Hold, 2);
     let unknown = tokio::join!(rig.append(1, 1_001, several, SHORT), rig.append(2, 1_001, several, SHORT));
     unknown.0.unknown_after(0);
     unknown.1.unknown_after(0);
@@ -104,7 +104,7 @@ async fn a_request_that_comes_late_finds_its_place_taken(history: &'static Histo
 
     // It reaches the server now, which answers what it answers.
     let held = proxy.strikes();
-    proxy.relent_but("update", Way::Back, Harm::Hold, 2);
+    proxy.relent_but("write", Way::Back, Harm::Hold, 2);
     proxy.struck(held + 2).await;
     proxy.relent();
     told.extend(rig.append_to_all([1, 2], 3_001, 1, LONG).await);
@@ -120,7 +120,7 @@ async fn an_outcome_that_stays_unknown_may_be_stored_once(history: &'static Hist
     let proxy = Proxy::before(&mongod).await;
     let rig = Rig::through(history, &proxy, &mongod).await;
     // Every answer is lost until nobody waits any more: the first time it was stored.
-    proxy.harm("update", Way::Back, Harm::Cut, u32::MAX);
+    proxy.harm("write", Way::Back, Harm::Cut, u32::MAX);
     let count = history.pages(2.5);
     let (one, several, many) = tokio::join!(
         rig.append(1, 1, 1, SHORT_BUT_PATIENT),
@@ -139,7 +139,7 @@ async fn an_outcome_that_stays_unknown_may_be_stored_once(history: &'static Hist
     assert_eq!(rig.stored(2).await.numbers, expected);
 
     // The request comes late, and nobody else has come: it is stored.
-    proxy.harm("update", Way::There, Harm::Hold, 1);
+    proxy.harm("write", Way::There, Harm::Hold, 1);
     let late = rig.append(3, 1, count, SHORT_BUT_PATIENT).await;
     late.unknown_after(0);
     assert!(rig.stored(3).await.numbers.is_empty());

@@ -30,7 +30,7 @@ async fn in_one_commit<T>(
     after: impl Future<Output = ()>,
 ) -> (Told, T) {
     let held = proxy.strikes() + 1;
-    proxy.harm("update", Way::Back, Harm::Hold, 1);
+    proxy.harm("write", Way::Back, Harm::Hold, 1);
     let queued = async {
         proxy.struck(held).await;
         // An append is queued when it is polled for the first time.
@@ -225,7 +225,7 @@ async fn an_append_with_little_time_left_fails_alone(history: &'static History) 
     let second = proxy.strikes() + 2;
     let after = async {
         // The commit of all of these is held until the one with little time left is answered.
-        proxy.relent_but("update", Way::Back, Harm::Hold, 1);
+        proxy.relent_but("write", Way::Back, Harm::Hold, 1);
         proxy.struck(second).await;
         answered.await.expect("an answer");
         proxy.relent();

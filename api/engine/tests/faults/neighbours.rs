@@ -85,7 +85,7 @@ async fn a_commit_that_takes_long_keeps_nobody_else_waiting(history: &'static Hi
     let rig = Rig::through(history, &proxy, mongod).await;
     const MANY: std::ops::RangeInclusive<u64> = 1..=40;
     let mut told = rig.append_to_all(MANY, 1, 1, LONG).await;
-    proxy.harm("update", Way::Back, Harm::Hold, 1);
+    proxy.harm("write", Way::Back, Harm::Hold, 1);
     let held = rig.append(1, 11, 1, LONG);
     let others = async {
         proxy.struck(1).await;

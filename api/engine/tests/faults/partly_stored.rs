@@ -89,7 +89,7 @@ async fn partly_stored_and_then_unknown(history: &'static History) {
     let rig = Rig::on(history, &mongod).await;
     obstructed(&rig).await;
     // The first update is refused in its second statement; of the second one nothing is heard.
-    fail(&mongod, "update", doc! { "skip": 1 }, doc! { "closeConnection": true }).await;
+    fail(&mongod, "write", doc! { "skip": 1 }, doc! { "closeConnection": true }).await;
     let told = rig.append(7, 1_001, history.pages(2.5), ENOUGH).await;
     heal(&mongod).await;
     told.unknown_after(room(history));

@@ -41,7 +41,7 @@ async fn an_update_that_fails_now_and_then_is_stored_once(history: &'static Hist
             // A bucket, several of them, and several owners in a commit.
             for count in [1, history.pages(2.5)] {
                 rig.sent.forget();
-                fail(&mongod, "update", doc! { "times": times }, how.clone()).await;
+                fail(&mongod, "write", doc! { "times": times }, how.clone()).await;
                 // Also what is stored though its answer is lost is no other total than the one that it
                 // expects.
                 told.push(rig.append_after(7, total, next, count).await);
@@ -50,7 +50,7 @@ async fn an_update_that_fails_now_and_then_is_stored_once(history: &'static Hist
                 assert_eq!(rig.sent.nothing_is_placed_anew(), [times as usize + 1], "{what}, {count} items");
             }
             rig.sent.forget();
-            fail(&mongod, "update", doc! { "times": times }, how.clone()).await;
+            fail(&mongod, "write", doc! { "times": times }, how.clone()).await;
             let all = rig.append_to_all(MANY, next, 1, LONG).await;
             all.iter().for_each(Told::stored);
             next += 1;
@@ -85,7 +85,7 @@ async fn an_update_that_always_fails_is_unknown(history: &'static History) {
         // So that there is something before, and a page to fill.
         told.extend(rig.append_to_all([7, 8].into_iter().chain(others.clone()), next, before, LONG).await);
         rig.sent.forget();
-        fail(&mongod, "update", "alwaysOn", how.clone()).await;
+        fail(&mongod, "write", "alwaysOn", how.clone()).await;
         let (one, some, many) = tokio::join!(
             rig.append(7, next + before, 1, SHORT),
             rig.append(8, next + before, several, SHORT),
@@ -161,7 +161,7 @@ async fn an_update_blocked_past_its_deadline(history: &'static History) {
     let block = doc! { "blockConnection": true, "blockTimeMS": 6000 };
     let (half, many) = (history.pages(0.5), history.pages(2.5));
     let before = rig.append_to_all([1, 2, 3, 4], 1, half, LONG).await;
-    fail(&mongod, "update", doc! { "times": 2 }, block).await;
+    fail(&mongod, "write", doc! { "times": 2 }, block).await;
     rig.sent.forget();
     let (one, several) = tokio::join!(rig.append(1, 1_001, 1, SHORT), rig.append(2, 1_001, many, SHORT));
     one.unknown_after(0);

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::rig::WRITES;
 use super::{ALL, Mongod, spawn};
 
 /// Whether commands on a collection are counted: those on the collections that an append touches.
@@ -153,7 +154,8 @@ impl Proxy {
         *self.wire.harm.lock().expect("no test panics here") = Some(rule);
     }
 
-    /// Harms the next messages of this command, so many times.
+    /// Harms the next messages of this command, so many times: of a command alone or with its collection, as
+    /// `find` or `find trades`. `write` is each command that stores items.
     pub fn harm(&self, command: impl Into<String>, way: Way, harm: Harm, times: u32) {
         *self.wire.harm.lock().expect("no test panics here") =
             Some(Rule { of: Of::Command(command.into()), way, harm, times });
@@ -271,7 +273,12 @@ impl Wire {
             let mut rule = self.harm.lock().expect("no test panics here");
             let Some(rule) = rule.as_mut() else { return true };
             let meant = match &rule.of {
-                Of::Command(name) => *name == command.name || *name == command.whole,
+                Of::Command(name) => {
+                    let is = |name: &str| name == command.name || name == command.whole;
+                    let rest = name.strip_prefix("write");
+                    is(name)
+                        || rest.is_some_and(|rest| WRITES.iter().any(|write| is(&format!("{write}{rest}"))))
+                }
                 Of::Once(nth) => command.nth.as_ref() == Some(nth),
             };
             if !meant || rule.way != way || rule.times == 0 {

@@ -228,6 +228,9 @@ impl Told {
     }
 }
 
+/// The commands that store items: an `insert` has new pages alone.
+pub(crate) const WRITES: [&str; 2] = ["update", "insert"];
+
 /// Commands on the history of one store, in the order in which they were sent.
 #[derive(Clone)]
 pub struct Sent {
@@ -235,7 +238,7 @@ pub struct Sent {
     commands: Arc<Mutex<Vec<(String, Document)>>>,
 }
 
-/// An `update` command.
+/// A command that stores items: an `update`, or an `insert` of new pages.
 pub struct Update {
     pub session: String,
     pub number: i64,
@@ -284,7 +287,9 @@ impl Sent {
     }
 
     pub fn updates(&self) -> Vec<Update> {
-        self.named("update").iter().map(|command| Update::read(self.history, command)).collect()
+        let sent = self.all();
+        let writes = sent.iter().filter(|(name, _)| WRITES.contains(&name.as_str()));
+        writes.map(|(_, command)| Update::read(self.history, command)).collect()
     }
 
     /// The rules of numbered commands: the same number never with other content, and no number twice
@@ -326,9 +331,17 @@ impl Sent {
 
 impl Update {
     fn read(history: &History, command: &Document) -> Self {
-        let updates = command.get_array("updates").expect("updates");
+        let inserted = command.get("documents");
+        let updates = inserted.or(command.get("updates")).and_then(Bson::as_array).expect("statements");
+        let numbers = |items: &[Bson]| {
+            items.iter().map(|item| history.stored_number(item.as_document().expect("an item"))).collect()
+        };
         let statement = |update: &Bson| {
             let update = update.as_document().expect("a statement");
+            if inserted.is_some() {
+                let owner = update.get(history.owner_field).expect("an owner");
+                return (history.owner_of(owner), numbers(update.get_array("history").expect("items")));
+            }
             let owner = update.get_document("q").expect("q").get(history.owner_field).expect("an owner");
             let each = match update.get_array("u") {
                 // It opens a page.
@@ -347,19 +360,12 @@ impl Update {
                     pushed.and_then(|history| history.get_array("$each")).ok()
                 }
             };
-            let items = each
-                .expect("items")
-                .iter()
-                .map(|item| history.stored_number(item.as_document().expect("an item")));
-            (history.owner_of(owner), items.collect())
+            (history.owner_of(owner), numbers(each.expect("items")))
         };
         Self {
             session: command.get_document("lsid").expect("a session").to_string(),
             number: command.get_i64("txnNumber").unwrap_or(0),
-            content: (
-                command.get("updates").cloned().expect("updates"),
-                command.get("ordered").cloned().expect("ordered"),
-            ),
+            content: (updates.clone().into(), command.get("ordered").cloned().expect("ordered")),
             statements: updates.iter().map(statement).collect(),
         }
     }
@@ -374,9 +380,11 @@ impl Update {
     }
 }
 
-/// `failCommand` for the store's own commands: other clients have other names.
+/// `failCommand` for the store's own commands: other clients have other names. `write` is each command that
+/// stores items.
 pub async fn fail(mongod: &Mongod, command: &str, mode: impl Into<Bson>, how: Document) {
-    let mut data = doc! { "failCommands": [command], "appName": "pagebucket" };
+    let commands = if command == "write" { WRITES.to_vec() } else { vec![command] };
+    let mut data = doc! { "failCommands": commands, "appName": "pagebucket" };
     data.extend(how);
     mongod.fail_point("failCommand", mode, data).await;
 }

@@ -1,8 +1,8 @@
 //! Commands that are late: the connection holds them back until the owner is erased and swept, or the pages
 //! are deleted. The database refuses them. The controls show what they would do without the fence.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mongodb::Client;
@@ -35,19 +35,61 @@ pub(super) async fn delayed(place: &Place, ages: Ages) -> (Proxy, Store) {
     (proxy, store)
 }
 
-/// An append that is held back until what happens meanwhile has ended: it must not give up before.
+/// An append of one item that is held back until what happens meanwhile has ended: it must not give up before.
 pub(super) async fn held(
     place: &Place,
     late: &Store,
     owner: u64,
     number: u64,
 ) -> Result<pagebucket_engine::appends::AppendProgress, pagebucket_engine::appends::AppendError> {
-    append_within(place, late, owner, number, 1, Deadline::within(3 * PATIENCE)).await
+    Opening::ByUpdate.held(place, late, owner, number).await
 }
 
 /// Holds back the next append or marker of this history.
 pub(super) fn hold(place: &Place, proxy: &Proxy) {
-    proxy.harm(format!("update {}", place.history.name), Way::There, Harm::Hold, 1);
+    Opening::ByUpdate.hold(place, proxy);
+}
+
+/// How an append opens pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    ByUpdate,
+    ByInsert,
+}
+
+impl Opening {
+    const EACH: [Self; 2] = [Self::ByUpdate, Self::ByInsert];
+
+    fn command(self) -> &'static str {
+        match self {
+            Self::ByUpdate => "update",
+            Self::ByInsert => "insert",
+        }
+    }
+
+    /// With so many items an append opens pages in this way.
+    fn items(self, history: &History) -> u64 {
+        match self {
+            Self::ByUpdate => 1,
+            Self::ByInsert => 5 * history.page_size,
+        }
+    }
+
+    fn hold(self, place: &Place, proxy: &Proxy) {
+        proxy.harm(format!("{} {}", self.command(), place.history.name), Way::There, Harm::Hold, 1);
+    }
+
+    /// As the function [`held`], of so many items.
+    async fn held(
+        self,
+        place: &Place,
+        late: &Store,
+        owner: u64,
+        number: u64,
+    ) -> Result<pagebucket_engine::appends::AppendProgress, pagebucket_engine::appends::AppendError> {
+        let items = self.items(place.history);
+        append_within(place, late, owner, number, items, Deadline::within(3 * PATIENCE)).await
+    }
 }
 
 /// An owner with one full page, who is erased while the command that opens the second is held back. Returns
@@ -55,11 +97,12 @@ pub(super) fn hold(place: &Place, proxy: &Proxy) {
 async fn erased_meanwhile(
     place: &Place,
     ages: Ages,
+    how: Opening,
 ) -> Result<pagebucket_engine::appends::AppendProgress, pagebucket_engine::appends::AppendError> {
     let (proxy, late) = delayed(place, ages).await;
     append(place, &late, 1, 1, place.history.page_size).await.expect("stored");
-    hold(place, &proxy);
-    tokio::join!(held(place, &late, 1, 1_000), erased_while_held(place, &proxy)).0
+    how.hold(place, &proxy);
+    tokio::join!(how.held(place, &late, 1, 1_000), erased_while_held(place, &proxy)).0
 }
 
 /// Erases owner 1 as soon as the proxy holds a command back, which it lets go then.
@@ -73,35 +116,83 @@ pub(super) async fn erased_while_held(place: &Place, proxy: &Proxy) {
 
 test_over!(a_late_command_brings_back_nothing_of_an_erased_owner, SMALL);
 async fn a_late_command_brings_back_nothing_of_an_erased_owner(history: &'static History) {
-    let place = Place::new(history).await;
-    refused_as_erased(erased_meanwhile(&place, LATE).await);
-    place.is_erased(1).await;
+    for how in Opening::EACH {
+        let place = Place::new(history).await;
+        refused_as_erased(erased_meanwhile(&place, LATE, how).await);
+        place.is_erased(1).await;
+    }
 }
 
 test_over!(without_a_fence_a_late_command_opens_a_page_of_nothing, NOTES);
 async fn without_a_fence_a_late_command_opens_a_page_of_nothing(history: &'static History) {
-    let place = Place::new(history).await;
-    let told = erased_meanwhile(&place, CONTROL).await.expect("this is the trap");
-    assert_eq!(seqs(&told), [history.page_size + 1]);
-    assert_eq!(pages_left(&place, 1).await[0], 2, "a page of an erased owner");
+    for how in Opening::EACH {
+        let place = Place::new(history).await;
+        let told = erased_meanwhile(&place, CONTROL, how).await.expect("this is the trap");
+        assert_eq!(seqs(&told)[0], history.page_size + 1);
+        assert_eq!(pages_left(&place, 1).await[0], 2, "a page of an erased owner");
+    }
 }
 
 test_over!(a_late_command_opens_no_retired_page_again, NOTES);
 async fn a_late_command_opens_no_retired_page_again(history: &'static History) {
+    for how in Opening::EACH {
+        let place = Place::new(history).await;
+        let (proxy, late) = delayed(&place, LATE).await;
+        append(&place, &late, 1, 1, history.page_size).await.expect("stored");
+        how.hold(&place, &proxy);
+        let meanwhile = async {
+            proxy.struck(1).await;
+            let other = place.store_with(LATE).await;
+            append(&place, &other, 1, 1_000, 9 * history.page_size).await.expect("stored");
+            retire_to(&place, &other, 1, keep(2), 8).await;
+            proxy.relent();
+        };
+        let told = tokio::join!(how.held(&place, &late, 1, 2_000), meanwhile).0.expect("stored");
+        assert_eq!(seqs(&told)[0], 10 * history.page_size + 1, "at the end");
+        assert_eq!(stored(&place.database, history, 1).await.first_page, 8);
+    }
+}
+
+test_over!(a_server_that_fills_in_no_time_opens_no_page, NOTES);
+/// Then a page would have no fence. An update does not fill it in.
+async fn a_server_that_fills_in_no_time_opens_no_page(history: &'static History) {
     let place = Place::new(history).await;
-    let (proxy, late) = delayed(&place, LATE).await;
-    append(&place, &late, 1, 1, history.page_size).await.expect("stored");
-    hold(&place, &proxy);
-    let meanwhile = async {
-        proxy.struck(1).await;
-        let other = place.store_with(LATE).await;
-        append(&place, &other, 1, 1_000, 5 * history.page_size).await.expect("stored");
-        retire_to(&place, &other, 1, keep(2), 4).await;
-        proxy.relent();
-    };
-    let told = tokio::join!(held(&place, &late, 1, 2_000), meanwhile).0.expect("stored");
-    assert_eq!(seqs(&told), [6 * history.page_size + 1], "at the end");
-    assert_eq!(stored(&place.database, history, 1).await.first_page, 4);
+    let store = place.store().await;
+    append(&place, &store, 1, 1, 5 * history.page_size).await.expect("stored");
+    let buckets = place.database.collection::<Document>(history.name);
+    for (opened, openable) in [(0, 7), (8, 7)] {
+        let [opened, openable] = [opened, openable].map(|time| Timestamp { time, increment: 0 });
+        let times = doc! { "$set": { "opened": opened, "openable": openable } };
+        let refused = buckets.update_one(doc! { "page": 5_i64 }, times).await.expect_err("no valid document");
+        assert!(refused.to_string().contains("validation"), "{refused}");
+    }
+    let page = buckets.find_one(doc! { "page": 5_i64 }).await.expect("an answer").expect("the page");
+    let [opened, openable] = ["opened", "openable"].map(|time| page.get_timestamp(time).expect("a time"));
+    assert!(opened.time > 1_700_000_000 && opened <= openable, "{page}");
+}
+
+test_over!(pages_are_upserted_after_a_refusal, NOTES);
+/// The clock of a set stands still while nothing is written, but the time of an insert does not.
+async fn pages_are_upserted_after_a_refusal(history: &'static History) {
+    let mongod = Mongod::own().await;
+    let (seen, name) = (Arc::new(Mutex::new(Vec::new())), history.name);
+    let log = Arc::clone(&seen);
+    let setup = Setup::on(&mongod).of(history).aging(LATE).observed(move |command, body| {
+        if body.get_str(command).is_ok_and(|of| of == name) && ["update", "insert"].contains(&command) {
+            log.lock().expect("no test panics here").push(command.to_owned());
+        }
+    });
+    let database = mongod.client().await.database(&setup.connection.database);
+    let (store, place) = (setup.store().await, Place { history, database });
+    let items = Opening::ByInsert.items(history);
+    append(&place, &store, 1, 1, items).await.expect("stored");
+    leap(&mongod.client().await).await;
+    append(&place, &store, 1, 1_000, items).await.expect("stored");
+    let seen = std::mem::take(&mut *seen.lock().expect("no test panics here"));
+    assert_eq!(seen[..2], ["insert", "insert"], "{seen:?}");
+    assert!(seen.len() > 2 && seen[2..].iter().all(|command| command == "update"), "{seen:?}");
+    assert_eq!(stored(&place.database, history, 1).await.numbers.len() as u64, 2 * items);
+    mongod.remove().await;
 }
 
 test_over!(a_late_first_page_does_not_replace_the_marker_in_its_place, SMALL);
@@ -298,7 +389,7 @@ async fn a_locked_server_ends_commands_that_open_pages(history: &'static History
     let (limits, unlimited) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (counted, others, name) = (Arc::clone(&limits), Arc::clone(&unlimited), history.name);
     let setup = Setup::on(&mongod).of(history).aging(LATE).observed(move |command, body| {
-        if command == "update" && body.get_str("update").is_ok_and(|of| of == name) {
+        if ["update", "insert"].contains(&command) && body.get_str(command).is_ok_and(|of| of == name) {
             let limit = body.get("maxTimeMS").and_then(mongodb::bson::Bson::as_i64);
             let is_limited = limit.is_some_and(|limit| (1..=1_000).contains(&limit));
             if is_limited { &counted } else { &others }.fetch_add(1, Ordering::Relaxed);
@@ -307,16 +398,21 @@ async fn a_locked_server_ends_commands_that_open_pages(history: &'static History
     let database = mongod.client().await.database(&setup.connection.database);
     let store = setup.store().await;
     let place = Place { history, database };
-    append(&place, &store, 1, 1, history.page_size).await.expect("stored");
-    let (admin, before) = (mongod.client().await.database("admin"), limits.load(Ordering::Relaxed));
-    admin.run_command(doc! { "fsync": 1, "lock": true }).await.expect("a lock");
-    let unlock = async {
-        eventually("two replays", PATIENCE, async || limits.load(Ordering::Relaxed) >= before + 3).await;
-        admin.run_command(doc! { "fsyncUnlock": 1 }).await.expect("no lock");
-    };
-    let told = tokio::join!(append(&place, &store, 1, 1_000, 1), unlock).0.expect("stored");
-    assert_eq!(seqs(&told), [history.page_size + 1]);
-    assert_eq!(try_stored(&place.database, history, 1).await.expect("the invariants").ids.len(), 2);
+    for (owner, how) in (1..).zip(Opening::EACH) {
+        append(&place, &store, owner, 1, history.page_size).await.expect("stored");
+        let (admin, before) = (mongod.client().await.database("admin"), limits.load(Ordering::Relaxed));
+        admin.run_command(doc! { "fsync": 1, "lock": true }).await.expect("a lock");
+        let unlock = async {
+            eventually("two replays", PATIENCE, async || limits.load(Ordering::Relaxed) >= before + 3).await;
+            admin.run_command(doc! { "fsyncUnlock": 1 }).await.expect("no lock");
+        };
+        let items = how.items(history);
+        let told = tokio::join!(append(&place, &store, owner, 1_000, items), unlock).0.expect("stored");
+        assert_eq!(seqs(&told)[0], history.page_size + 1);
+        let ids = try_stored(&place.database, history, owner).await.expect("the invariants").ids;
+        assert_eq!(ids.len() as u64, 1 + items.div_ceil(history.page_size));
+    }
+    assert_eq!(unlimited.load(Ordering::Relaxed), 0);
     append(&place, &store, 1, 2_000, 1).await.expect("stored");
     assert_eq!(unlimited.load(Ordering::Relaxed), 1, "an append to an open page");
     mongod.remove().await;
