@@ -27,7 +27,7 @@ pub async fn run(bench: &Bench) -> Result<Vec<Outcome>> {
         let trades = Trades::write(bench, &format!("{part}.ndjson"), customers, count)?;
         let database = format!("bench_{}", part.replace('-', "_"));
         let block = async |place: usize, _| store(labels[place], bench, &database, &trades).await;
-        let compared = "ours / flat ≥ 0.6; ours, upload / flat ≥ 0.6; ours with a key / ours; ours with a \
+        let compared = "ours / flat ≥ 1.3; ours, upload / flat ≥ 1.3; ours with a key / ours; ours with a \
                         key / flat; ours / flat, 4 at once; ours / PostgreSQL ≥ 1; ours, upload / PostgreSQL; ours again / ours";
         let about = format!("A file of NDJSON, {whose}, into a new database.");
         let outcome = Outcome::new(name, &about, "trades", compare(RATE, compared));

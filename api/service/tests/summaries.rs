@@ -675,8 +675,8 @@ async fn a_long_history_is_read_in_parts() {
     join_all((0..6).map(|_| client.get(&chart))).await.iter().for_each(|answer| drop(answer.expect(200)));
 }
 
-/// Tiles that cannot say it have dates, which say where the first pages are: keys of later pages are not
-/// examined.
+/// Tiles that cannot say it have dates, as missing ones have, which say where the first pages are: keys of
+/// later pages are not examined.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_history_of_many_groups_is_read_in_parts() {
     const COUNT: i64 = 22_000;
@@ -707,6 +707,10 @@ async fn a_long_history_of_many_groups_is_read_in_parts() {
     let kept = service.database.collection::<Document>("summary_tiles");
     let query = "by=1d&group=ticker&limit=1000";
     points_of(client, query).await;
+    assert_eq!(bounded.load(Ordering::Relaxed), 1, "no tile is there yet");
+    // Of spans that no tile can answer.
+    points_of(client, "by=5m&limit=1000").await;
+    assert_eq!(bounded.load(Ordering::Relaxed), 2, "their tiles are not asked for");
     eventually("all tiles are made", Duration::from_secs(60), async || {
         kept.count_documents(doc! {}).await.expect("an answer") == COUNT as u64 / 640
     })

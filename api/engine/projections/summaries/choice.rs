@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use pagebucket_model::definition::Summaries;
 use pagebucket_model::domain::{DateRange, Order, PageNumber, Seq};
 
-use super::dated_pages::{DateSearch, earliest, key, pages_by_number};
+use super::dated_pages::{DateSearch, ENOUGH_TILES, earliest, key, pages_by_number};
 use super::known::KnownTiles;
 use super::tile_id::TileNumber;
 use super::tiles::{TilePlace, TileSet};
@@ -21,6 +21,9 @@ use crate::store::reads::reader::History;
 /// tiles are ignored.
 const MOST_TILES: u64 = 200_000;
 
+/// The most tiles whose dates are read from their pages: a command examines the keys of 3.2 million pages.
+const MOST_DATED: u64 = 50_000;
+
 /// What is read at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stretch {
@@ -32,13 +35,12 @@ pub(crate) enum Stretch {
 }
 
 /// Tiles that can say which items are wanted.
-pub(crate) struct UsableTiles<'a> {
+pub(crate) struct UsableTiles {
     pub(crate) set: TileSet,
     /// The last page that counts as a whole.
     pub(crate) whole: PageNumber,
     /// Whether tiles without groups are not read.
     pub(crate) needs_groups: bool,
-    pub(crate) known: &'a KnownTiles,
 }
 
 /// What a summary is read from.
@@ -61,7 +63,7 @@ impl History {
         &self,
         dates: Option<DateRange>,
         last: PageNumber,
-        tiles: Option<UsableTiles<'_>>,
+        (tiles, known): (Option<UsableTiles>, &KnownTiles),
         order: Order,
         deadline: Deadline,
     ) -> Result<ChosenStretches> {
@@ -73,14 +75,14 @@ impl History {
         // Tiles whose pages are read: they are missing, or do not have the answer.
         let mut open = BTreeSet::new();
         // The least and the greatest date of tiles that are not read.
-        let mut unread = Vec::new();
+        let (mut unread, mut missing) = (Vec::new(), Vec::new());
         let mut tiled = None;
-        if let Some((UsableTiles { set, needs_groups, known, .. }, (begin, end))) = range {
+        if let Some((UsableTiles { set, needs_groups, .. }, (begin, end))) = range {
             let end = end.min(begin.last_of(MOST_TILES));
             tiled = Some((begin, end));
             let mut next = begin;
             for place in known.places(&set, of, begin, end).await? {
-                open.extend(next.before(place.tile));
+                missing.extend(next.before(place.tile));
                 next = place.tile.next();
                 if !place.meets(dates) {
                     continue;
@@ -92,8 +94,9 @@ impl History {
                     choice.stretches.push_back((place.key(order), Stretch::Tile(place.tile, place.size)));
                 }
             }
-            open.extend(next.before(end.next()));
-            choice.lacks_tiles = open.len() > unread.len();
+            missing.extend(next.before(end.next()));
+            choice.lacks_tiles = !missing.is_empty();
+            open.extend(&missing);
             choice.shorten();
         }
         let is_open = |page: PageNumber| {
@@ -116,9 +119,15 @@ impl History {
             let most = usize::try_from(others).unwrap_or(MOST_CHOSEN).saturating_add(MOST_EXAMINED + 1);
             let most = most.min(MOST_CHOSEN);
             let search = DateSearch { of, dates, order, pages: (*low, *high), most };
-            let is_bounded = order == Order::Ascending && !choice.lacks_tiles;
-            let bound = earliest(unread).filter(|_| is_bounded);
-            let found = match tiled.zip(bound) {
+            // Where no tile can answer, the pages are bounded in the same way.
+            let tiled = tiled.or_else(|| {
+                let (begin, end) = TileNumber::within(first, last)?;
+                missing.extend(begin.before(end.next()));
+                Some((begin, end))
+            });
+            let is_bounded = order == Order::Ascending
+                && self.date_missing(&missing, &mut unread, known, dates, deadline).await?;
+            let found = match tiled.zip(earliest(unread).filter(|_| is_bounded)) {
                 Some((tiled, bound)) => search.first_pages((first, last), tiled, bound, is_open).await?,
                 None => None,
             };
@@ -133,6 +142,31 @@ impl History {
         choice.stretches.extend(others.map(|(first, page)| (first, Stretch::Page(page))));
         choice.order();
         Ok(choice)
+    }
+
+    /// Adds the dates of missing tiles to those of unread ones, as far as they may have items of these dates.
+    /// Returns whether all are known. They are read for a summary that begins with the history, as a walk
+    /// does, whose next requests then know them.
+    async fn date_missing(
+        &self,
+        missing: &[TileNumber],
+        unread: &mut Vec<(i64, i64)>,
+        known: &KnownTiles,
+        dates: Option<DateRange>,
+        deadline: Deadline,
+    ) -> Result<bool> {
+        let (Some(&begin), Some(&end)) = (missing.first(), missing.last()) else { return Ok(true) };
+        if unread.len() + missing.len() < ENOUGH_TILES || begin.last_of(MOST_DATED) < end {
+            return Ok(false);
+        }
+        let of = self.source().of(self.owner(), deadline.or_within(COMMAND));
+        let is_walk = dates.and_then(DateRange::from).is_none();
+        let mut places = known.dates(of, begin, end, is_walk).await?;
+        places.retain(|place| missing.binary_search(&place.tile).is_ok());
+        let is_all = places.len() == missing.len();
+        unread
+            .extend(places.iter().filter(|place| place.meets(dates)).map(|place| (place.first, place.last)));
+        Ok(is_all)
     }
 
     /// Adds the kept tiles of the retired pages, as far as they may have items of these dates.

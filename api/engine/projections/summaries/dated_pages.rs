@@ -6,10 +6,11 @@
 //! request reads.
 
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{DateTime, Document, doc};
 use pagebucket_model::domain::{DateRange, Order, PageNumber};
 
 use super::tile_id::{PAGES, TileNumber};
+use super::tiles::TilePlace;
 use crate::mongo::values::instant;
 use crate::mongo::{Corruption, Result};
 use crate::store::collection::{NO_PAGE, OfOwner, page_of};
@@ -17,7 +18,7 @@ use crate::store::reads::date_scan::{by_date, may_have};
 use crate::store::reads::matching::MOST_EXAMINED;
 
 /// The number of tiles that have twice as many pages as a request reads.
-const ENOUGH_TILES: usize = 2 * MOST_EXAMINED.div_ceil(PAGES as usize);
+pub(super) const ENOUGH_TILES: usize = 2 * MOST_EXAMINED.div_ceil(PAGES as usize);
 
 /// Among which pages those are that a request reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +114,47 @@ pub(super) async fn pages_by_number(
     let mut command = of.at_most(condition, pages.len());
     command.insert("projection", shown());
     of.find(command, place(of, order)).await
+}
+
+/// The dates of the pages of these tiles, in their order, as those of stubs: by the keys of all full pages of
+/// the owner, or by the documents of these. A tile that lacks a full page has none.
+pub(super) async fn tile_dates(
+    of: OfOwner<'_>,
+    (first, last): (TileNumber, TileNumber),
+    index: Document,
+) -> Result<Vec<TilePlace>> {
+    let pages = doc! { "$gte": first.first_page(), "$lte": last.last_page() };
+    let place = doc! { "$subtract": ["$page", 1_i64] };
+    let group = doc! {
+        "_id": { "$subtract": [&place, { "$mod": [&place, PAGES as i64] }] },
+        "first": { "$min": "$first" }, "last": { "$max": "$last" }, "pages": { "$sum": 1 },
+    };
+    let command = doc! {
+        "aggregate": of.source.collection(),
+        "pipeline": [
+            { "$match": of.filter(doc! { "count": of.source.page_size(), "page": pages }) },
+            { "$group": group },
+            { "$sort": { "_id": 1 } },
+        ],
+        "hint": index,
+        "cursor": { "batchSize": i32::MAX },
+    };
+    let place = |found: &RawDocument| {
+        let date = |field| found.get_datetime(field).ok().map(DateTime::timestamp_millis);
+        let place = || {
+            let page = PageNumber::new(u64::try_from(found.get_i64("_id").ok()?).ok()? + 1).ok()?;
+            Some(TilePlace {
+                tile: TileNumber::of(page),
+                first_page: page,
+                first: date("first")?,
+                last: date("last")?,
+                grouped: false,
+                size: 0,
+            })
+        };
+        Ok(place().filter(|_| found.get_i32("pages").is_ok_and(|pages| pages as u64 == PAGES)))
+    };
+    Ok(of.find(command, place).await?.into_iter().flatten().collect())
 }
 
 /// What [`place`] reads.

@@ -137,13 +137,9 @@ impl History {
                 let whole = last
                     .and_then(|last| if size.last_seq(full) <= last { Some(full) } else { full.previous() });
                 let needs_groups = query.needs_groups();
-                let usable = tiles.clone().zip(whole).map(|(set, whole)| UsableTiles {
-                    set,
-                    whole,
-                    needs_groups,
-                    known,
-                });
-                self.choose(query.dates(), full, usable, query.order, deadline).await?
+                let usable =
+                    tiles.clone().zip(whole).map(|(set, whole)| UsableTiles { set, whole, needs_groups });
+                self.choose(query.dates(), full, (usable, known), query.order, deadline).await?
             }
             None => ChosenStretches::default(),
         };

@@ -178,8 +178,12 @@ pub(crate) fn by_date(
     most: usize,
 ) -> Document {
     condition.extend(doc! { "count": of.source.page_size(), "page": { "$gte": low, "$lte": high } });
-    let index = doc! { of.source.owner_field(): 1, "count": 1, "last": 1, "first": 1, "page": 1 };
-    let mut command = at_most(of.source.collection(), of.filter(condition), most, index);
+    let mut command = at_most(of.source.collection(), of.filter(condition), most, date_index(of));
     command.extend(doc! { "projection": shown, "sort": sort });
     command
+}
+
+/// The keys of the index of full pages by their dates, as a hint.
+pub(crate) fn date_index(of: OfOwner<'_>) -> Document {
+    doc! { of.source.owner_field(): 1, "count": 1, "last": 1, "first": 1, "page": 1 }
 }
