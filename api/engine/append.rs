@@ -62,9 +62,10 @@
 //! Requests queue at one of the two or four *committers* of their history, by owner
 //! ([`group_commit`], [`policy`](mod@policy)). A committer takes the requests
 //! that queued during its last commit, merges them by owner ([`batch`](mod@batch)) and sends one unordered
-//! command of many statements ([`commit`](mod@commit)), or two where many of them open pages. An owner that needs
-//! more than one statement has an ordered command of its own, so no page is opened after a statement that failed. On one connection 976
-//! appends/s were measured one by one, and 6,000 to 7,500/s in commands of 64 to 500.
+//! command of many statements ([`commit`](mod@commit)), or two where many of them open pages. An owner that
+//! needs more than one statement has an ordered command of its own, so no page is opened after a statement
+//! that failed. On one connection 976 appends/s were measured one by one, and 6,000 to 7,500/s in commands of
+//! 64 to 500.
 //!
 //! A request with a key that must first search a long history leaves its commit for that time
 //! ([`keys`](mod@crate::append::keys)). Each commit judges a request that expects a total

@@ -33,8 +33,8 @@ pub(crate) const MOST_OF_A_COMMAND: usize = 12_000_000 - 1_000;
 /// What a statement has besides its items, in bytes, at most: the id of an owner six times, and names.
 const STATEMENT: usize = 1_000;
 
-/// Maximum number of new pages that are upserted beside other statements, in one command, though they could be
-/// inserted, in a command of their own.
+/// Maximum number of new pages that are upserted beside other statements, in one command, though they could
+/// be inserted, in a command of their own.
 pub(crate) const MOST_UPSERTED: usize = 4;
 
 /// Maximum number of statements that fill the last page and open pages in one command. One command has

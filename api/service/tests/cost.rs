@@ -282,7 +282,8 @@ async fn a_repeat_of_many_keys() {
 }
 
 test_over!(every_statement_names_its_owner, ALL);
-/// The owner by equality or `$in`, in every find, aggregate and update on the history's collection, and in every inserted document.
+/// The owner by equality or `$in`, in every find, aggregate and update on the history's collection, and in
+/// every inserted document.
 async fn every_statement_names_its_owner(history: &'static History) {
     let seen = Arc::new(Mutex::new(Vec::<(String, Document)>::new()));
     let watch = Arc::clone(&seen);

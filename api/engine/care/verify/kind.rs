@@ -9,8 +9,8 @@ use crate::store::buckets::bucket_id::BucketId;
 use crate::store::buckets::marker::{TOMBSTONE, tombstone_id};
 use crate::store::collection::page_in;
 
-/// Fields of each document beside the owner's field. The last two are of pages that were inserted, and stay if
-/// a marker takes their place.
+/// Fields of each document beside the owner's field. The last two are of pages that were inserted, and stay
+/// if a marker takes their place.
 const FIELDS: [&str; 8] = ["_id", "page", "count", "first", "last", "history", "opened", "openable"];
 /// Fields of markers alone.
 const OF_MARKERS: [&str; 4] = ["firstPage", "second", "since", "swept"];

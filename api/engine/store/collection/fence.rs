@@ -17,8 +17,8 @@
 //! tombstone, and of the marker that a reopening leaves, has the same fence: after a reopening a late one
 //! would begin another erasure.
 //!
-//! Many new pages are *inserted*, which takes the database a fifth of the time of the upserts. An insert has no
-//! condition, so the bucket carries both times, and the validator compares them:
+//! Many new pages are *inserted*, which takes the database a fifth of the time of the upserts. An insert has
+//! no condition, so the bucket carries both times, and the validator compares them:
 //!
 //! ```text
 //! insert { …, history: […], opened: Timestamp(0, 0), openable: deadline }
@@ -124,8 +124,8 @@ impl Fence {
         Self { topology, until: 0 }
     }
 
-    /// The end, for a document that the validator compares with the time of its insert; `None` on a standalone
-    /// server, which has no cluster time.
+    /// The end, for a document that the validator compares with the time of its insert; `None` on a
+    /// standalone server, which has no cluster time.
     pub(crate) fn last_time(self) -> Option<Timestamp> {
         (self.topology != Topology::Standalone).then(|| self.end())
     }

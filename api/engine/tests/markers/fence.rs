@@ -35,7 +35,8 @@ pub(super) async fn delayed(place: &Place, ages: Ages) -> (Proxy, Store) {
     (proxy, store)
 }
 
-/// An append of one item that is held back until what happens meanwhile has ended: it must not give up before.
+/// An append of one item that is held back until what happens meanwhile has ended: it must not give up
+/// before.
 pub(super) async fn held(
     place: &Place,
     late: &Store,
