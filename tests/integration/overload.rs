@@ -158,7 +158,7 @@ async fn a_full_queue_refuses_at_once() {
     setup.connection.uri = proxy.uri();
     setup.capacity.queued_bytes = 100 * TRADE;
     let service = setup.start().await;
-    proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
+    proxy.harm("write", Way::There, Harm::Hold, u32::MAX);
     let mut clients = JoinSet::new();
     for number in 1..=150 {
         let client = at_address(&service.client, number);
@@ -197,7 +197,7 @@ async fn a_customer_whose_commit_takes_long_leaves_room_for_others() {
     setup.capacity.queued_bytes = 100 * TRADE;
     let service = setup.start().await;
     let (client, other) = (&service.client, at_address(&service.client, 1));
-    proxy.harm("update trades", Way::There, Harm::Hold, 1);
+    proxy.harm("write trades", Way::There, Harm::Hold, 1);
     let mut clients = JoinSet::new();
     let mut append = |number: u64| {
         let client = client.clone();
@@ -245,7 +245,7 @@ async fn clients_that_hang_up_change_nothing() {
     setup.connection.uri = proxy.uri();
     setup.capacity.queued_bytes = 50 * EACH as usize * TRADE;
     let service = setup.start().await;
-    proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
+    proxy.harm("write", Way::There, Harm::Hold, u32::MAX);
 
     // The queue holds fifty of them: once the one is refused, all others are in.
     let (hang_up, hung_up) = watch::channel(false);

@@ -72,7 +72,7 @@ async fn lesser_faults(
             instance.restart().await;
         } else {
             let commands = [
-                history.command("update"),
+                history.command("write"),
                 "insert idempotency_keys".to_owned(),
                 "update idempotency_keys".to_owned(),
                 "find idempotency_keys".to_owned(),

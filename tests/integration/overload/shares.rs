@@ -158,7 +158,7 @@ async fn of_the_queue() {
         |name| service.client.with_token(issuer.signer.sign(&claims(name, "append read", json!("*"))));
     let (ann, bob) = (client("ann"), client("bob"));
     // Each in a command of its own, whose answer does not come.
-    proxy.harm("update trades", Way::There, Harm::Hold, OWNERS as u32);
+    proxy.harm("write trades", Way::There, Harm::Hold, OWNERS as u32);
     let mut held = JoinSet::new();
     for (customer, commands) in (1..=OWNERS).zip(1..) {
         let ann = ann.clone();

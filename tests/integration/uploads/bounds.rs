@@ -152,7 +152,7 @@ async fn who_waits_for_the_server_is_not_slow() {
     setup.connection.uri = proxy.uri();
     setup.config.api.body_timeout = Duration::from_secs(1);
     let service = setup.start().await;
-    proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
+    proxy.harm("write", Way::There, Harm::Hold, u32::MAX);
     let all = 1..=10_000_u64;
     let (mut read, mut write) = Upload::begin(service.address(), UPLOADS, &[]).await.split();
     let writing = async {
@@ -202,7 +202,7 @@ async fn take_at_most(mib: u64, uploads: u64, lines: u64) {
         }
     });
 
-    proxy.harm("update", Way::There, Harm::Hold, u32::MAX);
+    proxy.harm("write", Way::There, Harm::Hold, u32::MAX);
     let (mut writing, mut reading) = (JoinSet::new(), JoinSet::new());
     let outcomes: Arc<[AtomicU64]> = (0..uploads).map(|_| AtomicU64::new(0)).collect();
     for number in 0..uploads {

@@ -109,7 +109,7 @@ async fn small_frames_wait_for_the_database() {
     setup.connection.uri = proxy.uri();
     let service = setup.start().await;
     let client = Http2::over(plain(service.address()).await).await;
-    proxy.harm("update trades", Way::There, Harm::Hold, u32::MAX);
+    proxy.harm("write trades", Way::There, Harm::Hold, u32::MAX);
     let begun = client.begin(Method::POST, &TRADES.uploads(7), Some(NDJSON)).await;
     let (mut send, answer) = begun.expect("to send");
     let (mut sent, mut paused) = (0, false);
