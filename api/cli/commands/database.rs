@@ -195,7 +195,7 @@ pub(crate) async fn with<T>(
     creating(args, unready, work).await
 }
 
-/// [`with`] for a command that makes the private database if there is none.
+/// As [`with`], and makes the private database if there is none.
 pub(crate) async fn creating<T>(
     args: &DatabaseArgs,
     unready: Unready,

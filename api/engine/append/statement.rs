@@ -134,17 +134,18 @@ fn open(
     fence: Fence,
 ) -> RawDocumentBuf {
     let in_time = RawDocumentBuf::try_from(&fence.is_open()).expect("no NUL in it");
-    let id = statement.bucket.id(owner).to_string();
-    let stored = |branches: &mut DocumentWriter<'_>, name: &str, has_items: bool| {
+    let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
+    let stored = |branches: &mut DocumentWriter<'_>, name: &str, held: &[KeyedItem<'_>]| {
         branches.document(name, |literal| {
             literal.document("$literal", |stored| {
-                new_bucket(stored, definition, owner, statement, items, has_items);
+                beginning(stored, definition, owner, bucket, items);
+                history(stored, "history", definition, held);
             });
         });
     };
     document(|update| {
         update.document("q", |query| {
-            compare(query, definition, owner, &id, statement.bucket);
+            compare(query, definition, owner, &bucket.id(owner).to_string(), bucket);
             // A marker of the beginning may have this `_id`, and no items: it must be refused, not replaced.
             query.document("firstPage", |exists| exists.bool("$exists", false));
         });
@@ -153,7 +154,8 @@ fn open(
                 stage.document("$replaceWith", |with| {
                     with.array("$cond", 0..3, |branches, name, branch| match branch {
                         0 => branches.copy(name, &in_time),
-                        branch => stored(branches, name, branch == 1),
+                        1 => stored(branches, name, items),
+                        _ => stored(branches, name, &[]),
                     });
                 });
             });
@@ -171,24 +173,24 @@ pub(crate) fn insert(
     items: &[KeyedItem<'_>],
     openable: Timestamp,
 ) -> RawDocumentBuf {
+    let items = &items[statement.items.clone()];
     document(|stored| {
-        new_bucket(stored, definition, owner, statement, items, true);
+        beginning(stored, definition, owner, statement.bucket, items);
+        history(stored, "history", definition, items);
         // The server puts its own time in the place of an empty one.
         stored.timestamp("opened", Timestamp { time: 0, increment: 0 });
         stored.timestamp("openable", openable);
     })
 }
 
-/// The fields of a bucket that is opened, with its items or without them.
-fn new_bucket(
+/// What a bucket that is opened with these items has before them.
+fn beginning(
     stored: &mut DocumentWriter<'_>,
     definition: &Definition,
     owner: &OwnerId,
-    statement: &Statement,
+    bucket: Tail,
     items: &[KeyedItem<'_>],
-    has_items: bool,
 ) {
-    let (bucket, items) = (statement.bucket, &items[statement.items.clone()]);
     let (first, last) = dates(items);
     stored.text("_id", &bucket.id(owner).to_string());
     stored.owner(&definition.owner.field, owner);
@@ -196,7 +198,6 @@ fn new_bucket(
     stored.i32("count", items.len() as i32);
     stored.date("first", first);
     stored.date("last", last);
-    history(stored, "history", definition, if has_items { items } else { &[] });
 }
 
 /// Finds a bucket that holds exactly as many items as are expected.

@@ -1,6 +1,7 @@
 //! Deleted pages: retirement and erasure by the store itself, on two instances of one database.
 
 mod beside;
+mod came_late;
 mod clocks;
 mod damage;
 mod erasure;

@@ -708,7 +708,7 @@ async fn a_long_history_of_many_groups_is_read_in_parts() {
     let query = "by=1d&group=ticker&limit=1000";
     points_of(client, query).await;
     assert_eq!(bounded.load(Ordering::Relaxed), 1, "no tile is there yet");
-    // Of spans that no tile can answer.
+    // No tile can answer for spans of five minutes.
     points_of(client, "by=5m&limit=1000").await;
     assert_eq!(bounded.load(Ordering::Relaxed), 2, "their tiles are not asked for");
     eventually("all tiles are made", Duration::from_secs(60), async || {

@@ -14,7 +14,7 @@ async fn service(history: &'static History) -> (Service, Place) {
     (service, place)
 }
 
-/// All buckets, as they are stored, but for the times of their inserts.
+/// All buckets as they are stored, without the times of their inserts.
 async fn buckets(service: &Service) -> Vec<RawDocumentBuf> {
     let collection = service.database.collection::<RawDocumentBuf>(service.history.name);
     let found = collection.find(doc! {}).projection(doc! { "opened": 0, "openable": 0 });

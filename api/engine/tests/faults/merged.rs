@@ -77,6 +77,35 @@ async fn a_stale_tail_costs_its_owner_one_retry(history: &'static History) {
     assert_eq!(stored.len(), told.iter().map(|told| told.seqs().len()).sum::<usize>());
 }
 
+test_over!(an_inserted_page_that_is_there_refuses_its_owner_alone, NOTES);
+async fn an_inserted_page_that_is_there_refuses_its_owner_alone(history: &'static History) {
+    let mongod = shared().await;
+    let proxy = Proxy::before(mongod).await;
+    let first = Rig::through(history, &proxy, mongod).await;
+    let second = first.sibling(mongod).await;
+    let owners = of_one_committer(history, 8);
+    let (busy, others) = (owners[0], &owners[1..]);
+    let (stale, full) = (others[3], history.page_size);
+    let mut told = first.append_to_all(others.iter().copied(), 1, full, LONG).await;
+    told.push(first.append(busy, 1, 1, LONG).await);
+    told.push(second.append(stale, 1_001, 1, LONG).await);
+    first.sent.forget();
+    let appends = first.append_to_all(others.iter().copied(), 2_001, 1, LONG);
+    let before = first.append(busy, 2_001, 1, LONG);
+    let (before, last) = in_one_commit(&proxy, before, appends, async { proxy.relent() }).await;
+    for told in &last {
+        let expected = if told.owner == stale { full + 2 } else { full + 1 };
+        assert_eq!(told.seqs(), [expected], "{told:?}");
+    }
+    let sent = first.sent.all();
+    let sent: Vec<_> =
+        sent.iter().map(|(name, _)| name.as_str()).filter(|name| *name != "aggregate").collect();
+    assert_eq!(sent, ["update", "insert", "update"], "of the busy one, of all others, of the refused one");
+    told.push(before);
+    told.extend(last);
+    first.check(&told).await;
+}
+
 test_over!(an_expected_total_is_judged_in_its_turn, NOTES);
 /// Each request of a commit is judged in its turn, by the tail of its own attempt: also if that of the
 /// catalogue is old.

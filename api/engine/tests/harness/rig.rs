@@ -229,7 +229,7 @@ impl Told {
 }
 
 /// The commands that store items: an `insert` has new pages alone.
-pub(crate) const WRITES: [&str; 2] = ["update", "insert"];
+pub const WRITES: [&str; 2] = ["update", "insert"];
 
 /// Commands on the history of one store, in the order in which they were sent.
 #[derive(Clone)]

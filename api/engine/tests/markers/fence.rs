@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mongodb::Client;
-use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, DateTime, Document, Timestamp, deserialize_from_document, doc};
-use pagebucket_engine::erasures::{Erasure, Reopening};
+use mongodb::bson::{Document, Timestamp, deserialize_from_document, doc};
+use pagebucket_engine::erasures::Reopening;
 use pagebucket_engine::internal::Ages;
 use pagebucket_engine::{Deadline, Error, Store};
 
 use super::{
-    Place, SHORT, append, append_within, engine_of, erase, int, keep, pages_left, refused_as_erased,
-    retire_to, seqs, soon,
+    Place, SHORT, append, append_within, engine_of, erase, keep, pages_left, refused_as_erased, retire_to,
+    seqs, soon,
 };
+use crate::harness::rig::WRITES;
 use crate::harness::{
-    Harm, History, Mongod, PATIENCE, Proxy, ReplicaSet, Setup, Way, Wires, engine, eventually, shared,
-    stored, test_over, try_stored,
+    Harm, History, Mongod, PATIENCE, Proxy, ReplicaSet, Setup, Way, Wires, eventually, shared, stored,
+    test_over, try_stored,
 };
 
 /// Long enough for the fence, which goes by whole seconds.
@@ -68,7 +68,7 @@ impl Opening {
         }
     }
 
-    /// With so many items an append opens pages in this way.
+    /// A number of items for which an append opens pages in this way.
     fn items(self, history: &History) -> u64 {
         match self {
             Self::ByUpdate => 1,
@@ -80,7 +80,7 @@ impl Opening {
         proxy.harm(format!("{} {}", self.command(), place.history.name), Way::There, Harm::Hold, 1);
     }
 
-    /// As the function [`held`], of so many items.
+    /// An append of [`Opening::items`] items that is held back, as [`held`] is.
     async fn held(
         self,
         place: &Place,
@@ -172,19 +172,24 @@ async fn a_server_that_fills_in_no_time_opens_no_page(history: &'static History)
     assert!(opened.time > 1_700_000_000 && opened <= openable, "{page}");
 }
 
-test_over!(pages_are_upserted_after_a_refusal, NOTES);
-/// The clock of a set stands still while nothing is written, but the time of an insert does not.
-async fn pages_are_upserted_after_a_refusal(history: &'static History) {
-    let mongod = Mongod::own().await;
+/// An instance on this mongod, and the names of its commands that store items.
+async fn watched(history: &'static History, mongod: &Mongod) -> (Place, Store, Arc<Mutex<Vec<String>>>) {
     let (seen, name) = (Arc::new(Mutex::new(Vec::new())), history.name);
     let log = Arc::clone(&seen);
-    let setup = Setup::on(&mongod).of(history).aging(LATE).observed(move |command, body| {
-        if body.get_str(command).is_ok_and(|of| of == name) && ["update", "insert"].contains(&command) {
+    let setup = Setup::on(mongod).of(history).aging(LATE).observed(move |command, body| {
+        if WRITES.contains(&command) && body.get_str(command).is_ok_and(|of| of == name) {
             log.lock().expect("no test panics here").push(command.to_owned());
         }
     });
     let database = mongod.client().await.database(&setup.connection.database);
-    let (store, place) = (setup.store().await, Place { history, database });
+    (Place { history, database }, setup.store().await, seen)
+}
+
+test_over!(pages_are_upserted_after_a_refusal, NOTES);
+/// The clock of a set stands still while nothing is written, but the time of an insert does not.
+async fn pages_are_upserted_after_a_refusal(history: &'static History) {
+    let mongod = Mongod::own().await;
+    let (place, store, seen) = watched(history, &mongod).await;
     let items = Opening::ByInsert.items(history);
     append(&place, &store, 1, 1, items).await.expect("stored");
     leap(&mongod.client().await).await;
@@ -194,6 +199,19 @@ async fn pages_are_upserted_after_a_refusal(history: &'static History) {
     assert!(seen.len() > 2 && seen[2..].iter().all(|command| command == "update"), "{seen:?}");
     assert_eq!(stored(&place.database, history, 1).await.numbers.len() as u64, 2 * items);
     mongod.remove().await;
+}
+
+test_over!(the_last_page_is_filled_before_pages_are_inserted, SMALL);
+async fn the_last_page_is_filled_before_pages_are_inserted(history: &'static History) {
+    let (place, store, seen) = watched(history, shared().await).await;
+    append(&place, &store, 1, 1, 1).await.expect("stored");
+    for (number, pages, expected) in [(2, 10, &["update"][..]), (1_000, 40, &["update", "insert"][..])] {
+        seen.lock().expect("no test panics here").clear();
+        append(&place, &store, 1, number, pages * history.page_size).await.expect("stored");
+        assert_eq!(*seen.lock().expect("no test panics here"), expected, "{pages} pages");
+    }
+    let expected = 1 + 50 * history.page_size;
+    assert_eq!(stored(&place.database, history, 1).await.numbers.len() as u64, expected);
 }
 
 test_over!(a_late_first_page_does_not_replace_the_marker_in_its_place, SMALL);
@@ -244,144 +262,6 @@ async fn a_late_tombstone_does_not_erase_a_reopened_owner(history: &'static Hist
     assert_eq!((stored.first_page, stored.numbers.len() as u64), (2, 2 * size));
 }
 
-/// A page that came behind a swept tombstone, past the fence.
-async fn come_late(place: &Place, owner: u64, page: i64) {
-    let history = place.history;
-    let item = Document::try_from(engine::dated(history, 7, super::DATE).document()).expect("BSON");
-    let bucket = doc! {
-        "_id": format!("{}_{:010}", history.id(owner), 1_700_000_000 + page),
-        history.owner_field: history.owner_bson(owner), "page": page, "count": 1, "first": DateTime::from_millis(super::DATE),
-        "last": DateTime::from_millis(super::DATE), "history": [item],
-    };
-    place.database.collection::<Document>(history.name).insert_one(bucket).await.expect("a page");
-}
-
-test_over!(what_came_late_is_deleted, TRADES, NOTES);
-async fn what_came_late_is_deleted(history: &'static History) {
-    let place = Place::new(history).await;
-    let store = place.store().await;
-    append(&place, &store, 1, 1, 2 * history.page_size).await.expect("stored");
-    erase(&place, &store, 1).await;
-    // One that had been deleted, and the next that was never opened.
-    for page in [2, 3] {
-        come_late(&place, 1, page).await;
-    }
-    let (items, owner) = (engine_of(&store, &place), place.owner(1));
-    assert_eq!(items.erasures().erase(&owner, soon()).await.expect("an answer"), Erasure::Erasing, "again");
-    erase(&place, &store, 1).await;
-    place.is_erased(1).await;
-    // A reopening has written its marker, and has not lifted the tombstone.
-    let buckets = place.database.collection::<Document>(history.name);
-    let tombstone =
-        buckets.find_one(doc! { "_id": format!("{}_:", history.id(1)) }).await.expect("an answer");
-    let (first_page, second) = tombstone.map(|it| (int(&it, "firstPage"), int(&it, "second"))).expect("it");
-    let marker = doc! {
-        "_id": format!("{}_{second:010}", history.id(1)), history.owner_field: history.owner_bson(1), "page": 1_i64, "count": 0,
-        "first": DateTime::from_millis(0), "last": DateTime::from_millis(0), "history": [],
-        "firstPage": first_page, "second": second, "since": DateTime::now(), "swept": true,
-    };
-    buckets.insert_one(marker).await.expect("a marker");
-    come_late(&place, 1, 9).await;
-    let record = |key: u8, owner: u64| {
-        let id = Binary { subtype: BinarySubtype::Generic, bytes: vec![key; 32] };
-        doc! { "_id": id, history.owner_field: history.owner_bson(owner), "from": 0_i64, "touched": DateTime::now() }
-    };
-    let records = place.database.collection::<Document>("idempotency_keys");
-    let both = records.insert_many([record(1, 1), record(2, 2)]);
-    both.bypass_document_validation(true).await.expect("records");
-    eventually("housekeeping looks behind the tombstone", PATIENCE, async || {
-        store.run_housekeeping(&Default::default()).await.expect("an answer");
-        let left = records.count_documents(doc! {}).await.expect("an answer");
-        !pages_left(&place, 1).await.contains(&9) && left == 1
-    })
-    .await;
-    let other = doc! { history.owner_field: history.owner_bson(2) };
-    assert!(records.find_one(other).await.expect("an answer").is_some(), "a record of another owner");
-    assert_eq!(pages_left(&place, 1).await.len(), 2, "the tombstone, and the marker of the reopening");
-    // The next one comes to the end of it.
-    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
-    let told = append(&place, &place.store().await, 1, 1, 1).await.expect("stored");
-    assert_eq!(seqs(&told), [9 * history.page_size + 1], "after all pages that were ever opened");
-}
-
-test_over!(a_reopening_waits_for_what_came_late, NOTES);
-/// Housekeeping looks for it once an hour. A reopening shows a late page to readers, so it looks, too.
-async fn a_reopening_waits_for_what_came_late(history: &'static History) {
-    let place = Place::new(history).await;
-    let store = place.store().await;
-    append(&place, &store, 1, 1, 2 * history.page_size).await.expect("stored");
-    erase(&place, &store, 1).await;
-    come_late(&place, 1, 3).await;
-    let (items, owner) = (engine_of(&store, &place), place.owner(1));
-    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::NotSwept);
-    eventually("the sweep", PATIENCE, async || {
-        items.erasures().go_on(&owner, soon()).await.expect("an answer") == Erasure::Swept
-    })
-    .await;
-    place.is_erased(1).await;
-    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
-    let told = append(&place, &store, 1, 1, 1).await.expect("stored");
-    assert_eq!(seqs(&told), [3 * history.page_size + 1], "after the page that came late");
-}
-
-test_over!(a_reopening_uses_no_number_of_a_page_that_came_late_meanwhile, NOTES);
-async fn a_reopening_uses_no_number_of_a_page_that_came_late_meanwhile(history: &'static History) {
-    let place = Place::new(history).await;
-    let (proxy, reopening) = delayed(&place, SHORT).await;
-    let store = place.store().await;
-    append(&place, &store, 1, 1, 2 * history.page_size).await.expect("stored");
-    erase(&place, &store, 1).await;
-    let (items, owner) = (engine_of(&reopening, &place), place.owner(1));
-    proxy.harm(format!("delete {}", history.name), Way::There, Harm::Hold, 1);
-    let meanwhile = async {
-        proxy.struck(1).await;
-        come_late(&place, 1, 3).await;
-        eventually("housekeeping looks behind the tombstone", PATIENCE, async || {
-            store.run_housekeeping(&Default::default()).await.expect("an answer");
-            !pages_left(&place, 1).await.contains(&3)
-        })
-        .await;
-        proxy.relent();
-    };
-    let (reopened, ()) =
-        tokio::join!(items.erasures().reopen(&owner, Deadline::within(3 * PATIENCE)), meanwhile);
-    assert_eq!(reopened.expect("an answer"), Reopening::Reopened);
-    let told = append(&place, &store, 1, 1, 1).await.expect("stored");
-    assert_eq!(seqs(&told), [3 * history.page_size + 1], "after the page that came late");
-}
-
-test_over!(an_owner_with_a_damaged_tombstone_keeps_no_other_from_the_late_walk, TRADES, NOTES);
-/// Its tombstone does not say which page follows; only another request puts it right.
-async fn an_owner_with_a_damaged_tombstone_keeps_no_other_from_the_late_walk(history: &'static History) {
-    let place = Place::new(history).await;
-    let store = place.store().await;
-    for owner in [1, 2] {
-        append(&place, &store, owner, 1, 2 * history.page_size).await.expect("stored");
-        erase(&place, &store, owner).await;
-    }
-    let buckets = place.database.collection::<Document>(history.name);
-    let damaged = buckets
-        .update_one(doc! { "_id": format!("{}_:", history.id(1)) }, doc! { "$unset": { "firstPage": 1 } })
-        .bypass_document_validation(true)
-        .await;
-    assert_eq!(damaged.expect("an answer").modified_count, 1);
-    come_late(&place, 2, 3).await;
-    let mut ownerless = history.bucket(2, 1_700_000_007, 4, &[(1, DateTime::now())]);
-    ownerless.remove(history.owner_field);
-    buckets.insert_one(ownerless).bypass_document_validation(true).await.expect("a bucket");
-    let of_other = doc! { "_id": { "$regex": format!("^{}_", history.id(2)) } };
-    eventually("what came late is deleted", PATIENCE, async || {
-        store.run_housekeeping(&Default::default()).await.expect("an answer");
-        buckets.count_documents(of_other.clone()).await.expect("an answer") == 1
-    })
-    .await;
-    place.is_erased(2).await;
-    let (items, owner) = (engine_of(&store, &place), place.owner(2));
-    assert_eq!(items.erasures().reopen(&owner, soon()).await.expect("an answer"), Reopening::Reopened);
-    let told = append(&place, &store, 2, 1, 1).await.expect("stored");
-    assert_eq!(seqs(&told), [4 * history.page_size + 1], "after all pages that were ever opened");
-}
-
 test_over!(a_locked_server_ends_commands_that_open_pages, NOTES);
 /// The clock of a command stands still while it waits. So its time is limited, and a replay has the time of
 /// its own begin.
@@ -390,7 +270,7 @@ async fn a_locked_server_ends_commands_that_open_pages(history: &'static History
     let (limits, unlimited) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (counted, others, name) = (Arc::clone(&limits), Arc::clone(&unlimited), history.name);
     let setup = Setup::on(&mongod).of(history).aging(LATE).observed(move |command, body| {
-        if ["update", "insert"].contains(&command) && body.get_str(command).is_ok_and(|of| of == name) {
+        if WRITES.contains(&command) && body.get_str(command).is_ok_and(|of| of == name) {
             let limit = body.get("maxTimeMS").and_then(mongodb::bson::Bson::as_i64);
             let is_limited = limit.is_some_and(|limit| (1..=1_000).contains(&limit));
             if is_limited { &counted } else { &others }.fetch_add(1, Ordering::Relaxed);
