@@ -204,7 +204,7 @@ fn is_full_disk(code: i32, message: &str) -> bool {
 /// Codes of errors that are temporary: the server, its role, its shards or its storage are changing, or a
 /// time limit ran out. Source: mongo `src/mongo/base/error_codes.yml`, by category; a code with several
 /// categories is listed under its first.
-const TEMPORARY: [&[i32]; 7] = [
+const TEMPORARY: [&[i32]; 8] = [
     // RetriableError, NetworkError: hosts, shutdown, majority not yet known, limits of time and resources.
     &[6, 7, 89, 91, 134, 202, 262, 317, 358, 402, 407, 9001, 11600],
     // NotPrimaryError: elections. 10058 is the code in servers before 5.0.
@@ -219,6 +219,9 @@ const TEMPORARY: [&[i32]; 7] = [
     // Without a category: WriteConflict, FailedToSatisfyReadPreference, ElectionInProgress,
     // TemporarilyUnavailable.
     &[112, 133, 216, 365],
+    // A member that has just started: NotYetInitialized, before it has read its configuration, and KeyNotFound,
+    // before it has read the keys that sign cluster times.
+    &[94, 211],
     // UserNotFound, AuthenticationFailed: the back end of authentication may be unavailable.
     &[11, 18],
 ];
@@ -279,8 +282,9 @@ mod tests {
 
     #[test]
     fn what_passes_is_unavailability_and_no_mistake_of_ours() {
-        for code in [63, 133, 150, 13388, 11601, 112, 24, 246, 6, 50, 91, 189, 262, 9001, 10107, 11600, 13436]
-        {
+        for code in [
+            63, 94, 133, 150, 211, 13388, 11601, 112, 24, 246, 6, 50, 91, 189, 262, 9001, 10107, 11600, 13436,
+        ] {
             assert!(matches!(of(code), Error::Unavailable(_)), "{code}");
         }
         // BadValue, Unauthorized, IndexNotFound, DuplicateKey: asking again does not help.
