@@ -1,5 +1,6 @@
 //! Reads at read concern majority, retried while the database is temporarily unavailable.
 
+use std::mem;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
@@ -150,10 +151,25 @@ impl MonotonicReads {
         query: Query,
         read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
     ) -> impl Future<Output = Result<Vec<T>>> + Send {
+        let found = Arc::new(Mutex::new(Found { documents: Vec::new(), read }));
+        let asked = self.ask(query, found.clone());
+        async move {
+            asked.await?;
+            Ok(mem::take(&mut found.lock().documents))
+        }
+    }
+
+    /// Gives `found` the documents that a query finds. It is compiled once, and not for each type that is
+    /// read: the program is 3 % smaller.
+    fn ask(
+        &self,
+        query: Query,
+        found: Arc<Mutex<dyn Find>>,
+    ) -> impl Future<Output = Result<()>> + Send + use<> {
         let Query { command, deadline, level, after, server } = query;
         let reads = self.clone();
         let span = trace::command(|| named(&command));
-        let found = deadline.read(async move {
+        let asked = deadline.read(async move {
             let mut patient = Patient::new(after, deadline);
             loop {
                 let newest = reads.time.newest().filter(|_| server.is_none() && level == Level::Majority);
@@ -169,8 +185,8 @@ impl MonotonicReads {
                     sent = sent.selection_criteria(server.clone());
                 }
                 let error = match sent.batch().await {
-                    Ok(cursor) => match reads.collect(cursor, level, &read).await {
-                        Ok(found) => return Ok(found),
+                    Ok(cursor) => match reads.collect(cursor, level, &found).await {
+                        Ok(()) => return Ok(()),
                         Err(error) => error,
                     },
                     Err(error) if newest.is_some() && code(&error) == Some(INVALID_OPTIONS) => {
@@ -184,7 +200,7 @@ impl MonotonicReads {
                 patient.after(error).await?;
             }
         });
-        trace::within(span, found)
+        trace::within(span, asked)
     }
 
     /// Runs a command once.
@@ -227,26 +243,47 @@ impl MonotonicReads {
         })
     }
 
-    async fn collect<T>(
-        &self,
-        mut cursor: RawBatchCursor,
-        level: Level,
-        read: &impl Fn(&RawDocument) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let mut found = Vec::new();
+    async fn collect(&self, mut cursor: RawBatchCursor, level: Level, found: &Mutex<dyn Find>) -> Result<()> {
+        found.lock().begin();
         while let Some(batch) = cursor.try_next().await? {
             let time = batch.as_raw_document().get_timestamp("operationTime").ok();
             // That of a linearizable read may belong to a later write, which is rolled back.
             self.time.learn(time.filter(|_| level == Level::Majority));
+            let mut found = found.lock();
             for document in batch.doc_slices()? {
                 let document = document.map_err(mongodb::error::Error::from)?;
                 let document = document
                     .as_document()
                     .ok_or_else(|| Error::internal("a batch holds something that is not a document"))?;
-                found.push(read(document)?);
+                found.add(document)?;
             }
         }
-        Ok(found)
+        Ok(())
+    }
+}
+
+/// What a query finds.
+trait Find: Send {
+    /// Forgets what an earlier attempt found.
+    fn begin(&mut self);
+
+    fn add(&mut self, document: &RawDocument) -> Result<()>;
+}
+
+/// Documents, converted by `read`.
+struct Found<T, R> {
+    documents: Vec<T>,
+    read: R,
+}
+
+impl<T: Send, R: Fn(&RawDocument) -> Result<T> + Send> Find for Found<T, R> {
+    fn begin(&mut self) {
+        self.documents.clear();
+    }
+
+    fn add(&mut self, document: &RawDocument) -> Result<()> {
+        self.documents.push((self.read)(document)?);
+        Ok(())
     }
 }
 
