@@ -40,7 +40,7 @@ test-clients: ## test the clients for TypeScript and Python, the explorer, alert
 test-deploy: ## rehearse a deployment: docs/how-to/deploy.md block by block, the image, checkov (needs root on Debian; DEB, PAGEBUCKET: deploy this package, this program; ARGS: more arguments for pytest)
 	scripts/test-deploy $(ARGS)
 
-bench: ## compare appends, reads, streams, page views, summaries, time series and live streams with other ways; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see benches/README.md)
+bench: ## compare appends, reads, streams, page views, summaries, time series and live streams with other ways, and what growth costs; writes benches/*.md (QUICK=1, BENCH=reads, ONLY=keys: see benches/README.md)
 	MONGOD=$$(scripts/fetch-mongod); export MONGOD; $(npm_peers) $(postgres) exec cargo bench --locked --features bench --bench main -- $(BENCH)
 
 check: ## check format, lints, documentation, licences, packages and the generated documents

@@ -1,10 +1,11 @@
-//! How fast pagebucket is beside other ways to keep the same data: seven suites, each with a
+//! How fast pagebucket is beside other ways to keep the same data, and what grows with it: eight suites, each with a
 //! report beside this file. `benches/README.md` says what they compare and how, and which variables
 //! `make bench` reads.
 
 #![allow(unreachable_pub, reason = "no other crate can use a benchmark")]
 
 mod appends;
+mod grow;
 mod harness;
 mod live;
 mod reads;
@@ -25,7 +26,7 @@ use tokio::signal::unix::{SignalKind, signal};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Name, report, title, and parts as `ONLY` names them.
-const SUITES: [(&str, &str, &str, &[&str]); 7] = [
+const SUITES: [(&str, &str, &str, &[&str]); 8] = [
     ("appends", "RESULTS.md", "Appends: ours beside others", &appends::PARTS),
     ("reads", "READS.md", "Reads: ours beside others", &reads::PARTS),
     ("streams", "STREAMS.md", "Streams: ours beside flat documents", &streams::PARTS),
@@ -33,6 +34,7 @@ const SUITES: [(&str, &str, &str, &[&str]); 7] = [
     ("summaries", "SUMMARIES.md", "Summaries: ours beside aggregations", &summaries::PARTS),
     ("series", "SERIES.md", "Time series: ours beside aggregations", &series::PARTS),
     ("live", "LIVE.md", "Live streams: ours beside change streams", &live::PARTS),
+    ("grow", "GROW.md", "Growth: what more owners cost", &grow::PARTS),
 ];
 
 #[tokio::main]
@@ -82,13 +84,15 @@ async fn run(asked: Vec<String>) -> Result<()> {
             None if has_rows => report.leave_out("Without PostgreSQL: it is not installed."),
             None => {}
         }
-        let bench = Bench { settings: settings.clone(), mongod: Mongod::start().await?, postgres };
+        let cache = if name == "grow" { grow::CACHE } else { "2" };
+        let bench = Bench { settings: settings.clone(), mongod: Mongod::start(cache).await?, postgres };
         match name {
             "appends" => appends::run(&bench, &mut report).await?,
             "reads" => reads::run(&bench, &mut report).await?,
             "streams" => streams::run(&bench, &mut report).await?,
             "summaries" => summaries::run(&bench, &mut report).await?,
             "series" => series::run(&bench, &mut report).await?,
+            "grow" => grow::run(&bench, &mut report).await?,
             "live" => live::run(&bench, &mut report).await?,
             _ => views::run(&bench, &mut report).await?,
         }

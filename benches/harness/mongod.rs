@@ -16,9 +16,6 @@ use tokio::process::{Child, Command};
 
 use super::Result;
 
-/// In GB.
-const CACHE: &str = "2";
-
 /// Connections of each contender's driver.
 pub const POOL: u32 = 64;
 
@@ -30,8 +27,8 @@ pub struct Mongod {
 }
 
 impl Mongod {
-    /// Starts the one that `MONGOD` names, or that is found.
-    pub async fn start() -> Result<Self> {
+    /// Starts the one that `MONGOD` names, or that is found, with a cache of so many GB.
+    pub async fn start(cache: &str) -> Result<Self> {
         let named = std::env::var_os("MONGOD").map(PathBuf::from);
         let binary = pagebucket_embedded::find_mongod(named.as_deref())?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -40,7 +37,7 @@ impl Mongod {
         std::fs::create_dir_all(&data)?;
         let child = Command::new(binary)
             .args(["--replSet", "rs0", "--bind_ip", "127.0.0.1", "--port", &port.to_string()])
-            .args(["--wiredTigerCacheSizeGB", CACHE, "--oplogSize", "1024", "--nounixsocket", "--quiet"])
+            .args(["--wiredTigerCacheSizeGB", cache, "--oplogSize", "1024", "--nounixsocket", "--quiet"])
             .args(["--setParameter", "diagnosticDataCollectionEnabled=false"])
             .args(["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"])
             .args([Path::new("--dbpath"), &data, Path::new("--logpath"), &directory.join("mongod.log")])

@@ -131,10 +131,14 @@ impl Server {
         Ok(Self { address: address.parse()?, serving: Serving::Process(Box::new(child)) })
     }
 
-    /// Resident memory of a process, now and the most since its start, in MiB.
+    /// Of its process, if it has one of its own.
+    pub fn id(&self) -> Option<u32> {
+        if let Serving::Process(child) = &self.serving { child.id() } else { None }
+    }
+
+    /// Resident memory of its process, now and the most since its start, in MiB.
     pub fn resident(&self) -> Result<(f64, f64)> {
-        let Serving::Process(child) = &self.serving else { return Err("no process of its own".into()) };
-        let status = format!("/proc/{}/status", child.id().ok_or("the server has ended")?);
+        let status = format!("/proc/{}/status", self.id().ok_or("no process of its own")?);
         let mib = |name| -> Result<f64> {
             Ok(field(&status, name).trim_end_matches(" kB").parse::<f64>()? / 1024.0)
         };
