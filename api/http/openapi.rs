@@ -1,7 +1,7 @@
 //! The OpenAPI document.
 //!
-//! A function beside each handler documents it, with the names of a definition ([`Names`]). [`views`] has the
-//! schemas of what they show. What holds for all of them is added to the whole document
+//! A function beside each handler documents it, with the names of a definition ([`Names`]), and so are
+//! what it takes and shows. What holds for all of them is added to the whole document
 //! ([`complete`](mod@complete)).
 
 mod complete;
@@ -11,26 +11,25 @@ mod share;
 #[cfg(test)]
 mod tests;
 mod version_3_0;
-mod views;
-mod visit;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use pagebucket_model::definition::Definitions;
 use pagebucket_model::item::list;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use utoipa::openapi::Paths;
 
 use super::problem;
 use super::routes::{Route, of_histories, of_history, of_owners, of_page_views, probes};
+use super::schemas::document::Documented;
 use super::schemas::headers::rates;
 use super::schemas::names::{Names, address};
+use super::schemas::views::Schemas;
 use complete::complete;
 pub(crate) use features::Features;
 use security::{complete_operation, schemes};
 use share::share;
 use version_3_0::in_3_0;
-use visit::each_response;
 
 /// A version of the OpenAPI Specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +61,8 @@ pub(crate) fn document_of(definitions: &Definitions, version: Version, features:
 fn of(definitions: &Definitions, features: Features) -> Value {
     let names: Vec<_> = definitions.iter().map(|definition| Names::of(definitions, definition)).collect();
     let first = names.first().expect("there is no list without a definition");
-    let mut parts = DocumentParts { features, paths: Paths::new(), tags: Vec::new(), schemas: Map::new() };
+    let schemas = problem::schemas().into_iter().map(|(name, schema)| (name, json!(schema))).collect();
+    let mut parts = DocumentParts { features, paths: Paths::new(), tags: Vec::new(), schemas };
     let history = |names: &Names<'_>| {
         format!("Append {}, and read histories by page, window or time.", names.many_items)
     };
@@ -70,29 +70,36 @@ fn of(definitions: &Definitions, features: Features) -> Value {
         let histories = || names.iter().filter(|names| names.definition.owner == *owner);
         for names in histories() {
             parts.add(of_history(), (&names.items_type, &history(names)), names);
-            parts.schemas.extend(views::of_history(names));
         }
         if let Some(names) = histories().next() {
             parts.add(of_owners(), (&names.owners_type, "Histories as a whole."), names);
-            parts.schemas.extend(views::of_owners(names));
         }
     }
     parts.add(of_histories(), ("Live", "Several histories in one stream."), first);
     parts.add(of_page_views(), ("PageViews", "Count page views, and read the counts."), first);
     parts.add(probes(), ("Probes", "For operators of the service."), first);
-    parts.schemas.extend(views::of_no_history(first));
-    let mut document = preamble(definitions, features);
-    document["paths"] = json!(parts.paths);
-    document["tags"] = json!(parts.tags);
-    if let Value::Object(schemas) = &mut document["components"]["schemas"] {
-        schemas.extend(parts.schemas);
+    for names in &names {
+        // Views that refer to them have only their names.
+        parts.schemas.extend(names.schemas.clone());
     }
-    name_instances(&mut document);
-    complete(&mut document);
-    if let Value::Object(schemas) = &mut document["components"]["schemas"] {
-        schemas.sort_keys();
+    parts.schemas.sort_keys();
+    let mut components = json!({ "schemas": parts.schemas });
+    if features.authenticates() {
+        components["securitySchemes"] = schemes(features);
     }
+    if features.rate_limits {
+        components["headers"] = json!(BTreeMap::from(rates()));
+    }
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": info(definitions),
+        "servers": [{ "url": "/", "description": "Where this document is served." }],
+        "paths": parts.paths,
+        "components": components,
+        "tags": parts.tags,
+    });
     share(&mut document);
+    complete(&mut document);
     document
 }
 
@@ -101,7 +108,7 @@ struct DocumentParts {
     features: Features,
     paths: Paths,
     tags: Vec<Value>,
-    schemas: Map<String, Value>,
+    schemas: Schemas,
 }
 
 impl DocumentParts {
@@ -112,7 +119,8 @@ impl DocumentParts {
             self.tags.push(json!({ "name": tag, "description": about }));
         }
         for route in routes.into_iter().filter(|route| (route.is_of)(names.definition)) {
-            let mut operation = (route.document)(names);
+            let Documented { mut operation, schemas } = (route.document)(names);
+            self.schemas.extend(schemas);
             complete_operation(&mut operation, tag, route.access, self.features, names);
             let address = address(route.address, names.definition);
             self.paths.add_path_operation(address, vec![route.documented], operation);
@@ -120,8 +128,8 @@ impl DocumentParts {
     }
 }
 
-/// Title, description and servers.
-fn preamble(definitions: &Definitions, features: Features) -> Value {
+/// What the document is about.
+fn info(definitions: &Definitions) -> Value {
     let histories: Vec<_> = definitions.iter().map(|definition| definition.item.noun().many()).collect();
     let description = format!(
         "Append-only histories of {} in MongoDB, in buckets, served as pages: a page is a bucket. \
@@ -131,51 +139,11 @@ fn preamble(definitions: &Definitions, features: Features) -> Value {
         list(&histories, "and")
     );
     let license = "MIT OR Apache-2.0";
-    let mut components = json!({ "schemas": problem::schemas() });
-    if features.authenticates() {
-        components["securitySchemes"] = schemes(features);
-    }
-    if features.rate_limits {
-        components["headers"] = json!(BTreeMap::from(rates()));
-    }
     json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "pagebucket",
-            "description": description,
-            "contact": { "name": "The pagebucket developers" },
-            "license": { "name": license, "identifier": license },
-            "version": env!("CARGO_PKG_VERSION"),
-        },
-        "servers": [{ "url": "/", "description": "Where this document is served." }],
-        "paths": {},
-        "components": components,
-        "tags": [],
+        "title": "pagebucket",
+        "description": description,
+        "contact": { "name": "The pagebucket developers" },
+        "license": { "name": license, "identifier": license },
+        "version": env!("CARGO_PKG_VERSION"),
     })
-}
-
-/// Fills the `instance` of the problems: the address of the first operation that answers with this one.
-fn name_instances(document: &mut Value) {
-    let mut named: HashMap<Value, Value> = HashMap::new();
-    for (path, methods) in document["paths"].as_object_mut().into_iter().flatten() {
-        for operation in methods.as_object_mut().into_iter().flat_map(Map::values_mut) {
-            let mut address = path.clone();
-            for parameter in operation["parameters"].as_array().into_iter().flatten() {
-                if let Some(name) = parameter["name"].as_str().filter(|_| parameter["in"] == "path") {
-                    let example = match &parameter["example"] {
-                        Value::String(text) => text.clone(),
-                        other => other.to_string(),
-                    };
-                    address = address.replace(&format!("{{{name}}}"), &example);
-                }
-            }
-            each_response(operation, &mut |_, response| {
-                let fill = || {
-                    let filled = response.to_string().replace("{instance}", &address);
-                    serde_json::from_str(&filled).expect("an address needs no escapes in JSON")
-                };
-                *response = named.entry(response.clone()).or_insert_with(fill).clone();
-            });
-        }
-    }
 }

@@ -13,7 +13,6 @@ use pagebucket_engine::{Engine, Store};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::Scope::{Admin, Append, List, Metrics, Read, Views};
 use utoipa::openapi::HttpMethod;
-use utoipa::openapi::path::Operation;
 
 use super::admission::accept::{CSV, JSON, NDJSON};
 use super::admission::clients::Clients;
@@ -26,6 +25,7 @@ use super::resources::history::live::{self, several};
 use super::resources::history::{append, export, list, page, summary, upload};
 use super::resources::page_views::{reads, writes};
 use super::resources::{erasure, owners, probes};
+use super::schemas::document::Documented;
 use super::schemas::names::{Names, address};
 use super::state::Api;
 use fast_path::PageRoute;
@@ -38,7 +38,7 @@ pub(crate) struct Route {
     /// A template, which a definition fills.
     pub address: &'static str,
     handler: MethodRouter<Arc<Api>>,
-    pub document: fn(&Names<'_>) -> Operation,
+    pub document: fn(&Names<'_>) -> Documented,
     pub access: Access,
     /// The histories of other definitions have a problem there, which says why.
     pub is_of: fn(&Definition) -> bool,

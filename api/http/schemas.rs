@@ -7,8 +7,8 @@ pub(crate) mod items;
 pub(crate) mod names;
 #[cfg(test)]
 mod oracle_tests;
-
-use std::borrow::Cow;
+pub(crate) mod views;
+pub(crate) mod visit;
 
 use pagebucket_page_views::{PagePath, Resolution};
 use serde::de::DeserializeOwned;
@@ -26,9 +26,8 @@ pub(crate) fn embedded<T: DeserializeOwned>(json: &'static str) -> T {
     serde_json::from_str(json).expect("a file of ours is well-formed, as the OpenAPI test shows")
 }
 
-/// An array of 1 to `most` values with the schema of this name.
-pub(crate) fn many(one: Cow<'_, str>, most: usize) -> RefOr<Schema> {
-    let one = Ref::from_schema_name(one);
+/// An array of 1 to `most` values.
+pub(crate) fn many(one: RefOr<Schema>, most: usize) -> RefOr<Schema> {
     schema(json!({ "type": "array", "items": one, "minItems": 1, "maxItems": most }))
 }
 

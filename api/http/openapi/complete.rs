@@ -1,23 +1,18 @@
 //! What holds for every schema, parameter and header of the document, wherever it is written.
 
+use std::iter;
+
 use pagebucket_model::domain::MAX_SAFE_INTEGER;
 use serde_json::{Map, Value, json};
 
-use super::visit::{each_operation, each_schema, elements, members};
 use crate::schemas::names::REFERENCE;
+use crate::schemas::visit::{each_operation, each_schema, elements};
 
 /// Completes the document: bounds of integers, examples.
 pub(crate) fn complete(document: &mut Value) {
     each_schema(document, &mut bound_integer);
-    for path in members(document.get_mut("paths")) {
-        for parameter in elements(path.pointer_mut("/delete/parameters")) {
-            withhold_example(parameter);
-        }
-    }
-    each_operation(document, &mut |operation| {
-        for parameter in elements(operation.get_mut("parameters")) {
-            exemplify(parameter);
-        }
+    each_operation(document, &mut |_, operation| {
+        elements(operation.get_mut("parameters")).for_each(exemplify);
     });
     pass_examples_on(document);
 }
@@ -34,14 +29,6 @@ fn bound_integer(schema: &mut Value) {
     schema["format"] = json!(if small { "int32" } else { "int64" });
 }
 
-/// Moves the example of a parameter into its schema: Swagger UI sends what `example` of a parameter says, and
-/// a click must not delete.
-fn withhold_example(parameter: &mut Value) {
-    if let Some(example) = parameter.as_object_mut().and_then(|parameter| parameter.shift_remove("example")) {
-        parameter["schema"]["examples"] = json!([example]);
-    }
-}
-
 /// Gives a parameter an example that Swagger UI does not send: in its schema, and in words, for readers of
 /// OpenAPI 3.0.
 fn exemplify(parameter: &mut Value) {
@@ -51,11 +38,7 @@ fn exemplify(parameter: &mut Value) {
     }
     let listed = schema.get("default").is_some() || schema.get("enum").is_some();
     let given = schema.pointer("/examples/0").or(schema.get("default")).or(schema.get("minimum"));
-    let value = match given.or(schema.pointer("/enum/0")) {
-        Some(value) => value.clone(),
-        None if parameter["name"] == "Idempotency-Key" => json!("9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1"),
-        None => return,
-    };
+    let Some(value) = given.or(schema.pointer("/enum/0")).cloned() else { return };
     if schema.get("examples").is_none() {
         parameter["schema"]["examples"] = json!([value]);
     }
@@ -67,23 +50,21 @@ fn exemplify(parameter: &mut Value) {
 
 /// Gives each schema of the components an example, if it is part of another example.
 fn pass_examples_on(document: &mut Value) {
+    let mut components = document["components"].take();
+    let answer = |reference: &str| components.pointer(reference.strip_prefix("#/components")?);
     let mut examples = Vec::new();
-    each_operation(document, &mut |operation| {
-        let mut of_body = |body: &Value| {
+    each_operation(document, &mut |_, operation| {
+        let answers = operation["responses"].as_object().into_iter().flat_map(Map::values);
+        for body in iter::once(&operation["requestBody"]).chain(answers) {
+            let body = body["$ref"].as_str().and_then(answer).unwrap_or(body);
             for content in body["content"].as_object().into_iter().flat_map(Map::values) {
                 let named = content["examples"].as_object().into_iter().flat_map(Map::values);
-                for value in content.get("example").into_iter().chain(named.map(|example| &example["value"]))
-                {
-                    examples.push((content["schema"].clone(), value.clone()));
-                }
+                let values = content.get("example").into_iter().chain(named.map(|example| &example["value"]));
+                examples.extend(values.map(|value| (content["schema"].clone(), value.clone())));
             }
-        };
-        of_body(&operation["requestBody"]);
-        operation["responses"].as_object().into_iter().flat_map(Map::values).for_each(of_body);
+        }
     });
-    let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) else {
-        return;
-    };
+    let Value::Object(schemas) = &mut components["schemas"] else { return };
     for (name, schema) in &*schemas {
         let example = schema.pointer("/examples/0").cloned();
         examples.extend(example.map(|value| (json!({ "$ref": format!("{REFERENCE}{name}") }), value)));
@@ -109,4 +90,5 @@ fn pass_examples_on(document: &mut Value) {
             }
         }
     }
+    document["components"] = components;
 }

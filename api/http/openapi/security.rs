@@ -9,7 +9,7 @@ use utoipa::openapi::{Ref, RefOr, Responses};
 use super::features::Features;
 use crate::admission::gate::Access;
 use crate::problem::{ProblemKind, responses};
-use crate::schemas::headers::{NamedHeader, rates};
+use crate::schemas::headers::rates;
 use crate::schemas::names::Names;
 
 /// The name of the only security scheme.
@@ -65,10 +65,8 @@ fn tell_rates(responses: &mut Responses) {
             && **status < *"500"
             && status != "421"
         {
-            let reference = |(name, _): NamedHeader| {
-                (name.to_owned(), RefOr::Ref(Ref::new(format!("#/components/headers/{name}"))))
-            };
-            answer.headers.extend(rates().map(reference));
+            let reference = |name| RefOr::Ref(Ref::new(format!("#/components/headers/{name}")));
+            answer.headers.extend(rates().map(|(name, _)| (name.to_owned(), reference(name))));
         }
     }
 }

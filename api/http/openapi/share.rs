@@ -6,32 +6,52 @@ use axum::http::StatusCode;
 use pagebucket_model::definition::capitalised;
 use serde_json::{Map, Value, json};
 
-use super::visit::{each_operation, each_response};
 use crate::problem::{MEDIA_TYPE, ProblemKind};
+use crate::schemas::visit::{each_operation, each_response, members};
 
 const REFERENCE: &str = "#/components/responses/";
 
-/// Moves equal problems of several operations into the components. Others stay where they are.
+/// Moves equal problems of several operations into the components. Others stay where they are. The `instance`
+/// of each is the address of the first operation that answers with it.
 pub(crate) fn share(document: &mut Value) {
-    let mut uses: HashMap<Value, u32> = HashMap::new();
-    each_operation(document, &mut |operation| {
-        each_response(operation, &mut |_, response| *uses.entry(response.clone()).or_default() += 1);
+    let mut uses: HashMap<Value, (String, u32)> = HashMap::new();
+    each_operation(document, &mut |path, operation| {
+        let address = example(path, operation);
+        each_response(operation, &mut |_, response| {
+            uses.entry(response.clone()).or_insert_with(|| (address.clone(), 0)).1 += 1;
+        });
     });
     let mut shared = Map::new();
-    each_operation(document, &mut |operation| {
+    each_operation(document, &mut |_, operation| {
         let tag = operation["tags"][0].as_str().unwrap_or_default().to_owned();
         each_response(operation, &mut |status, response| {
-            let Some(name) = name(status, response).filter(|_| uses[response] > 1) else { return };
+            let (address, uses) = &uses[&*response];
+            let Some(name) = name(status, response) else { return };
+            for example in members(response["content"][MEDIA_TYPE].get_mut("examples")) {
+                example["value"]["instance"] = json!(address);
+            }
             // Problems of the same kinds may have examples of different histories.
             let of_tag = format!("{name}Of{tag}");
             let has_it = |name: &String| shared.entry(name).or_insert_with(|| response.clone()) == response;
-            if let Some(name) = [name, of_tag].into_iter().find(has_it) {
+            if *uses > 1
+                && let Some(name) = [name, of_tag].into_iter().find(has_it)
+            {
                 *response = json!({ "$ref": format!("{REFERENCE}{name}") });
             }
         });
     });
     shared.sort_keys();
     document["components"]["responses"] = Value::Object(shared);
+}
+
+/// The path with the examples of its parameters.
+fn example(path: &str, operation: &Value) -> String {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    parameters.filter(|parameter| parameter["in"] == "path").fold(path.to_owned(), |address, parameter| {
+        let example = parameter.get("example").unwrap_or(&parameter["schema"]["examples"][0]);
+        let example = example.as_str().map_or_else(|| example.to_string(), str::to_owned);
+        address.replace(&format!("{{{}}}", parameter["name"].as_str().unwrap_or_default()), &example)
+    })
 }
 
 /// `InvalidParameterOrMalformedJson`; of many kinds `ServiceUnavailableOrTimedOut`. `None` if it is no

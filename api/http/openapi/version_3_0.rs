@@ -7,9 +7,9 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::visit::{each_operation, each_schema, elements, members};
 use crate::admission::accept::NDJSON;
 use crate::request::body::OCTETS;
+use crate::schemas::visit::{each_operation, each_schema, elements, members};
 
 /// What a schema of 3.0 may have.
 const KEYWORDS: &str = "$ref additionalProperties allOf anyOf default deprecated description enum example exclusiveMaximum \
@@ -27,13 +27,13 @@ pub(crate) fn in_3_0(mut document: Value) -> Value {
     document["components"]["schemas"]["ByteStream"] = json!({
         "type": "string", "format": "binary", "description": "Bytes without a bound of their number.",
     });
-    each_operation(&mut document, &mut |operation| {
+    each_operation(&mut document, &mut |_, operation| {
         lines(operation.get_mut("requestBody"), OCTETS, "ByteStream");
         members(operation.get_mut("responses"))
             .for_each(|response| lines(Some(response), NDJSON, "TextStream"));
     });
     each_schema(&mut document, &mut |schema| *schema = rewritten(schema.take()));
-    each_operation(&mut document, &mut |operation| {
+    each_operation(&mut document, &mut |_, operation| {
         for parameter in elements(operation.get_mut("parameters")) {
             // Swagger UI sends it as it sends that of the parameter, which has one if it is to be sent.
             parameter["schema"].as_object_mut().and_then(|schema| schema.shift_remove("example"));

@@ -147,7 +147,10 @@ impl KeyHeader {
     /// Documents it.
     pub(crate) fn documented() -> Vec<Parameter> {
         let description = "A unique key for the request, such as a UUID: 1 to 255 visible ASCII characters. A repeat of the request has the same key.";
-        let key = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$" });
+        let key = json!({
+            "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$",
+            "examples": ["9f0c4d2e-6f3b-4d64-8a53-1d2c7be0a9f1"],
+        });
         vec![in_header("Idempotency-Key", description, schema(key))]
     }
 }

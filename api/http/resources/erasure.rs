@@ -20,14 +20,14 @@ use pagebucket_model::metric::ERASURES;
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::ParameterBuilder;
 
 use crate::admission::accept::JSON;
 use crate::admission::context::{Granted, RequestContext};
 use crate::answer::logged::one_word;
 use crate::problem::{COMMON, Problem, problems};
 use crate::request::params::{Address, Params};
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::names::Names;
 use crate::schemas::{instant, owner_member};
 use crate::state::Api;
@@ -45,7 +45,7 @@ const STEP: Duration = Duration::from_secs(15);
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = OwnerErasure)]
-pub(crate) struct ErasureView {
+struct ErasureView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     owner: OwnerMember,
@@ -67,12 +67,14 @@ enum Status {
     Erased,
 }
 
-pub(crate) fn document(names: &Names<'_>) -> Operation {
+pub(crate) fn document(names: &Names<'_>) -> Documented {
     let Names { owner_field, owner_type, owner, an_owner, examples, .. } = names;
     let capital_owner = capitalised(an_owner);
     let erased = json!({
         (owner_field): examples.owner, "status": "erased", "swept": false, "sweepAfter": "2026-11-20T12:02:00.000Z"
     });
+    // Swagger UI sends the example of a parameter, and a click must not delete.
+    let withheld = |parameter| ParameterBuilder::from(parameter).example(None).build();
     RouteDocument::of(
         names,
         format!("erase{owner_type}"),
@@ -84,7 +86,7 @@ pub(crate) fn document(names: &Names<'_>) -> Operation {
         keeps the {owner}'s id from being used again. {capital_owner} that never existed gets the same answers, \
         and a tombstone. Copies that clients have kept stay with them."),
     )
-    .parameters(OwnerId::documented(names))
+    .parameters(OwnerId::documented(names).into_iter().map(withheld).collect())
     .answers(200, "Only a tombstone is left.")
     .shows::<ErasureView>(JSON, erased)
     .answers(202, "Pages are still being deleted. They are no longer answered.")

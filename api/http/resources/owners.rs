@@ -15,8 +15,7 @@ use pagebucket_model::domain::{Limit, OwnerId, OwnerMember, PageNumber, Seq, Seq
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use utoipa::openapi::Ref;
-use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::path::Parameter;
 use utoipa::openapi::schema::{Object, ObjectBuilder};
 
 use super::links::Links;
@@ -29,10 +28,11 @@ use crate::pages::item_view::ItemView;
 use crate::problem::ProblemKind::Erased;
 use crate::problem::{COMMON, Problem, problems};
 use crate::request::params::{Address, ParameterReader, Params, in_query};
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::headers::{self, LINKS};
 use crate::schemas::items::stored_example;
 use crate::schemas::names::Names;
+use crate::schemas::views::{self, Schemas};
 use crate::schemas::whole;
 use crate::state::Api;
 
@@ -74,38 +74,41 @@ pub(crate) struct OwnerView<T> {
     pub histories: BTreeMap<Arc<str>, T>,
 }
 
-/// An owner with the summary of each history: [`Owner::schema`].
+/// An owner with the summary of each history: [`Owner::schemas`].
 #[derive(ToSchema)]
-pub(crate) struct Owner;
+struct Owner;
 
 impl Owner {
-    /// Its schema, which depends on the histories that there are.
-    pub(crate) fn schema(names: &Names<'_>) -> Object {
+    /// Its schema, which depends on the histories that there are, and those of their summaries.
+    fn schemas(names: &Names<'_>) -> Schemas {
         let about = format!("{}: the summary of each history.", capitalised(&names.an_owner));
-        let mut schema = owned(names, about);
-        for Definition { name, title, .. } in names.histories() {
-            let summary = Ref::from_schema_name(format!("{title}Summary"));
-            schema.properties.insert(name.to_string(), summary.into());
-            schema.required.push(name.to_string());
+        let (mut schema, mut all) = (owned(names, about), Schemas::new());
+        for history in names.histories().map(|history| Names::of(names.definitions, history)) {
+            schema.properties.insert(history.items.clone(), history.schema::<SummaryView>());
+            schema.required.push(history.items.clone());
+            all.extend(views::schemas::<SummaryView>(&history));
         }
-        schema
+        all.insert(names.schema_name(&Self::name()), json!(schema));
+        all
     }
 }
 
-/// An owner with the length of each history that it has: [`OwnerTotals::schema`].
+/// An owner with the length of each history that it has: [`OwnerTotals::schemas`].
 #[derive(ToSchema)]
-pub(crate) struct OwnerTotals;
+struct OwnerTotals;
 
 impl OwnerTotals {
-    /// Its schema, which depends on the histories that there are.
-    pub(crate) fn schema(names: &Names<'_>) -> Object {
+    /// Its schema, which depends on the histories that there are, and that of their lengths.
+    fn schemas(names: &Names<'_>) -> Schemas {
         let Names { owner, an_owner, .. } = names;
         let about = format!("{} and the length of each history that the {owner} has.", capitalised(an_owner));
         let mut schema = owned(names, about);
         let totals =
             names.histories().map(|history| (history.name.to_string(), names.schema::<TotalsView>()));
         schema.properties.extend(totals);
-        schema
+        let mut all = views::schemas::<TotalsView>(names);
+        all.insert(names.schema_name(&Self::name()), json!(schema));
+        all
     }
 }
 
@@ -140,7 +143,7 @@ impl TotalsView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemSummary)]
-pub(crate) struct SummaryView {
+struct SummaryView {
     #[serde(flatten)]
     #[schema(inline)]
     pub totals: TotalsView,
@@ -161,14 +164,14 @@ pub(crate) struct SummaryView {
 /// {ManyOwners} in ascending order of their ids.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OwnerListing)]
-pub(crate) struct OwnersView {
+struct OwnersView {
     /// At most `limit` {manyOwners}.
     #[schema(value_type = Vec<OwnerTotals>, max_items = 100)]
     pub items: Vec<OwnerView<TotalsView>>,
     pub links: Links,
 }
 
-pub(crate) fn document(names: &Names<'_>) -> Operation {
+pub(crate) fn document(names: &Names<'_>) -> Documented {
     let Names { owners, owner_field, owners_type, many_owners, owner_example, examples, .. } = names;
     let mut first = Map::from_iter([(owner_field.clone(), examples.owner.clone())]);
     let totals = json!({ "totalItems": 25, "totalPages": 3 });
@@ -191,6 +194,7 @@ pub(crate) fn document(names: &Names<'_>) -> Operation {
     .reads(format!("The {many_owners}."))
     .header(headers::link(LINKS))
     .shows::<OwnersView>(JSON, example)
+    .defines(OwnerTotals::schemas(names))
     .problems(problems(names, &[COMMON]))
 }
 
@@ -229,7 +233,7 @@ pub(crate) async fn list(
     Ok(reading.untagged((links.header(), Json(OwnersView { items, links }))))
 }
 
-pub(crate) fn document_of_one(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_one(names: &Names<'_>) -> Documented {
     let Names { owner_field, owner_type, owner, an_owner, examples, .. } = names;
     let mut example = Map::from_iter([(owner_field.clone(), examples.owner.clone())]);
     example.extend(names.histories().filter_map(|history| {
@@ -251,6 +255,7 @@ pub(crate) fn document_of_one(names: &Names<'_>) -> Operation {
     .reads_tagged("The summary of the histories.")
     .header(headers::etag("Changes when a history grows."))
     .shows::<Owner>(JSON, Value::from(example))
+    .defines(Owner::schemas(names))
     .problems(problems(names, &[COMMON, &[Erased]]))
 }
 

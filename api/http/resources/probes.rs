@@ -11,12 +11,11 @@ use pagebucket_model::metric::UPLOAD_BYTES;
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
-use utoipa::openapi::path::Operation;
 
 use crate::admission::accept::JSON;
 use crate::problem::ProblemKind::{self, DatabaseUnavailable, Internal, ShuttingDown};
 use crate::problem::{Problem, problems};
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::names::Names;
 use crate::state::Api;
 
@@ -36,7 +35,7 @@ pub(crate) struct Health {
 
 const OK: Json<Health> = Json(Health { status: "ok" });
 
-pub(crate) fn document_of_livez(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_livez(names: &Names<'_>) -> Documented {
     RouteDocument::of(names, "livez", "Check that the process is alive", "Does not access the database.")
         .answers(200, "The process is alive.")
         .shows::<Health>(JSON, json!({ "status": "ok" }))
@@ -47,7 +46,7 @@ pub(crate) async fn livez() -> Json<Health> {
     OK
 }
 
-pub(crate) fn document_of_readyz(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_readyz(names: &Names<'_>) -> Documented {
     RouteDocument::of(
         names,
         "readyz",
@@ -73,7 +72,7 @@ pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, 
     Ok(OK)
 }
 
-pub(crate) fn document_of_metrics(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_metrics(names: &Names<'_>) -> Documented {
     let line = "pagebucket_http_requests_total{method=\"GET\",route=\"/livez\",status=\"200\"} 1\n";
     RouteDocument::of(
         names,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::path::{Operation, OperationBuilder, Parameter};
@@ -12,12 +12,20 @@ use utoipa::openapi::{Content, ContentBuilder, Ref, RefOr, Required, Response, R
 
 use super::headers::{NamedHeader, server_timing};
 use super::names::Names;
+use super::views::{self, Schemas};
+
+/// A documented route: its operation, and the schemas that this refers to.
+pub(crate) struct Documented {
+    pub operation: Operation,
+    pub schemas: Schemas,
+}
 
 /// The document of a route, part by part.
 pub(crate) struct RouteDocument<'a> {
     names: &'a Names<'a>,
     operation: OperationBuilder,
     answers: Vec<(u16, ResponseBuilder)>,
+    schemas: Schemas,
 }
 
 impl<'a> RouteDocument<'a> {
@@ -29,7 +37,8 @@ impl<'a> RouteDocument<'a> {
         about: impl Into<String>,
     ) -> Self {
         let operation = OperationBuilder::new().operation_id(Some(id)).summary(Some(summary));
-        Self { names, operation: operation.description(Some(about)), answers: Vec::new() }
+        let operation = operation.description(Some(about));
+        Self { names, operation, answers: Vec::new(), schemas: Schemas::new() }
     }
 
     /// Its parameters.
@@ -38,12 +47,19 @@ impl<'a> RouteDocument<'a> {
         self
     }
 
-    /// The body that a request must have.
-    pub(crate) fn takes(mut self, media_type: &str, about: impl Into<String>, content: Content) -> Self {
-        let body = RequestBodyBuilder::new().required(Some(Required::True)).content(media_type, content);
+    /// The body that a request must have: with the schema of this view, `content` makes it.
+    pub(crate) fn takes<T: ToSchema>(
+        mut self,
+        media_type: &str,
+        about: impl Into<String>,
+        content: impl FnOnce(RefOr<Schema>) -> Content,
+    ) -> Self {
+        let taken = content(self.names.schema::<T>());
+        let body = RequestBodyBuilder::new().required(Some(Required::True)).content(media_type, taken);
         let about = Some(about.into()).filter(|about| !about.is_empty());
         self.operation = self.operation.request_body(Some(body.description(about).build()));
-        self
+        let schemas = views::schemas::<T>(self.names);
+        self.defines(schemas)
     }
 
     /// An answer. Its headers and its content follow.
@@ -70,23 +86,37 @@ impl<'a> RouteDocument<'a> {
 
     /// The view that the answer shows, with an example unless none can be made.
     pub(crate) fn shows<T: ToSchema>(self, media_type: &str, example: impl Into<Option<Value>>) -> Self {
-        let shown = content(self.names.schema::<T>(), example);
-        self.answering(|answer| answer.content(media_type, shown))
+        let (shown, schemas) = (self.names.schema::<T>(), views::schemas::<T>(self.names));
+        self.answering(|answer| answer.content(media_type, content(shown, example))).defines(schemas)
     }
 
     /// The same of an answer that is text of any length.
-    pub(crate) fn text(self, media_type: &str, example: impl Into<Option<Value>>) -> Self {
-        let text = content(Ref::from_schema_name("TextStream"), example);
-        self.answering(|answer| answer.content(media_type, text))
+    pub(crate) fn text(mut self, media_type: &str, example: impl Into<Option<Value>>) -> Self {
+        let text = json!({ "type": "string", "description": "Text without a bound of its length." });
+        self.schemas.insert("TextStream".to_owned(), text);
+        let shown = content(Ref::from_schema_name("TextStream"), example);
+        self.answering(|answer| answer.content(media_type, shown))
+    }
+
+    /// Schemas that depend on the definition in more than names and texts.
+    pub(crate) fn defines(mut self, schemas: Schemas) -> Self {
+        self.schemas.extend(schemas);
+        self
+    }
+
+    /// A bound in the schema of a view that depends on the definition.
+    pub(crate) fn bounds<T: ToSchema>(mut self, property: &str, keyword: &str, most: usize) -> Self {
+        self.schemas[&self.names.schema_name(&T::name())]["properties"][property][keyword] = json!(most);
+        self
     }
 
     /// With these problems that is all.
-    pub(crate) fn problems(self, problems: BTreeMap<String, RefOr<Response>>) -> Operation {
+    pub(crate) fn problems(self, problems: BTreeMap<String, RefOr<Response>>) -> Documented {
         let mut operation = self.operation.build();
         let answers = self.answers.into_iter();
         operation.responses.responses =
             answers.map(|(status, answer)| (status.to_string(), answer.into())).chain(problems).collect();
-        operation
+        Documented { operation, schemas: self.schemas }
     }
 
     fn answering(mut self, with: impl FnOnce(ResponseBuilder) -> ResponseBuilder) -> Self {

@@ -16,7 +16,7 @@ use pagebucket_model::item::{Draft, Schema, canonical};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::path::Parameter;
 
 use crate::admission::accept::JSON;
 use crate::admission::context::Granted;
@@ -29,7 +29,7 @@ use crate::problem::ProblemKind::{
 use crate::problem::{BODY, COMMON, Problem, problems};
 use crate::request::body::{expect, read, upload_below, upload_beside};
 use crate::request::params::{Address, IDEMPOTENCY_REPLAYED, KeyHeader, ParameterReader, Params, in_query};
-use crate::schemas::document::{RouteDocument, titled};
+use crate::schemas::document::{Documented, RouteDocument, titled};
 use crate::schemas::headers;
 use crate::schemas::names::Names;
 use crate::schemas::{instant, many, owner_member, whole};
@@ -59,7 +59,7 @@ impl RangeView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AppendedItems)]
-pub(crate) struct AppendedView {
+struct AppendedView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     owner: OwnerMember,
@@ -132,7 +132,7 @@ const PROBLEMS: &[&[ProblemKind]] = &[
     &[HistoryExhausted, Retired, Erased, UnexpectedSeq, BodyTooLarge, InvalidItem, IdempotencyKeyReused],
 ];
 
-pub(crate) fn document(names: &Names<'_>) -> Operation {
+pub(crate) fn document(names: &Names<'_>) -> Documented {
     let Names { definition, item_type, items_type, owner, item, an_item, many_items, examples, .. } = names;
     let title = format!("One {item}{}", if definition.date.required { "" } else { ", now" });
     RouteDocument::of(
@@ -152,7 +152,7 @@ pub(crate) fn document(names: &Names<'_>) -> Operation {
         answer is that of the first attempt, whatever the total is now."),
     )
     .parameters([OwnerId::documented(names), KeyHeader::documented(), ExpectedSeq::documented(names)].concat())
-    .takes(JSON, format!("The {item}."), titled(names.schema::<ItemInput>(), ("one", &title), examples.new_item.clone()))
+    .takes::<ItemInput>(JSON, format!("The {item}."), |one| titled(one, ("one", &title), examples.new_item.clone()))
     .answers(201, format!("The {item} is stored durably."))
     .header(headers::location(format!("Address of the {item}.")))
     .header(headers::idempotency_replayed(format!("`true` if an earlier request with the same key stored the {item}.")))
@@ -164,9 +164,8 @@ pub(crate) async fn append(asked: AppendRequest) -> Result<Response, Problem> {
     append_body(asked, Schema::parse_drafts, upload_below).await
 }
 
-pub(crate) fn document_of_batch(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_batch(names: &Names<'_>) -> Documented {
     let Names { item_type, items_type, owner, item, many_items, examples, .. } = names;
-    let array = many(names.schema_name(&ItemInput::name()).into(), MOST_ITEMS);
     RouteDocument::of(
         names,
         format!("append{item_type}Batch"),
@@ -182,11 +181,10 @@ pub(crate) fn document_of_batch(names: &Names<'_>) -> Operation {
     .parameters(
         [OwnerId::documented(names), KeyHeader::documented(), ExpectedSeq::documented(names)].concat(),
     )
-    .takes(
-        JSON,
-        format!("An array of 1 to 1,000 {many_items}."),
-        titled(array, ("many", &format!("An array of {many_items}")), examples.new_items.clone()),
-    )
+    .takes::<ItemInput>(JSON, format!("An array of 1 to 1,000 {many_items}."), |one| {
+        let title = format!("An array of {many_items}");
+        titled(many(one, MOST_ITEMS), ("many", &title), examples.new_items.clone())
+    })
     .answers(201, format!("The {many_items} are stored durably."))
     .header(headers::location(format!("Address of the first {item}.")))
     .header(headers::idempotency_replayed(format!(

@@ -24,7 +24,7 @@ use pagebucket_model::domain::{DateRange, Invalid, MAX_SAFE_INTEGER, OwnerId, Po
 use pagebucket_model::metric::{EXPORTED_ITEMS, EXPORTS};
 use pagebucket_streams::export::{Fields, Format, Writer};
 use tokio_util::sync::CancellationToken;
-use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::path::Parameter;
 
 use crate::admission::accept::{CSV, NDJSON};
 use crate::admission::client::Client;
@@ -38,7 +38,7 @@ use crate::pages::item_schemas::ExportedItem;
 use crate::problem::ProblemKind::{self, Erased, HttpVersionNotSupported, Retired};
 use crate::problem::{COMMON, Problem, problems};
 use crate::request::params::{Address, ParameterReader, Params, dates, in_list, in_query};
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::names::Names;
 use crate::schemas::{date_time, whole};
 use crate::state::Api;
@@ -118,7 +118,7 @@ impl FromRequestParts<Arc<Api>> for ExportClient {
     }
 }
 
-pub(crate) fn document_of_ndjson(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_ndjson(names: &Names<'_>) -> Documented {
     let Names { items_type, owner, many_items, examples, .. } = names;
     let capital_items = capitalised(many_items);
     RouteDocument::of(
@@ -145,7 +145,7 @@ pub(crate) async fn ndjson(
     export(&api, address, client, Format::Ndjson, NDJSON).await
 }
 
-pub(crate) fn document_of_csv(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_csv(names: &Names<'_>) -> Documented {
     let Names { items_type, many_items, examples, .. } = names;
     RouteDocument::of(
         names,

@@ -32,12 +32,11 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use pagebucket_engine::Bucket;
-use pagebucket_model::domain::{Order, OwnerId, OwnerMember, PageNumber, Position, Seq, Totals};
+use pagebucket_model::domain::{Limit, Order, OwnerId, OwnerMember, PageNumber, Position, Seq, Totals};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
-use utoipa::openapi::path::Operation;
 
 use crate::admission::accept::JSON;
 use crate::admission::rate::of_search;
@@ -49,7 +48,7 @@ use crate::problem::ProblemKind::{self, Erased, PageNotFound, RangeNotSatisfiabl
 use crate::problem::{COMMON, Problem, problems};
 use crate::request::params::{Address, Params};
 use crate::resources::links::{LinkBase, Links};
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::headers;
 use crate::schemas::names::Names;
 use crate::schemas::{order, owner_member};
@@ -64,7 +63,7 @@ use poll::PollLifetime;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemListing)]
-pub(crate) struct ListingView {
+struct ListingView {
     #[serde(flatten)]
     #[schema(schema_with = owner_member)]
     owner: OwnerMember,
@@ -91,8 +90,9 @@ pub(crate) struct ListingView {
     links: Links,
 }
 
-pub(crate) fn document(names: &Names<'_>) -> Operation {
+pub(crate) fn document(names: &Names<'_>) -> Documented {
     let Names {
+        definition,
         owners,
         items,
         owner_field,
@@ -153,6 +153,7 @@ pub(crate) fn document(names: &Names<'_>) -> Operation {
         "Offsets of the first and the last {item} shown, and the number of all: `items 0-9/34`."
     )))
     .shows::<ListingView>(JSON, window)
+    .bounds::<ListingView>("items", "maxItems", definition.page_size.get().max(Limit::MAX.into()))
     .problems(problems(names, &[COMMON, &[PageNotFound, Retired, Erased, RangeNotSatisfiable]]))
 }
 

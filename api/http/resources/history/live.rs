@@ -16,7 +16,6 @@ use axum::response::Response;
 use pagebucket_engine::live::LiveStart;
 use pagebucket_model::domain::OwnerId;
 use serde_json::json;
-use utoipa::openapi::path::Operation;
 
 use self::answer::answer;
 use self::ids::EventIds;
@@ -27,11 +26,11 @@ use crate::admission::context::Granted;
 use crate::problem::ProblemKind::{Erased, Retired};
 use crate::problem::{COMMON, Problem, problems};
 use crate::request::params::{Address, Params};
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::names::Names;
 use crate::state::Api;
 
-pub(crate) fn document(names: &Names<'_>) -> Operation {
+pub(crate) fn document(names: &Names<'_>) -> Documented {
     let Names { items_type, many_items, .. } = names;
     RouteDocument::of(
         names,

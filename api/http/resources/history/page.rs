@@ -8,7 +8,6 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use pagebucket_model::domain::{OwnerId, PageNumber, Seq};
 use serde_json::json;
-use utoipa::openapi::path::Operation;
 
 use crate::admission::accept::JSON;
 use crate::answer::notes::ItemCount;
@@ -19,13 +18,14 @@ use crate::pages::item_view::StoredPage;
 use crate::problem::ProblemKind::{self, Erased, ItemNotFound, PageNotFound, Retired};
 use crate::problem::{COMMON, Problem, problems};
 use crate::request::params::{Address, Params};
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::headers;
 use crate::schemas::names::Names;
 use crate::state::Api;
 
-pub(crate) fn document(names: &Names<'_>) -> Operation {
-    let Names { owner_field, item_type, examples, .. } = names;
+pub(crate) fn document(names: &Names<'_>) -> Documented {
+    let Names { definition, owner_field, item_type, examples, .. } = names;
+    let size = definition.page_size.get();
     let example = examples.stored_item.as_ref().map(|item| {
         json!({
             (owner_field): examples.owner, "page": 1, "full": false, "firstSeq": 1, "count": 1, "items": [item]
@@ -43,6 +43,8 @@ pub(crate) fn document(names: &Names<'_>) -> Operation {
     .header(headers::etag("Never changes if the page is full."))
     .header(headers::cache_control("`immutable` if the page is full, otherwise `no-cache`."))
     .shows::<StoredPage>(JSON, example)
+    .bounds::<StoredPage>("count", "maximum", size)
+    .bounds::<StoredPage>("items", "maxItems", size)
     .problems(problems(names, &[COMMON, &[PageNotFound, Retired, Erased]]))
 }
 
@@ -62,7 +64,7 @@ pub(crate) async fn page(
     Ok(reading.answer(&page.caching, json(page.json.clone(), page.count())))
 }
 
-pub(crate) fn document_of_item(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_item(names: &Names<'_>) -> Documented {
     let Names { item_type, item, examples, .. } = names;
     RouteDocument::of(
         names,

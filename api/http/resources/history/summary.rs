@@ -23,11 +23,9 @@ use pagebucket_model::domain::{Instant, Order, OwnerId, OwnerMember, Seq, Totals
 use pagebucket_model::summary::{Zone, within_years};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use utoipa::openapi::path::Operation;
 
 use self::params::{MOST_POINTS, SummaryParams};
-pub(crate) use self::view::SummaryPageView;
-use self::view::{SummaryPointView, not_declared};
+use self::view::{SummaryPageView, SummaryPointView, not_declared};
 use crate::admission::accept::JSON;
 use crate::admission::address::decoded;
 use crate::admission::client::Client;
@@ -40,7 +38,7 @@ use crate::problem::ProblemKind::{self, Erased, Retired, SummaryNotReady, Summar
 use crate::problem::{COMMON, Problem, problems};
 use crate::request::params::{Address, Params};
 use crate::resources::links::Links;
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::headers::{self, LINKS};
 use crate::schemas::names::Names;
 use crate::state::Api;
@@ -48,7 +46,7 @@ use crate::state::Api;
 /// A summary that reads more pages has one of the permits of long reads.
 const FEW_PAGES: usize = 100;
 
-pub(crate) fn document(names: &Names<'_>) -> Operation {
+pub(crate) fn document(names: &Names<'_>) -> Documented {
     let Names { owners, items, owner_field, items_type, many_items, owner_example, examples, .. } = names;
     let example = examples.series_values.as_ref().map(|values| {
         json!({

@@ -26,7 +26,6 @@ mod views;
 use axum::response::Response;
 use pagebucket_model::domain::OwnerId;
 use serde_json::json;
-use utoipa::openapi::path::Operation;
 
 use crate::admission::accept::{JSON, NDJSON};
 use crate::pages::item_schemas::{ItemInput, ItemLineInput};
@@ -36,10 +35,10 @@ use crate::problem::ProblemKind::{
 };
 use crate::problem::{BODY, COMMON, problems};
 use crate::request::params::{KeyHeader, Params};
-use crate::schemas::document::{RouteDocument, content};
+use crate::schemas::document::{Documented, RouteDocument, content};
 use crate::schemas::names::Names;
 use run::Upload;
-pub(crate) use views::{ManyUploadedView, OutcomeView, UploadedView};
+use views::{ManyUploadedView, OutcomeView, UploadedView};
 
 /// What is sent.
 const LINES: &str = "One JSON object a line, each of at most 64 KiB. Blank lines are ignored.";
@@ -47,7 +46,7 @@ const LINES: &str = "One JSON object a line, each of at most 64 KiB. Blank lines
 /// What is answered line by line.
 const OUTCOMES: &str = "One outcome for each line. If the last outcome has no `line`, the upload ended early, and that outcome says why.";
 
-pub(crate) fn document(names: &Names<'_>) -> Operation {
+pub(crate) fn document(names: &Names<'_>) -> Documented {
     let Names { owner_field, items_type, owner, item, many_items, examples, .. } = names;
     let example = json!({
         (owner_field): examples.owner, "ranges": [{ "firstSeq": 1, "lastSeq": 2 }], "stored": 2, "refused": 0, "problems": []
@@ -63,7 +62,7 @@ pub(crate) fn document(names: &Names<'_>) -> Operation {
         the first line on, it continues where it ended: each line is identified by its number."),
     )
     .parameters([OwnerId::documented(names), KeyHeader::documented()].concat())
-    .takes(NDJSON, LINES, content(names.schema::<ItemInput>(), examples.new_item.clone()))
+    .takes::<ItemInput>(NDJSON, LINES, |line| content(line, examples.new_item.clone()))
     .answers(200, "Every line is stored durably, or refused.")
     .shows::<UploadedView>(JSON, example)
     .problems(problems(names, &[COMMON, &[PartlyStored], BODY, &[HistoryExhausted, Retired, Erased, IdempotencyKeyReused]]))
@@ -73,7 +72,7 @@ pub(crate) async fn of_one(upload: Upload) -> Response {
     upload.answer().await
 }
 
-pub(crate) fn document_with_outcomes(names: &Names<'_>) -> Operation {
+pub(crate) fn document_with_outcomes(names: &Names<'_>) -> Documented {
     let Names { items_type, many_items, examples, .. } = names;
     RouteDocument::of(
         names,
@@ -83,7 +82,7 @@ pub(crate) fn document_with_outcomes(names: &Names<'_>) -> Operation {
         line, in order, as it is stored; the client must read it while it sends. Needs HTTP/1.1 or later."),
     )
     .parameters([OwnerId::documented(names), KeyHeader::documented()].concat())
-    .takes(NDJSON, LINES, content(names.schema::<ItemInput>(), examples.new_item.clone()))
+    .takes::<ItemInput>(NDJSON, LINES, |line| content(line, examples.new_item.clone()))
     .answers(200, OUTCOMES)
     .shows::<OutcomeView>(NDJSON, json!({ "line": 1, "seq": 1 }))
     .problems(problems(names, &[COMMON, &[UnsupportedMediaType, HttpVersionNotSupported]]))
@@ -93,7 +92,7 @@ pub(crate) async fn of_one_with_outcomes(upload: Upload) -> Response {
     upload.answer_by_line()
 }
 
-pub(crate) fn document_of_many(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_many(names: &Names<'_>) -> Documented {
     let Names { owner_field, owners_type, items_type, owner, many_owners, many_items, examples, .. } = names;
     RouteDocument::of(
         names,
@@ -105,7 +104,7 @@ pub(crate) fn document_of_many(names: &Names<'_>) -> Operation {
         are more."),
     )
     .parameters(KeyHeader::documented())
-    .takes(NDJSON, LINES, content(names.schema::<ItemLineInput>(), examples.new_line.clone()))
+    .takes::<ItemLineInput>(NDJSON, LINES, |line| content(line, examples.new_line.clone()))
     .answers(200, "Every line is stored durably, or refused.")
     .shows::<ManyUploadedView>(JSON, json!({ "owners": 2, "stored": 2, "refused": 0, "problems": [] }))
     .problems(problems(names, &[COMMON, &[PartlyStored], BODY]))
@@ -115,7 +114,7 @@ pub(crate) async fn of_many(upload: Upload) -> Response {
     upload.answer().await
 }
 
-pub(crate) fn document_of_many_with_outcomes(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_many_with_outcomes(names: &Names<'_>) -> Documented {
     let Names { owner_field, owners_type, items_type, many_owners, many_items, examples, .. } = names;
     RouteDocument::of(
         names,
@@ -124,7 +123,7 @@ pub(crate) fn document_of_many_with_outcomes(names: &Names<'_>) -> Operation {
         format!("Stores lines as `upload{items_type}Of{owners_type}` does, and answers as `upload{items_type}WithOutcomes` does."),
     )
     .parameters(KeyHeader::documented())
-    .takes(NDJSON, LINES, content(names.schema::<ItemLineInput>(), examples.new_line.clone()))
+    .takes::<ItemLineInput>(NDJSON, LINES, |line| content(line, examples.new_line.clone()))
     .answers(200, OUTCOMES)
     .shows::<OutcomeView>(NDJSON, json!({ "line": 1, (owner_field): examples.owner, "seq": 1 }))
     .problems(problems(names, &[COMMON, &[UnsupportedMediaType, HttpVersionNotSupported]]))

@@ -16,7 +16,6 @@ use pagebucket_page_views::{MinuteBucket, PagePath, Resolution, SeriesSpan};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
-use utoipa::openapi::path::Operation;
 use utoipa::openapi::{RefOr, Schema};
 
 use super::params::{BucketParams, SeriesParams, TopParams};
@@ -28,12 +27,12 @@ use crate::answer::notes::AnswerNotes;
 use crate::caching::reading::Reading;
 use crate::problem::ProblemKind::{self, BucketNotFound};
 use crate::problem::{COMMON, Problem, problems};
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::names::Names;
 use crate::schemas::{instant, page_path, resolution, schema};
 use crate::state::Api;
 
-pub(crate) fn document_of_series(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_series(names: &Names<'_>) -> Documented {
     let example = json!({
         "path": "/index.htm", "resolution": "minute", "from": "2014-01-01T10:01:00.000Z", "to": "2014-01-01T10:03:00.000Z",
         "totalViews": 17, "busiest": { "at": "2014-01-01T10:01:00.000Z", "views": 17 },
@@ -115,7 +114,7 @@ fn pieces(
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PageViewSeries)]
-pub(crate) struct SeriesView {
+struct SeriesView {
     #[schema(schema_with = page_path)]
     path: PagePath,
     #[schema(schema_with = resolution)]
@@ -147,7 +146,7 @@ pub(crate) struct PointView {
     views: u64,
 }
 
-pub(crate) fn document_of_bucket(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_bucket(names: &Names<'_>) -> Documented {
     let example = json!({
         "path": "/index.htm", "timestamp": "2014-01-01T10:01:00.000Z", "totalViews": 17, "seconds": { "2": 14, "14": 3 }
     });
@@ -182,7 +181,7 @@ pub(crate) async fn bucket(
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PageViewBucket)]
-pub(crate) struct BucketView {
+struct BucketView {
     #[schema(schema_with = page_path)]
     path: PagePath,
     /// When the minute begins.
@@ -205,7 +204,7 @@ fn seconds() -> RefOr<Schema> {
     }))
 }
 
-pub(crate) fn document_of_top(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_top(names: &Names<'_>) -> Documented {
     let example = json!({
         "from": "2014-01-01T10:00:00.000Z", "to": "2014-01-01T11:00:00.000Z",
         "items": [{ "path": "/index.htm", "totalViews": 17 }, { "path": "/shop", "totalViews": 1 }]
@@ -244,7 +243,7 @@ pub(crate) async fn top(
 /// The pages with the most views in a span of time.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TopPages)]
-pub(crate) struct TopView {
+struct TopView {
     /// When the span begins.
     #[schema(schema_with = instant)]
     from: Instant,

@@ -14,7 +14,6 @@ use pagebucket_page_views::{
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
-use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::ObjectBuilder;
 
 use crate::admission::accept::{JSON, NDJSON};
@@ -23,7 +22,7 @@ use crate::problem::ProblemKind::{self, BodyTooLarge, InvalidPageView, PartlySto
 use crate::problem::{BODY, COMMON, Problem, problems};
 use crate::request::body::{expect, read, upload_below, upload_beside};
 use crate::request::params::{IDEMPOTENCY_KEY, ParameterReader};
-use crate::schemas::document::{RouteDocument, content, titled};
+use crate::schemas::document::{Documented, RouteDocument, content, titled};
 use crate::schemas::names::Names;
 use crate::schemas::{date_time, instant, many, new_date, page_path, whole};
 use crate::state::Api;
@@ -37,12 +36,8 @@ const MINUTES: usize = 60;
 /// The problems of counting.
 const COUNTING: &[&[ProblemKind]] = &[COMMON, &[PartlyStored], BODY, &[BodyTooLarge, InvalidPageView]];
 
-pub(crate) fn document_of_count(names: &Names<'_>) -> Operation {
-    let one = titled(
-        names.schema::<PageViewInput>(),
-        ("one", "One view, now"),
-        Some(json!({ "path": "/index.htm" })),
-    );
+pub(crate) fn document_of_count(names: &Names<'_>) -> Documented {
+    let view = json!({ "path": "/index.htm" });
     RouteDocument::of(
         names,
         "countPageViews",
@@ -55,7 +50,9 @@ pub(crate) fn document_of_count(names: &Names<'_>) -> Operation {
         the answer is lost, or does not say that nothing was counted, do not send the request again: its \
         views are then counted at most once.",
     )
-    .takes(JSON, "The views of a page at one moment.", one)
+    .takes::<PageViewInput>(JSON, "The views of a page at one moment.", |one| {
+        titled(one, ("one", "One view, now"), Some(view))
+    })
     .answers(204, "The views are counted durably.")
     .problems(problems(names, COUNTING))
 }
@@ -65,19 +62,19 @@ pub(crate) async fn count(State(api): State<Arc<Api>>, request: Request) -> Resu
     count_body(&api, request, JSON, upload_below, parse).await
 }
 
-pub(crate) fn document_of_batch(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_batch(names: &Names<'_>) -> Documented {
     let views = json!([
         { "path": "/index.htm", "views": 3 }, { "path": "/shop", "at": "2014-01-01T10:01:15.250Z" }
     ]);
-    let array = many(PageViewInput::name(), MOST_VIEWS);
-    let array = titled(array, ("many", "Views of two pages, now and dated"), Some(views));
     RouteDocument::of(
         names,
         "countPageViewBatch",
         "Count an array of page views",
         "Counts views as `countPageViews` does, of one or more pages.",
     )
-    .takes(JSON, "An array of 1 to 1,000 page views.", array)
+    .takes::<PageViewInput>(JSON, "An array of 1 to 1,000 page views.", |one| {
+        titled(many(one, MOST_VIEWS), ("many", "Views of two pages, now and dated"), Some(views))
+    })
     .answers(204, "The views are counted durably.")
     .problems(problems(names, COUNTING))
 }
@@ -94,7 +91,7 @@ fn invalid(error: DraftError) -> Problem {
     Problem::of_draft(ProblemKind::InvalidPageView, error)
 }
 
-pub(crate) fn document_of_upload(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_upload(names: &Names<'_>) -> Documented {
     let line = json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 });
     RouteDocument::of(
         names,
@@ -102,11 +99,9 @@ pub(crate) fn document_of_upload(names: &Names<'_>) -> Operation {
         "Upload page views",
         "Counts views as `countPageViews` does, one a line: as many as fit into the longest body.",
     )
-    .takes(
-        NDJSON,
-        "One JSON object a line. Blank lines are ignored.",
-        content(names.schema::<PageViewInput>(), line),
-    )
+    .takes::<PageViewInput>(NDJSON, "One JSON object a line. Blank lines are ignored.", |view| {
+        content(view, line)
+    })
     .answers(204, "The views are counted durably.")
     .problems(problems(names, COUNTING))
 }
@@ -152,7 +147,7 @@ async fn count_body(
     counted.map(|()| StatusCode::NO_CONTENT).map_err(|error| Problem::of_count(error, all))
 }
 
-pub(crate) fn document_of_preallocation(names: &Names<'_>) -> Operation {
+pub(crate) fn document_of_preallocation(names: &Names<'_>) -> Documented {
     let hour = json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" });
     let result = |created: u32, existing: u32| json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z", "created": created, "existing": existing });
     RouteDocument::of(
@@ -163,7 +158,7 @@ pub(crate) fn document_of_preallocation(names: &Names<'_>) -> Operation {
         Existing buckets stay as they are: a repeat, or a count at the same time, loses no views. The \
         answer is 201 if any bucket was created, and 200 if all existed.",
     )
-    .takes(JSON, "", content(names.schema::<PreallocationInput>(), hour))
+    .takes::<PreallocationInput>(JSON, "", |one| content(one, hour))
     .answers(201, "At least one bucket was created, durably.")
     .shows::<PreallocatedView>(JSON, result(60, 0))
     .answers(200, "All buckets existed.")
@@ -213,7 +208,7 @@ pub(crate) struct PreallocatedView {
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({ "path": "/index.htm", "at": "2014-01-01T10:01:14.000Z", "views": 3 })))]
 #[expect(dead_code, reason = "only the schema of a body that is checked by hand")]
-pub(crate) struct PageViewInput {
+struct PageViewInput {
     #[schema(schema_with = page_path)]
     path: (),
     #[schema(schema_with = new_date, required = false)]
@@ -231,7 +226,7 @@ fn views() -> ObjectBuilder {
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({ "path": "/index.htm", "hour": "2014-01-01T10:00:00.000Z" })))]
 #[expect(dead_code, reason = "only the schema of a body that is checked by hand")]
-pub(crate) struct PreallocationInput {
+struct PreallocationInput {
     #[schema(schema_with = page_path)]
     path: (),
     #[schema(schema_with = date_time)]

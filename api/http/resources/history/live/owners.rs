@@ -7,7 +7,7 @@ use axum::response::Response;
 use pagebucket_engine::Engine;
 use pagebucket_engine::live::{FollowError, LogPlace};
 use serde_json::json;
-use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::path::Parameter;
 
 use super::answer::answer;
 use super::params::{last_event, last_event_documented, last_event_parameter};
@@ -17,7 +17,7 @@ use crate::admission::context::Granted;
 use crate::problem::ProblemKind::{self, NotAvailable, PositionTooOld};
 use crate::problem::{COMMON, ParameterFault, Problem, problems};
 use crate::request::params::{Address, ParameterReader, Params};
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::names::Names;
 use crate::state::Api;
 
@@ -47,7 +47,7 @@ impl Params for OwnersLiveParams {
     }
 }
 
-pub(crate) fn document(names: &Names<'_>) -> Operation {
+pub(crate) fn document(names: &Names<'_>) -> Documented {
     let Names { items_type, owner, many_owners, many_items, .. } = names;
     RouteDocument::of(
         names,

@@ -12,7 +12,7 @@ use pagebucket_engine::{Deadline, Engine, Error};
 use pagebucket_model::definition::Definition;
 use pagebucket_model::domain::Invalid;
 use serde_json::json;
-use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::path::Parameter;
 
 use super::answer::answer;
 use super::ids::{EventIds, positions};
@@ -24,7 +24,7 @@ use crate::admission::rate::Class;
 use crate::admission::watch::{WATCH, WatchedHistory};
 use crate::problem::{COMMON, Problem, problems};
 use crate::request::params::{ParameterReader, given, required_in_query};
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::items::owner_pattern;
 use crate::schemas::names::Names;
 use crate::schemas::schema;
@@ -109,7 +109,7 @@ impl WatchList {
     }
 }
 
-pub(crate) fn document(names: &Names<'_>) -> Operation {
+pub(crate) fn document(names: &Names<'_>) -> Documented {
     let Names { owners, items, owner_example, .. } = names;
     let events = format!(
         "retry: 2000\nevent: position\nid: 3f9c2b7a51d8.34\n\

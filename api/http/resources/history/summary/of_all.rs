@@ -16,7 +16,7 @@ use pagebucket_model::summary::{Fill, SpanLength, Spans, SummaryShape, Zone, wit
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
-use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::path::Parameter;
 
 use super::params::{MOST_POINTS, USUAL_POINTS, groups_of, in_order, in_zone, limit, of_filters};
 use super::view::{SummaryPointView, not_declared};
@@ -34,7 +34,7 @@ use crate::request::params::{
 use crate::resources::history::list::filters::{filters_by, filters_documented};
 use crate::resources::history::list::params::order;
 use crate::resources::links::Links;
-use crate::schemas::document::RouteDocument;
+use crate::schemas::document::{Documented, RouteDocument};
 use crate::schemas::headers::{self, LINKS};
 use crate::schemas::names::Names;
 use crate::schemas::{date_time, instant as instant_schema, schema, whole};
@@ -143,7 +143,7 @@ impl Params for AllSummaryParams {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemSeriesOfAll)]
-pub(crate) struct AllSummaryView {
+struct AllSummaryView {
     /// The length of the spans.
     #[schema(max_length = 3, pattern = "^(1m|5m|15m|30m|1h|4h|1d|1w|1M)$")]
     pub by: String,
@@ -161,7 +161,7 @@ pub(crate) struct AllSummaryView {
     pub links: Links,
 }
 
-pub(crate) fn document(names: &Names<'_>) -> Operation {
+pub(crate) fn document(names: &Names<'_>) -> Documented {
     let Names { items, items_type, owner, many_owners, many_items, examples, .. } = names;
     let capital_items = capitalised(many_items);
     let example = examples.series_values.as_ref().map(|values| {

@@ -1,46 +1,34 @@
-//! Visits the schemas of an OpenAPI document.
+//! Visits the schemas, operations and responses of an OpenAPI document.
 
 use serde_json::{Map, Value};
 
 /// Calls `visit` with every schema of the document, after the schemas inside it. A Boolean as
 /// `additionalProperties` is none: it means the same in all versions.
-pub(crate) fn each_schema(document: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
-    for schema in members(document.pointer_mut("/components/schemas")) {
-        inside(schema, visit);
-    }
-    members(document.pointer_mut("/components/headers")).for_each(|header| described(header, visit));
-    members(document.pointer_mut("/components/responses")).for_each(|response| answer(response, visit));
-    each_operation(document, &mut |operation| {
-        for parameter in elements(operation.get_mut("parameters")) {
-            described(parameter, visit);
+pub(crate) fn each_schema(part: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+    elements(Some(part)).for_each(|element| each_schema(element, visit));
+    for (name, part) in part.as_object_mut().into_iter().flatten() {
+        match name.as_str() {
+            "schema" => inside(part, visit),
+            "schemas" => members(Some(part)).for_each(|schema| inside(schema, visit)),
+            // What is shown there may have members of any name.
+            "example" | "examples" => {}
+            _ => each_schema(part, visit),
         }
-        body(operation.get_mut("requestBody"), visit);
-        each_response(operation, &mut |_, response| answer(response, visit));
-    });
+    }
 }
 
-/// Calls `visit` with every operation of the document.
-pub(crate) fn each_operation(document: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
-    members(document.get_mut("paths")).flat_map(|path| members(Some(path))).for_each(visit);
+/// Calls `visit` with the path and the content of every operation of the document.
+pub(crate) fn each_operation(document: &mut Value, visit: &mut dyn FnMut(&str, &mut Value)) {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    for (path, operations) in paths.into_iter().flatten() {
+        members(Some(operations)).for_each(|operation| visit(path, operation));
+    }
 }
 
 /// Calls `visit` with the status and the content of every response of an operation.
 pub(crate) fn each_response(operation: &mut Value, visit: &mut dyn FnMut(&str, &mut Value)) {
     let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
     responses.into_iter().flatten().for_each(|(status, response)| visit(status, response));
-}
-
-fn answer(response: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
-    members(response.get_mut("headers")).for_each(|header| described(header, visit));
-    body(Some(response), visit);
-}
-
-fn body(body: Option<&mut Value>, visit: &mut dyn FnMut(&mut Value)) {
-    members(body.and_then(|body| body.get_mut("content"))).for_each(|content| described(content, visit));
-}
-
-fn described(described: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
-    described.get_mut("schema").into_iter().for_each(|schema| inside(schema, visit));
 }
 
 /// Calls `visit` with the schemas inside this one, and then with it.
