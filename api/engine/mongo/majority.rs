@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use futures_util::TryStreamExt;
+use futures_util::{TryFutureExt, TryStreamExt};
 use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Bson, Document, Timestamp, doc};
@@ -151,12 +151,9 @@ impl MonotonicReads {
         query: Query,
         read: impl Fn(&RawDocument) -> Result<T> + Send + Sync + 'static,
     ) -> impl Future<Output = Result<Vec<T>>> + Send {
-        let found = Arc::new(Mutex::new(Found { documents: Vec::new(), read }));
-        let asked = self.ask(query, found.clone());
-        async move {
-            asked.await?;
-            Ok(mem::take(&mut found.lock().documents))
-        }
+        let found = Arc::new(Mutex::new(ConvertedDocuments { found: Vec::new(), read }));
+        // By `map_ok`, because an `async` block would take the memory of the future twice.
+        self.ask(query, found.clone()).map_ok(move |()| mem::take(&mut found.lock().found))
     }
 
     /// Gives `found` the documents that a query finds. It is compiled once, and not for each type that is
@@ -270,19 +267,19 @@ trait Find: Send {
     fn add(&mut self, document: &RawDocument) -> Result<()>;
 }
 
-/// Documents, converted by `read`.
-struct Found<T, R> {
-    documents: Vec<T>,
+/// ConvertedDocuments, converted by `read`.
+struct ConvertedDocuments<T, R> {
+    found: Vec<T>,
     read: R,
 }
 
-impl<T: Send, R: Fn(&RawDocument) -> Result<T> + Send> Find for Found<T, R> {
+impl<T: Send, R: Fn(&RawDocument) -> Result<T> + Send> Find for ConvertedDocuments<T, R> {
     fn begin(&mut self) {
-        self.documents.clear();
+        self.found.clear();
     }
 
     fn add(&mut self, document: &RawDocument) -> Result<()> {
-        self.documents.push((self.read)(document)?);
+        self.found.push((self.read)(document)?);
         Ok(())
     }
 }
