@@ -59,8 +59,8 @@ pub(crate) fn whole(minimum: i64, maximum: u64) -> ObjectBuilder {
 }
 
 /// `asc` or `desc`.
-pub(crate) fn order() -> RefOr<Schema> {
-    schema(json!({ "type": "string", "enum": ["asc", "desc"] }))
+pub(crate) fn order() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).enum_values(Some(["asc", "desc"]))
 }
 
 /// An instant in an answer.

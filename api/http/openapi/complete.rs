@@ -5,6 +5,7 @@ use std::iter;
 use pagebucket_model::domain::MAX_SAFE_INTEGER;
 use serde_json::{Map, Value, json};
 
+use crate::schemas::examples::text_of;
 use crate::schemas::names::REFERENCE;
 use crate::schemas::visit::{each_operation, each_schema, elements};
 
@@ -43,8 +44,7 @@ fn exemplify(parameter: &mut Value) {
         parameter["schema"]["examples"] = json!([value]);
     }
     if let (false, Some(description)) = (listed, parameter["description"].as_str()) {
-        let example = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        parameter["description"] = json!(format!("{description} Example: `{example}`."));
+        parameter["description"] = json!(format!("{description} Example: `{}`.", text_of(&value)));
     }
 }
 

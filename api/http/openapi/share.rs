@@ -7,6 +7,7 @@ use pagebucket_model::definition::capitalised;
 use serde_json::{Map, Value, json};
 
 use crate::problem::{MEDIA_TYPE, ProblemKind};
+use crate::schemas::examples::text_of;
 use crate::schemas::visit::{each_operation, each_response, members};
 
 const REFERENCE: &str = "#/components/responses/";
@@ -48,9 +49,9 @@ pub(crate) fn share(document: &mut Value) {
 fn example(path: &str, operation: &Value) -> String {
     let parameters = operation["parameters"].as_array().into_iter().flatten();
     parameters.filter(|parameter| parameter["in"] == "path").fold(path.to_owned(), |address, parameter| {
-        let example = parameter.get("example").unwrap_or(&parameter["schema"]["examples"][0]);
-        let example = example.as_str().map_or_else(|| example.to_string(), str::to_owned);
-        address.replace(&format!("{{{}}}", parameter["name"].as_str().unwrap_or_default()), &example)
+        let (name, example) = (parameter["name"].as_str().unwrap_or_default(), parameter.get("example"));
+        let example = example.unwrap_or(&parameter["schema"]["examples"][0]);
+        address.replace(&format!("{{{name}}}"), &text_of(example))
     })
 }
 

@@ -130,23 +130,19 @@ fn rewrite_type(schema: &mut Map<String, Value>) {
     kinds.retain(|kind| kind != "null");
     let nullable = kinds.len() < count;
     let items = schema.shift_remove("items").unwrap_or_else(|| json!({}));
-    let mut alternatives: Vec<_> = kinds
-        .into_iter()
-        .map(|kind| {
-            let mut alternative = Map::from_iter([("type".to_owned(), kind)]);
-            if alternative["type"] == "array" {
-                alternative.insert("items".to_owned(), items.clone());
-            }
-            if nullable {
-                alternative.insert("nullable".to_owned(), json!(true));
-            }
-            alternative
-        })
-        .collect();
-    match alternatives.len() {
-        0 => drop(schema.insert("enum".to_owned(), json!([null]))),
-        1 => schema.extend(alternatives.swap_remove(0)),
-        _ => drop(schema.insert("anyOf".to_owned(), json!(alternatives))),
+    let alternative = |kind: &Value| {
+        let items = (kind == "array").then(|| ("items", items.clone()));
+        let nullable = nullable.then(|| ("nullable", json!(true)));
+        let words = [("type", kind.clone())].into_iter().chain(items).chain(nullable);
+        words.map(|(keyword, value)| (keyword.to_owned(), value)).collect::<Map<_, _>>()
+    };
+    match &*kinds {
+        [] => drop(schema.insert("enum".to_owned(), json!([null]))),
+        [kind] => schema.extend(alternative(kind)),
+        kinds => {
+            let alternatives: Vec<_> = kinds.iter().map(alternative).collect();
+            schema.insert("anyOf".to_owned(), json!(alternatives));
+        }
     }
 }
 

@@ -54,6 +54,11 @@ impl Examples {
     }
 }
 
+/// An example in an address or a sentence.
+pub(crate) fn text_of(example: &Value) -> String {
+    example.as_str().map_or_else(|| example.to_string(), str::to_owned)
+}
+
 /// Without the date, if clients need not send it.
 fn undated(definition: &Definition, mut item: Value) -> Value {
     let date = &definition.date;

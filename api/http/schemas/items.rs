@@ -151,7 +151,7 @@ fn series_group(definition: &Definition, summaries: &Summaries) -> Value {
 fn series_values(definition: &Definition, summaries: &Summaries) -> Value {
     let items = definition.item.noun().many();
     let values = summaries.values.iter().map(|value| {
-        let own = || match value.kind {
+        let number = match value.kind {
             StoredNumber::Integer => {
                 let most = MAX_SAFE_INTEGER as i64;
                 json!({ "type": "integer", "minimum": -most, "maximum": most })
@@ -159,42 +159,32 @@ fn series_values(definition: &Definition, summaries: &Summaries) -> Value {
             StoredNumber::Decimal => any_decimal(),
             StoredNumber::Double => json!({ "type": "number", "minimum": f64::MIN, "maximum": f64::MAX }),
         };
-        let described = |mut schema: Value, description: String| {
-            schema["description"] = json!(description);
-            schema
-        };
-        let name = &value.name;
-        let mut measures = Map::new();
-        for measure in &value.measures {
-            match measure {
-                Measure::Sum => {
-                    let sum = "The exact sum: a string, because it may have more digits than a number keeps.";
-                    measures.insert("sum".to_owned(), described(any_decimal(), sum.to_owned()));
-                }
-                Measure::Min => {
-                    drop(measures.insert("min".to_owned(), described(own(), "The least.".to_owned())));
-                }
-                Measure::Max => {
-                    drop(measures.insert("max".to_owned(), described(own(), "The greatest.".to_owned())));
-                }
-                Measure::Ohlc => {
-                    for (measure, which) in [
-                        ("open", "first by date"),
-                        ("high", "greatest"),
-                        ("low", "least"),
-                        ("close", "last by date"),
-                    ] {
-                        measures.insert(measure.to_owned(), described(own(), format!("The {which}.")));
-                    }
-                }
-                Measure::Vwap { weight, .. } => {
-                    let average = format!(
-                        "The average, weighted by `{weight}`, rounded once to 34 digits, half to even."
-                    );
-                    measures.insert("vwap".to_owned(), described(any_decimal(), average));
-                }
+        let own = |measure: &'static str, which| (measure, number.clone(), format!("The {which}."));
+        let measures = value.measures.iter().flat_map(|measure| match measure {
+            Measure::Sum => {
+                let sum = "The exact sum: a string, because it may have more digits than a number keeps.";
+                vec![("sum", any_decimal(), sum.to_owned())]
             }
-        }
+            Measure::Min => vec![own("min", "least")],
+            Measure::Max => vec![own("max", "greatest")],
+            Measure::Ohlc => vec![
+                own("open", "first by date"),
+                own("high", "greatest"),
+                own("low", "least"),
+                own("close", "last by date"),
+            ],
+            Measure::Vwap { weight, .. } => {
+                let average =
+                    format!("The average, weighted by `{weight}`, rounded once to 34 digits, half to even.");
+                vec![("vwap", any_decimal(), average)]
+            }
+        });
+        let described = |(measure, mut schema, about): (&str, Value, String)| {
+            schema["description"] = json!(about);
+            (measure.to_owned(), schema)
+        };
+        let measures: Map<_, _> = measures.map(described).collect();
+        let name = &value.name;
         let schema = json!({
             "type": "object",
             "description": format!("Of the `{name}` of the {items}. What none of them makes is absent."),
@@ -340,9 +330,6 @@ fn bound_integers(schema: &mut Map<String, Value>) {
     }
     let most = MAX_SAFE_INTEGER as i64;
     bound(schema, json!(-most), json!(most));
-    if schema["type"] == "integer" {
-        schema.insert("format".to_owned(), json!("int64"));
-    }
 }
 
 /// What has no bound of its own has that of the whole item. In BSON no character, element or member takes

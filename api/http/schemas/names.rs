@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::{Ref, RefOr, Schema};
 
-use super::examples::Examples;
+use super::examples::{Examples, text_of};
 use super::{OWNER_ID, items};
 
 /// What references to schemas begin with.
@@ -64,7 +64,7 @@ impl<'a> Names<'a> {
             item: item.one().to_owned(),
             an_item: item.article().to_owned(),
             many_items: item.many().to_owned(),
-            owner_example: examples.owner.as_str().map_or_else(|| examples.owner.to_string(), str::to_owned),
+            owner_example: text_of(&examples.owner),
             examples,
             schemas,
         }
@@ -121,7 +121,6 @@ impl<'a> Names<'a> {
             ("{ownerExample}", self.owner_example.clone()),
             ("{owner}", self.owner.clone()),
             ("{anOwner}", self.an_owner.clone()),
-            ("{AnOwner}", capitalised(&self.an_owner)),
             ("{manyOwners}", self.many_owners.clone()),
             ("{ManyOwners}", capitalised(&self.many_owners)),
             ("{item}", self.item.clone()),

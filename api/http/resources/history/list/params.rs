@@ -17,7 +17,7 @@ use crate::admission::address::WAIT;
 use crate::request::params::{ParameterReader, Params, dates, in_header, in_query};
 use crate::resources::links::MOST_FILTER_BYTES;
 use crate::schemas::names::Names;
-use crate::schemas::{date_time, ordinal, schema, whole};
+use crate::schemas::{self, date_time, ordinal, schema, whole};
 
 /// What a listing shows.
 pub(crate) struct ListParams {
@@ -125,7 +125,6 @@ impl Params for ListParams {
         let default_limit = Limit::of_page(definition.page_size).get();
         // No pattern and no greatest length: other values are ignored.
         let range = json!({ "type": "string", "examples": ["items=0-9"] });
-        let order = json!({ "type": "string", "enum": ["asc", "desc"], "default": "asc" });
         let mut all = vec![
             in_query(
                 "page",
@@ -188,7 +187,7 @@ impl Params for ListParams {
             in_query(
                 "order",
                 "`asc`: oldest first. `desc`: newest first. It applies to the items and to the links.",
-                schema(order),
+                schemas::order().default(Some("asc".into())),
             ),
             in_query(
                 WAIT,

@@ -15,7 +15,7 @@ use crate::resources::history::list::filters::{Filter, filters, filters_document
 use crate::resources::history::list::params::order;
 use crate::resources::links::MOST_FILTER_BYTES;
 use crate::schemas::names::Names;
-use crate::schemas::{date_time, ordinal, schema, whole};
+use crate::schemas::{self, date_time, ordinal, schema, whole};
 
 /// The most points of an answer.
 pub(crate) const MOST_POINTS: usize = 1_000;
@@ -142,7 +142,7 @@ pub(crate) fn in_order() -> Parameter {
     in_query(
         "order",
         "`asc`: the earliest spans first. `desc`: the latest first, so that `limit` chooses the newest points. Default: `asc`.",
-        schema(json!({ "type": "string", "enum": ["asc", "desc"] })),
+        schemas::order(),
     )
 }
 
