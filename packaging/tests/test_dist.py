@@ -81,7 +81,7 @@ def test_an_archive_has_a_small_program_for_glibc_2_31(triple: str, tmp_path: Pa
     assert (program[:4], int.from_bytes(program[18:20], "little")) == (b"\x7fELF", machine)
     versions = {tuple(map(int, found)) for found in re.findall(rb"GLIBC_(\d+)\.(\d+)", program)}
     assert versions and max(versions) <= (2, 31)
-    assert len(program) < 23_500_000  # with the settings of `release` it has 46 MB
+    assert len(program) < 24_000_000  # with the settings of `release` it has 46 MB
 
 
 @pytest.mark.parametrize("triple", TRIPLES)
