@@ -1,5 +1,5 @@
-//! What grows with the number of owners: the same requests over more and more histories of one full page, with
-//! a cache of the database that holds the fewest of them and no others.
+//! What grows with the number of owners: the same requests over more and more histories of one full page,
+//! with a cache of the database that holds the fewest of them and no others.
 
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
@@ -96,7 +96,8 @@ pub async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         );
         Section::new(name, about, &HEAD)
     });
-    // What a request of each workload took with the owners before, in µs, and the memory of the service, in MiB.
+    // With the owners before: what a request of each workload took, in µs, and the memory of the service, in
+    // MiB.
     let (mut times, mut memories) = ([0.0; KINDS.len()], 0.0);
     let mut before = String::new();
     let mut written = 0;

@@ -219,8 +219,8 @@ const TEMPORARY: [&[i32]; 8] = [
     // Without a category: WriteConflict, FailedToSatisfyReadPreference, ElectionInProgress,
     // TemporarilyUnavailable.
     &[112, 133, 216, 365],
-    // A member that has just started: NotYetInitialized, before it has read its configuration, and KeyNotFound,
-    // before it has read the keys that sign cluster times.
+    // A member that has just started: NotYetInitialized, before it has read its configuration, and
+    // KeyNotFound, before it has read the keys that sign cluster times.
     &[94, 211],
     // UserNotFound, AuthenticationFailed: the back end of authentication may be unavailable.
     &[11, 18],
