@@ -1,6 +1,6 @@
 //! How fast pagebucket is beside other ways to keep the same data, and what grows with it: eight suites,
-//! each with a report beside this file. `benches/README.md` says what they compare and how, and which variables
-//! `make bench` reads.
+//! each with a report beside this file. `benches/README.md` says what they compare and how, and which
+//! variables `make bench` reads.
 
 #![allow(unreachable_pub, reason = "no other crate can use a benchmark")]
 
