@@ -17,7 +17,7 @@ pub const CACHE: &str = "0.25";
 const DATABASE: &str = "bench_grow";
 const CONNECTIONS: usize = 64;
 
-/// The pages that the service can keep in memory, whoever else is asked for.
+/// So many owners have their pages in the memory of the service.
 const HOT: u64 = 100;
 
 /// The most documents and keys that a request examines, however many owners there are: a page by its key, the

@@ -157,7 +157,7 @@ impl MonotonicReads {
     }
 
     /// Gives `found` the documents that a query finds. It is compiled once, and not for each type that is
-    /// read: the program is 3 % smaller.
+    /// read, which makes the program smaller.
     fn ask(
         &self,
         query: Query,
@@ -267,7 +267,7 @@ trait Find: Send {
     fn add(&mut self, document: &RawDocument) -> Result<()>;
 }
 
-/// ConvertedDocuments, converted by `read`.
+/// Documents, each converted by `read`.
 struct ConvertedDocuments<T, R> {
     found: Vec<T>,
     read: R,

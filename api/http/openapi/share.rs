@@ -12,8 +12,8 @@ use crate::schemas::visit::{each_operation, each_response, members};
 
 const REFERENCE: &str = "#/components/responses/";
 
-/// Moves equal problems of several operations into the components. Others stay where they are. The `instance`
-/// of each is the address of the first operation that answers with it.
+/// Moves equal problems of several operations into the components. Others stay where they are. A problem gets
+/// its `instance` here: the address of its first operation.
 pub(crate) fn share(document: &mut Value) {
     let mut uses: HashMap<Value, (String, u32)> = HashMap::new();
     each_operation(document, &mut |path, operation| {
